@@ -47,9 +47,9 @@ from opduel.causes import find_causes  # noqa: E402
 from opduel.commands.entry import DONE, REGRESSED, run_command  # noqa: E402
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
+from opduel.harness.machine.cpus import plan_cpus, this_thread_on  # noqa: E402
 from opduel.harness.measurement_plan import MeasurementResult  # noqa: E402
-from opduel.harness.pair_pool import Bench  # noqa: E402
+from opduel.harness.processes.pair_pool import Bench  # noqa: E402
 from opduel.harness.profiles import Profiling  # noqa: E402
 from opduel.harness.run_request import RunRequest  # noqa: E402
 from opduel.harness.specs import expand_cases, load_spec  # noqa: E402

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from opduel.harness.cpus import plan_cpus
+from opduel.harness.machine.cpus import plan_cpus
 from opduel.records import UsageError
 
 QUIET = "quiet"

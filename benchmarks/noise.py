@@ -2,7 +2,7 @@
 """Compare settings side by side: how far process pairs of one build differ, and what a case costs.
 
     .venv/bin/python benchmarks/noise.py --rounds 12 --setting A=1 --setting MXNET_ENGINE_TYPE=NaiveEngine
-    .venv/bin/python benchmarks/noise.py --setting opduel.harness.blocks.LOW=0.1 --setting ahead=no --load bursts
+    .venv/bin/python benchmarks/noise.py --setting opduel.harness.rounds.blocks.LOW=0.1 --setting ahead=no --load bursts
 
 A setting is NAME=VALUE[,NAME=VALUE]: an environment variable on both sides, a number in one of the harness's modules,
 or ``ahead=no``, with which pairs and cases are prepared on the measuring processor. All settings are used in each
@@ -29,11 +29,11 @@ sys.path.insert(0, str(ROOT))
 from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.case_request import CaseRequest  # noqa: E402
-from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
-from opduel.harness.effort import Repetitions  # noqa: E402
-from opduel.harness.pair import Round, RoundResult, run_round  # noqa: E402
-from opduel.harness.pair_pool import Bench, PairPool  # noqa: E402
+from opduel.harness.machine.cpus import plan_cpus, this_thread_on  # noqa: E402
+from opduel.harness.planning.effort import Repetitions  # noqa: E402
+from opduel.harness.processes.case_request import CaseRequest  # noqa: E402
+from opduel.harness.processes.pair_pool import Bench, PairPool  # noqa: E402
+from opduel.harness.rounds.pair import Round, RoundResult, run_round  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
 
 LEAST_SPREAD = 1e-5

@@ -28,12 +28,12 @@ sys.path.insert(0, str(ROOT))
 
 from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.block_plan import plan_blocks  # noqa: E402
-from opduel.harness.blocks import Processes, measure_in_turns, settle  # noqa: E402
-from opduel.harness.case_request import CaseRequest  # noqa: E402
-from opduel.harness.channel import complete  # noqa: E402
-from opduel.harness.cpus import plan_cpus, this_thread_on  # noqa: E402
-from opduel.harness.pair_pool import Bench, Pair, PairStart  # noqa: E402
+from opduel.harness.machine.cpus import plan_cpus, this_thread_on  # noqa: E402
+from opduel.harness.processes.case_request import CaseRequest  # noqa: E402
+from opduel.harness.processes.channel import complete  # noqa: E402
+from opduel.harness.processes.pair_pool import Bench, Pair, PairStart  # noqa: E402
+from opduel.harness.rounds.block_plan import plan_blocks  # noqa: E402
+from opduel.harness.rounds.blocks import Processes, measure_in_turns, settle  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
 from opduel.records import Case  # noqa: E402
 from opduel.records.measurement import SIDES, Side  # noqa: E402

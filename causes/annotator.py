@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from opduel.causes.wording.instructions import attribute_changes
 from opduel.causes.wording.sentence import cause_of
-from opduel.harness.budget import EXPLAINED_METRICS
 from opduel.harness.measurement_plan import MeasurementResult
+from opduel.harness.planning.budget import EXPLAINED_METRICS
 from opduel.harness.profiles import Profiling
 from opduel.harness.run_request import RunRequest
 from opduel.records import FLAGGED, Cause, Comparison

@@ -26,10 +26,10 @@ from opduel.commands.option_rules import refuse_options
 from opduel.commands.options import Parser, read_options
 from opduel.comparator.calibration import evaluate
 from opduel.frameworks import get_framework
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.host import host_fingerprint
-from opduel.harness.power_analysis import Forecast, forecast, noises, threshold_for
-from opduel.harness.system_check import Watch, check_system
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.machine.host import host_fingerprint
+from opduel.harness.machine.system_check import Watch, check_system
+from opduel.harness.other_runs.power_analysis import Forecast, forecast, noises, threshold_for
 from opduel.records import USUAL_ROUNDS, Report, RunError, UsageError, rounds_at
 from opduel.records.atomic import check_folder, user_path, write_atomically
 from opduel.records.command_names import command_name

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opduel.comparator.calibration import CONFIDENCE, Rate, Row
-from opduel.harness.power_analysis import POWER, Forecast
-from opduel.harness.system_check import Facts, Remedy
+from opduel.harness.machine.system_check import Facts, Remedy
+from opduel.harness.other_runs.power_analysis import POWER, Forecast
 from opduel.records.text import counted
 from opduel.reporters.units import human_duration
 

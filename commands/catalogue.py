@@ -17,7 +17,7 @@ from opduel.driver.catalogue.rules import USUAL, Rules, catalogue_names, load_ru
 from opduel.driver.catalogue.write import spec_files, write_specs
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
-from opduel.harness.smoke_check import SmokeCheck, smoke_check
+from opduel.harness.other_runs.smoke_check import SmokeCheck, smoke_check
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import UsageError
 from opduel.reporters.stream import print_result

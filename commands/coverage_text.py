@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from opduel.driver.catalogue.registry import Registry
-from opduel.harness.smoke_check import SmokeCheck
+from opduel.harness.other_runs.smoke_check import SmokeCheck
 
 PEER_SOURCE = "opperf.json beside the rules; its script says how it was made from opperf itself"
 PEER_NAMESPACE = "nd."  # the only one that opperf measures

@@ -21,7 +21,7 @@ from opduel.records.command_names import command_name
 from opduel.reporters.units import human_change
 
 if TYPE_CHECKING:
-    from opduel.harness.fuzz import Finding
+    from opduel.harness.other_runs.fuzz import Finding
 
 MOST = 10  # findings that are made smaller, the largest first
 RUN_SHARE = 0.6  # of a time budget, for the run itself
@@ -40,7 +40,7 @@ class Fuzz:
     def __init__(self, options: HarnessOptions) -> None:
         refuse_options(options, "fuzz")
         try:
-            import hypothesis  # noqa: F401 - opduel.harness.fuzz needs it
+            import hypothesis  # noqa: F401 - opduel.harness.other_runs.fuzz needs it
         except ImportError:
             raise UsageError("--fuzz: needs the package hypothesis: install it beside opduel") from None
         assert options.fuzz is not None
@@ -61,7 +61,7 @@ class Fuzz:
             UsageError: the file that is to be written would replace one that is read.
             RunError: nothing that was drawn runs on the control.
         """
-        from opduel.harness.fuzz import draw_cases
+        from opduel.harness.other_runs.fuzz import draw_cases
 
         read = {**self._read, "-b": [] if spec is None else [spec]}
         refuse_overwriting(read, "--fuzz_spec", [self._found_in(request)])
@@ -77,7 +77,7 @@ class Fuzz:
 
         What goes wrong here is logged: the run's own report is safe.
         """
-        from opduel.harness.fuzz import findings, first_of_each_kind, shrink
+        from opduel.harness.other_runs.fuzz import findings, first_of_each_kind, shrink
 
         differing = findings(self._draws, {comparison.case: comparison for comparison in report.comparisons})
         if not differing:

@@ -15,10 +15,10 @@ from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import deliver_report, exit_code, plan_session
 from opduel.commands.single import plan_one_build, some_names, the_build
 from opduel.frameworks import recorded_environment
-from opduel.harness.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
-from opduel.harness.output_check import OTHER_INPUTS
+from opduel.harness.numerics.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
+from opduel.harness.numerics.output_check import OTHER_INPUTS
+from opduel.harness.other_runs.single import SingleProgress
 from opduel.harness.run import run_ab
-from opduel.harness.single import SingleProgress
 from opduel.records import UsageError
 from opduel.records.text import counted
 

@@ -24,8 +24,8 @@ from opduel.commands.suite_selection import SuiteSelection
 from opduel.comparator import plan_looks, replicate_report
 from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
-from opduel.harness.aa_selection import usual_count
 from opduel.harness.measurement_plan import FirstMeasurement, Progress
+from opduel.harness.planning.aa_selection import usual_count
 from opduel.harness.run import InterruptedRunError
 from opduel.harness.run_recording import without_measuring
 from opduel.harness.run_request import RunRequest

@@ -8,7 +8,7 @@ from pathlib import Path
 from opduel.commands.harness_options import HarnessOptions
 from opduel.frameworks import Framework
 from opduel.frameworks.base import SPECIFICATIONS
-from opduel.harness.smoke_check import smoke_check
+from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import list_specs, read_plain
 from opduel.records import Build, Case, UsageError
 from opduel.records.command_names import command_name

@@ -14,7 +14,7 @@ from opduel.commands.config import with_stored_token
 from opduel.commands.entry import log
 from opduel.commands.harness_options import HarnessOptions
 from opduel.frameworks import Framework
-from opduel.harness.host import host_fingerprint
+from opduel.harness.machine.host import host_fingerprint
 from opduel.harness.prior_runs import PriorRuns, Setting, learn
 from opduel.records import Report, UsageError
 from opduel.records.atomic import user_path

@@ -13,7 +13,7 @@ from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
 from opduel.harness.measurement_plan import HostProgress, Progress
-from opduel.harness.single import SingleProgress
+from opduel.harness.other_runs.single import SingleProgress
 from opduel.records.text import clipped, counted, printable
 from opduel.reporters.stream import write_text
 

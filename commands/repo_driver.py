@@ -49,7 +49,7 @@ from opduel.driver.revisions import Revision
 from opduel.driver.runs import Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
-from opduel.harness.cpus import plan_cpus
+from opduel.harness.machine.cpus import plan_cpus
 from opduel.records import WORSE, Build, OpduelError, UsageError, Verdict
 from opduel.records.atomic import path_part
 from opduel.records.command_names import command_name

@@ -30,11 +30,11 @@ from opduel.commands.prior_runs import read_prior_runs
 from opduel.commands.progress import minutes
 from opduel.commands.recorded_options import run_configuration
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, adaptor_names, require_functions, run_environment
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.discovery import with_values
-from opduel.harness.instructions import require_counting
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.other_runs.discovery import with_values
 from opduel.harness.prior_runs import PriorRuns
 from opduel.harness.profiles import is_profiles_folder
+from opduel.harness.rounds.instructions import require_counting
 from opduel.harness.run_request import RunRequest, forecast
 from opduel.records import Build, Case, Report, RunConfiguration, RunError, UsageError, usual_rounds
 from opduel.records.atomic import check_folder

@@ -18,7 +18,7 @@ from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import Session, check_profile_output, log_profiles, plan_session, refuse_two_sided
 from opduel.comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_baseline, machine_differences
 from opduel.frameworks import Framework
-from opduel.harness.single import SingleRequest, run_single
+from opduel.harness.other_runs.single import SingleRequest, run_single
 from opduel.records import DEFAULT_METRIC, Build, RunError, UsageError
 from opduel.records.atomic import check_file, write_atomically
 from opduel.records.single import BaselineComparison, SingleReport

@@ -14,7 +14,7 @@ from opduel.commands.option_types import path, seconds
 from opduel.commands.options import Parser, read_options
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.harness.smoke_check import SmokeCheck, smoke_check
+from opduel.harness.other_runs.smoke_check import SmokeCheck, smoke_check
 from opduel.records.measurement import SKIPPED
 from opduel.reporters.stream import print_result
 

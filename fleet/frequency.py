@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from opduel.harness.host import SYS
+from opduel.harness.machine.host import SYS
 from opduel.records import UsageError
 
 POLICIES = SYS / "devices/system/cpu/cpufreq"

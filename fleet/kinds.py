@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from opduel.fleet.job import KIND_RESOURCE, tag_resource
-from opduel.harness.host import PROC, gpu_models, text_of
+from opduel.harness.machine.host import PROC, gpu_models, text_of
 from opduel.records.case import KIND_NAME
 
 FEATURES = ("avx", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")

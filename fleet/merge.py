@@ -5,7 +5,7 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 
 from opduel.comparator import Looks, RunAnalysis, benjamini_hochberg
-from opduel.harness.host import merged_noise
+from opduel.harness.machine.host import merged_noise
 from opduel.records import FLAGGED, ONE_SIDED, SAMPLED, Case, Comparison, HostRecord, Report, RunRecord
 from opduel.records.run_record import FleetHostRecord, FleetKindRecord, FleetRecord, SuiteRecord
 

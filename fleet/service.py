@@ -24,7 +24,7 @@ from opduel.fleet.host import HostPlugin, HostSettings
 from opduel.fleet.job import KIND_RESOURCE, SLOT, tag_resource
 from opduel.fleet.kinds import features_of, host_kind
 from opduel.fleet.security import security_of
-from opduel.harness.host import PROC, host_name, text_of
+from opduel.harness.machine.host import PROC, host_name, text_of
 from opduel.records import RunError
 from opduel.records.text import one_line
 

@@ -51,7 +51,7 @@ class Framework(ABC):
     def can_fork(self, threads: int, context: str) -> bool:
         """Return whether an operator behaves in a child forked after the import as in the importing process.
 
-        With several threads that depends on the build, too: a run tests it (harness/forking.py).
+        With several threads that depends on the build, too: a run tests it (harness/processes/forking.py).
         """
 
     def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:

@@ -18,11 +18,11 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.host import HostMonitor, merged_noise
+from opduel.harness.machine.host import HostMonitor, merged_noise
 from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.pair_pool import Bench
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.pair_pool import Bench
+from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Case, HostRecord, PairSample, RunConfiguration, Stage
 from opduel.records.case import METRICS
 from opduel.records.host_record import NoiseRecord

@@ -3,10 +3,10 @@
 from collections import defaultdict
 from dataclasses import replace
 
-from opduel.harness.aa_selection import Turns
 from opduel.harness.measurement_plan import MeasurementResult
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.worker_errors import merged_failure
+from opduel.harness.planning.aa_selection import Turns
+from opduel.harness.processes.worker_errors import merged_failure
+from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Failure, Incident, RunError
 
 LOST_FOR_GOOD = 2  # rounds that a case may be lost in before it has failed: a single loss may have had another cause

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from opduel.comparator import Looks, Prior, RunAnalysis
-from opduel.harness.aa_selection import draw_aa_cases
-from opduel.harness.budget import RoundDuration
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.effort_planner import EffortPlanner
-from opduel.harness.forecast import RunForecast, forecast_run
+from opduel.harness.planning.aa_selection import draw_aa_cases
+from opduel.harness.planning.budget import RoundDuration
+from opduel.harness.planning.effort_planner import EffortPlanner
+from opduel.harness.planning.forecast import RunForecast, forecast_run
 from opduel.harness.prior_runs import PriorRuns
+from opduel.harness.processes.case_request import CaseRequest
 from opduel.records import DEFAULT_METRIC, METRICS, Case, Effort, Failure, Incident, PairSample
 from opduel.records.host_record import NoiseRecord
 from opduel.records.run_record import RunNoiseRecord

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from opduel.harness.checkpoint import Checkpoint, Start
-from opduel.harness.host import HostMonitor
+from opduel.harness.machine.host import HostMonitor
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
-from opduel.harness.pair_pool import Bench
+from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.profiles import Profiles
 from opduel.harness.run_request import RunRequest
 from opduel.harness.validity import Measurement

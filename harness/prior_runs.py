@@ -10,9 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from opduel.harness.effort import Costs, Noise
-from opduel.harness.effort_planner import EffortPlanner
-from opduel.harness.forecast import RunForecast
+from opduel.harness.planning.effort import Costs, Noise
+from opduel.harness.planning.effort_planner import EffortPlanner
+from opduel.harness.planning.forecast import RunForecast
 from opduel.records import Case, Effort, HostRecord, Report
 from opduel.records.run_record import PriorRunsRecord
 

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from opduel.frameworks import Framework
-from opduel.harness.budget import NO_TIME_LEFT
-from opduel.harness.case_request import CaseRequest, time_left
 from opduel.harness.measurement_plan import MeasurementResult
-from opduel.harness.pair_pool import Bench
-from opduel.harness.restarting_worker import Question, RestartingWorker
+from opduel.harness.planning.budget import NO_TIME_LEFT
+from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.processes.pair_pool import Bench
+from opduel.harness.processes.restarting_worker import Question, RestartingWorker
 from opduel.records import DEFAULT_METRIC, Breakdown, Case, Comparison, Failure, OperatorTime, RunError
 from opduel.records.measurement import SIDES, Side
 from opduel.records.run_record import ProfilesRecord

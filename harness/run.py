@@ -7,19 +7,19 @@ from collections.abc import Callable, Sequence
 
 from opduel.comparator import withhold_verdicts
 from opduel.harness.annotators import ANNOTATORS
-from opduel.harness.budget import with_seconds
 from opduel.harness.checkpoint import Checkpoint, identity_of
-from opduel.harness.cpus import measure_roofline, this_thread_on
-from opduel.harness.forking import with_checked_forks
-from opduel.harness.host import HostMonitor, host_fingerprint
+from opduel.harness.machine.cpus import measure_roofline, this_thread_on
+from opduel.harness.machine.host import HostMonitor, host_fingerprint
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, Progress
-from opduel.harness.output_check import OutputCheck, check_outputs
-from opduel.harness.pair_pool import Bench
+from opduel.harness.numerics.output_check import OutputCheck, check_outputs
+from opduel.harness.numerics.same_inputs import INPUT_CHECK_SHARE, with_other_inputs
+from opduel.harness.planning.budget import with_seconds
+from opduel.harness.planning.schedule import Schedule
 from opduel.harness.prepared_run import PreparedRun, RunMeasurement
+from opduel.harness.processes.forking import with_checked_forks
+from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.run_recording import begin_run, make_report
 from opduel.harness.run_request import RunRequest, make_bench, plan_measurement
-from opduel.harness.same_inputs import INPUT_CHECK_SHARE, with_other_inputs
-from opduel.harness.schedule import Schedule
 from opduel.harness.validity import Frequency, judge_validity, standing_despite, validity_problems
 from opduel.harness.verification import Verifier, build_comparisons, plan_first_measurement, without_first_measurement
 from opduel.records import Comparison, Report, RunError

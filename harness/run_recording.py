@@ -7,14 +7,14 @@ from datetime import UTC, datetime
 
 from opduel.comparator import Looks
 from opduel.frameworks import recorded_environment, run_environment
-from opduel.harness.budget import budget_for
 from opduel.harness.checkpoint import Checkpoint, Start
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.forking import forks_record
-from opduel.harness.host import HostMonitor, host_fingerprint
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.machine.host import HostMonitor, host_fingerprint
 from opduel.harness.measurement_plan import MeasurementResult
-from opduel.harness.pair_pool import Bench
+from opduel.harness.planning.budget import budget_for
 from opduel.harness.prepared_run import PreparedRun, RunMeasurement
+from opduel.harness.processes.forking import forks_record
+from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.run_request import RunRequest, count_profiled, plan_measurement
 from opduel.harness.verification import FIRST_SHARE
 from opduel.records import DEFAULT_METRIC, Comparison, Failure, Report, RunRecord

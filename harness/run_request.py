@@ -8,17 +8,17 @@ from typing import Any
 
 from opduel.comparator import plan_looks
 from opduel.frameworks import Framework, run_environment
-from opduel.harness.aa_selection import usual_count
-from opduel.harness.budget import count_cause_profiles, kept_for_profiling
 from opduel.harness.checkpoint import RoundLog
-from opduel.harness.cpus import plan_cpus, plan_wiping
-from opduel.harness.forecast import RunForecast
-from opduel.harness.golden import Golden
-from opduel.harness.instructions import plan_counting, threads_of
+from opduel.harness.machine.cpus import plan_cpus, plan_wiping
 from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan, MeasurementResult
-from opduel.harness.pair_pool import Bench
+from opduel.harness.numerics.golden import Golden
+from opduel.harness.planning.aa_selection import usual_count
+from opduel.harness.planning.budget import count_cause_profiles, kept_for_profiling
+from opduel.harness.planning.forecast import RunForecast
 from opduel.harness.prior_runs import PriorRuns
+from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.profiles import Profiling, to_break_down
+from opduel.harness.rounds.instructions import plan_counting, threads_of
 from opduel.records import DEFAULT_METRIC, SAMPLED, USUAL_ROUNDS, Build, Case, Comparison, RunConfiguration, RunLabels
 from opduel.records.measurement import Side
 

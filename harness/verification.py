@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 
 from opduel.comparator import Looks, apply_replication, fit_priors
 from opduel.harness.checkpoint import Checkpoint, Verifying
-from opduel.harness.host import HostMonitor
-from opduel.harness.pair_pool import Bench
-from opduel.harness.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.machine.host import HostMonitor
+from opduel.harness.planning.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.processes.pair_pool import Bench
 from opduel.records import FLAGGED, SAMPLED, Case, Comparison, PairSample, Report
 from opduel.records.host_record import NoiseRecord
 

@@ -9,7 +9,7 @@ from pydantic import ValidationError
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue.registry import Registry, ask_registry
 from opduel.frameworks import get_framework
-from opduel.harness.single import SingleRequest, run_single
+from opduel.harness.other_runs.single import SingleRequest, run_single
 from opduel.harness.specs import expand_cases
 from opduel.harness.specs.load import validate
 from opduel.harness.specs.model import Settings

@@ -3,6 +3,6 @@
 tests/harness/test_pair.py is about as many as the product makes.
 """
 
-import opduel.harness.pair
+import opduel.harness.rounds.pair
 
-opduel.harness.pair.MOST_FORKS = 1
+opduel.harness.rounds.pair.MOST_FORKS = 1

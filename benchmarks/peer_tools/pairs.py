@@ -16,12 +16,12 @@ from functools import partial
 
 from benchmarks.peer_tools import rules
 from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
-from opduel.harness.blocks import Processes
-from opduel.harness.channel import complete
-from opduel.harness.cpus import this_thread_on
-from opduel.harness.pair_pool import Pair
-from opduel.harness.process import CaseProcess, Worker
-from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.machine.cpus import this_thread_on
+from opduel.harness.processes.channel import complete
+from opduel.harness.processes.pair_pool import Pair
+from opduel.harness.processes.process import CaseProcess, Worker
+from opduel.harness.processes.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.rounds.blocks import Processes
 from opduel.records import Case, RunError
 from opduel.records.measurement import SIDES, Side
 

@@ -7,9 +7,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.cpus import CpuPlan
-from opduel.harness.process import WORKER
+from opduel.harness.machine.cpus import CpuPlan
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.process import WORKER
 from opduel.records import Build, Case
 from opduel.records.measurement import SIDES, Side
 

@@ -16,15 +16,15 @@ from opduel.causes.collectors.allocation_parts import parts_of
 from opduel.causes.collectors.massif_file import Allocated, Stack, allocated_between
 from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
 from opduel.frameworks import run_environment
-from opduel.harness.blocks import Processes
-from opduel.harness.budget import NO_TIME_LEFT
-from opduel.harness.case_request import CaseRequest, time_left
-from opduel.harness.counter_round import ask_both, sample_of
-from opduel.harness.instructions import SLOWDOWN, plan_counting
-from opduel.harness.pair import Round
-from opduel.harness.process import WORKER, Worker
+from opduel.harness.planning.budget import NO_TIME_LEFT
+from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.processes.process import WORKER, Worker
+from opduel.harness.processes.worker_errors import CaseRefusedError
 from opduel.harness.profiles import Profiling
-from opduel.harness.worker_errors import CaseRefusedError
+from opduel.harness.rounds.blocks import Processes
+from opduel.harness.rounds.counter_round import ask_both, sample_of
+from opduel.harness.rounds.instructions import SLOWDOWN, plan_counting
+from opduel.harness.rounds.pair import Round
 from opduel.records import Case, Failure, PairSample
 from opduel.records.cause import Observation
 from opduel.records.measurement import SIDES, Side

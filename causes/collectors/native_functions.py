@@ -1,6 +1,6 @@
 """Counts a call's instructions, or its simulated cache misses, by native function on both sides: valgrind's callgrind.
 
-Each process pair is a fresh one, as those of ``opduel.harness.instructions``, and counts whole calls, with what Python
+Each process pair is a fresh one, as those of ``rounds.instructions``, and counts whole calls, with what Python
 itself executes. docs/explanation/instructions.md says what such counts show and what they don't.
 """
 
@@ -19,12 +19,16 @@ from opduel.causes.collectors.code_placement import describe_placement
 from opduel.causes.collectors.native_parts import call_graph, describe_stripped, mispredicted, parts_of, shared_names
 from opduel.causes.collectors.stripped import locate, vector_size, with_owners
 from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
-from opduel.harness.blocks import Processes
-from opduel.harness.budget import NO_TIME_LEFT
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.counter_round import sample_of
-from opduel.harness.host import PROC, text_of
-from opduel.harness.instructions import (
+from opduel.harness.machine.host import PROC, text_of
+from opduel.harness.planning.budget import NO_TIME_LEFT
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.pair_pool import Counting
+from opduel.harness.processes.process import Worker
+from opduel.harness.processes.worker_errors import CaseRefusedError
+from opduel.harness.profiles import Profiling, case_folders
+from opduel.harness.rounds.blocks import Processes
+from opduel.harness.rounds.counter_round import sample_of
+from opduel.harness.rounds.instructions import (
     CASE_INSTRUCTIONS,
     SCRIPT,
     ask_counts,
@@ -32,11 +36,7 @@ from opduel.harness.instructions import (
     plan_counting,
     plan_counts,
 )
-from opduel.harness.pair import Round
-from opduel.harness.pair_pool import Counting
-from opduel.harness.process import Worker
-from opduel.harness.profiles import Profiling, case_folders
-from opduel.harness.worker_errors import CaseRefusedError
+from opduel.harness.rounds.pair import Round
 from opduel.records import Case, Failure, Frame, PairSample
 from opduel.records.cause import NO_AVX512, Observation
 from opduel.records.measurement import SIDES, Side

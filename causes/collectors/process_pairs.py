@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from opduel.harness.blocks import Processes
-from opduel.harness.budget import NO_TIME_LEFT
-from opduel.harness.case_request import CaseRequest, time_left
-from opduel.harness.counter_round import run_counter_round, sample_of
-from opduel.harness.cpus import WIPING_VARIABLE
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.process import START_TIMEOUT_S, Worker
+from opduel.harness.machine.cpus import WIPING_VARIABLE
+from opduel.harness.planning.budget import NO_TIME_LEFT
+from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.processes.process import START_TIMEOUT_S, Worker
+from opduel.harness.processes.worker_errors import AskError, CaseRefusedError, merged_error
 from opduel.harness.profiles import Profiling, calls_within
-from opduel.harness.worker_errors import AskError, CaseRefusedError, merged_error
+from opduel.harness.rounds.blocks import Processes
+from opduel.harness.rounds.counter_round import run_counter_round, sample_of
+from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Case, Failure, PairSample
 from opduel.records.measurement import SIDES, Side
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from opduel.frameworks import Framework
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.counter_round import Measure, run_counter_round
-from opduel.harness.instructions import MACHINES, START_TIMEOUT_S
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.process import Worker
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.process import Worker
+from opduel.harness.rounds.counter_round import Measure, run_counter_round
+from opduel.harness.rounds.instructions import MACHINES, START_TIMEOUT_S
+from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Case, Failure, Frame
 from opduel.records.cause import Observation
 from opduel.records.measurement import Side

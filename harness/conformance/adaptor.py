@@ -12,11 +12,11 @@ from typing import Any
 import psutil
 
 from opduel.frameworks import require_functions
-from opduel.harness.channel import complete
 from opduel.harness.conformance.subject import Outcome, Subject
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.process import Worker
-from opduel.harness.worker_errors import AskError, WorkerLostError
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.channel import complete
+from opduel.harness.processes.process import Worker
+from opduel.harness.processes.worker_errors import AskError, WorkerLostError
 from opduel.records import Build, Failure, UsageError
 from opduel.records.measurement import Side
 

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from opduel.harness.conformance.subject import Outcome, Subject, sides_of
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.forking import with_checked_forks
-from opduel.harness.outputs import MOST_BYTES, Array, difference
-from opduel.harness.pair_pool import Bench
-from opduel.harness.restarting_worker import RestartingWorker
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.numerics.outputs import MOST_BYTES, Array, difference
+from opduel.harness.processes.forking import with_checked_forks
+from opduel.harness.processes.pair_pool import Bench
+from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.records import Case, Direction, Failure, UsageError
 
 NAMES = ("first", "second")

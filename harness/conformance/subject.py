@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from opduel.frameworks import Framework, adaptor_names, run_environment
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.restarting_worker import RestartingWorker
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, UsageError
 from opduel.records.measurement import SIDES, Side
 

@@ -13,7 +13,7 @@ import pytest
 
 from benchmarks.loads import load
 from benchmarks.raw_results import ROOT
-from opduel.harness.cpus import plan_cpus, this_thread_on
+from opduel.harness.machine.cpus import plan_cpus, this_thread_on
 
 
 @cache

@@ -11,11 +11,11 @@ import pytest
 from benchmarks.noise import apply_setting, measure
 from benchmarks.variance import components
 from opduel.frameworks import worker_environment
-from opduel.harness import blocks
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.effort import Repetitions
-from opduel.harness.pair_pool import Bench
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.planning.effort import Repetitions
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.pair_pool import Bench
+from opduel.harness.rounds import blocks
 from opduel.records import Build, Case
 
 TOY = Path(__file__).resolve().parents[1] / "harness" / "toy_adaptor.py"
@@ -45,7 +45,7 @@ def test_two_levels_have_the_components_of_an_analysis_of_variance() -> None:
 
 def test_a_setting_changes_numbers_and_variables_and_is_undone(bench: Bench) -> None:
     before = blocks.LOW
-    with apply_setting("opduel.harness.blocks.LOW=0.25,A=1,ahead=no", bench) as changed:
+    with apply_setting("opduel.harness.rounds.blocks.LOW=0.25,A=1,ahead=no", bench) as changed:
         assert blocks.LOW == 0.25
         assert changed.environment["A"] == "1"
         assert changed.cpus.start == changed.cpus.measure

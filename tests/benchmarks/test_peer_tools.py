@@ -16,7 +16,7 @@ from benchmarks.peer_tools.real_pyperf import parse_compare_to
 from benchmarks.peer_tools.trial import Bench, Tool, Trial
 from benchmarks.peers import Session
 from opduel.frameworks import worker_environment
-from opduel.harness.cpus import plan_cpus
+from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.specs import select_cases
 from opduel.records import Build, Case, Comparison, RunError, Verdict
 

@@ -19,7 +19,7 @@ from opduel.causes.collectors.allocation_parts import NOWHERE, part_name, parts_
 from opduel.causes.collectors.allocations import KINDS, MOST_CALLS, Kind, massif, observe_allocations, plan_calls
 from opduel.causes.collectors.massif_file import UNKNOWN, Allocated, Function, Stack, allocated_between
 from opduel.causes.collectors.valgrind_pairs import Observed
-from opduel.harness.budget import NO_TIME_LEFT
+from opduel.harness.planning.budget import NO_TIME_LEFT
 from opduel.harness.profiles import Profiling
 from opduel.records import Case
 from opduel.records.cause import CODE_OF, Part

@@ -15,7 +15,7 @@ from typing import Any
 from opduel.causes.collectors.libraries import describe_differences, describe_loaded, other_compilers
 from opduel.causes.collectors.process_pairs import Answers
 from opduel.causes.collectors.resources import TIME, resource_observations, unit_of
-from opduel.harness.process import WORKER
+from opduel.harness.processes.process import WORKER
 from opduel.records import Build
 from opduel.records.measurement import SIDES, Side
 

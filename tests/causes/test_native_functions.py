@@ -29,9 +29,9 @@ from opduel.causes.collectors.native_functions import (
 from opduel.causes.collectors.native_parts import describe_stripped, library_name, parts_of, shared_names
 from opduel.causes.collectors.valgrind_pairs import Observed, why_not
 from opduel.frameworks import Cases
-from opduel.harness.budget import NO_TIME_LEFT
-from opduel.harness.instructions import MOST_CALLS
+from opduel.harness.planning.budget import NO_TIME_LEFT
 from opduel.harness.profiles import Profiling
+from opduel.harness.rounds.instructions import MOST_CALLS
 from opduel.records import Case, Frame
 from opduel.records.cause import CODE_OF, Part
 

@@ -13,7 +13,7 @@ import pytest
 
 from opduel.causes.collectors.process_pairs import Answers
 from opduel.causes.collectors.python_functions import NOTE, function_note, function_observations, function_stacks
-from opduel.harness.process import WORKER
+from opduel.harness.processes.process import WORKER
 from opduel.records.cause import Part
 
 SHUFFLED = [number * 7919 % 20011 for number in range(20000)]

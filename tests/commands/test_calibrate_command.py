@@ -16,7 +16,7 @@ from opduel.commands import builds, run_bench
 from opduel.commands.calibrate import evenly, exactly
 from opduel.commands.calibration_text import smallest_found
 from opduel.comparator.calibration import Rate, Row
-from opduel.harness import power_analysis
+from opduel.harness.other_runs import power_analysis
 from opduel.harness.run_request import RunRequest
 from opduel.harness.specs import select_cases
 from opduel.records import Case, Comparison, PairSample, Report, RunError

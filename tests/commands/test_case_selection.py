@@ -12,7 +12,7 @@ from opduel.commands.options import read_options
 from opduel.commands.run_bench import main
 from opduel.commands.session import plan_session
 from opduel.frameworks import get_framework
-from opduel.harness.smoke_check import smoke_check
+from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import Build, Case, UsageError
 

@@ -20,7 +20,7 @@ from opduel.driver.catalogue.rules import Rules, catalogue_names, load_rules
 from opduel.driver.catalogue.write import spec_files
 from opduel.frameworks import framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
-from opduel.harness.smoke_check import SmokeCheck, smoke_check
+from opduel.harness.other_runs.smoke_check import SmokeCheck, smoke_check
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import Build, Case, Failure
 

@@ -9,7 +9,7 @@ import pytest
 from opduel.commands.case_selection import Choice, choose_cases, fetch_case_files
 from opduel.commands.options import read_options
 from opduel.frameworks import get_framework
-from opduel.harness.smoke_check import smoke_check
+from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import load_spec
 from opduel.records import Build, Case, UsageError
 

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 import opduel.commands.fuzz
-import opduel.harness.fuzz
+import opduel.harness.other_runs.fuzz
 from opduel.commands.calibrate import calibrate
 from opduel.commands.fuzz import Fuzz
 from opduel.commands.harness import run_harness
 from opduel.commands.options import read_options
 from opduel.frameworks import get_framework
+from opduel.harness.other_runs.smoke_check import SmokeCheck
 from opduel.harness.run_request import RunRequest
-from opduel.harness.smoke_check import SmokeCheck
 from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases
 from opduel.records import Build, Case, Comparison, RunRecord, UsageError
 
@@ -52,7 +52,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
             comparisons=[compared(case) for case in request.cases], run=RunRecord(aborted=aborts_at(request))
         )
 
-    monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", smoke_check)
+    monkeypatch.setattr(opduel.harness.other_runs.fuzz, "smoke_check", smoke_check)
     monkeypatch.setattr(opduel.commands.fuzz, "run_ab", run_ab)
 
 

@@ -9,7 +9,7 @@ from command_line import RELEASE, Outcome, write_spec
 from made_reports import comparison, run_ab_giving
 
 from opduel.commands import golden
-from opduel.harness.output_check import OTHER_INPUTS
+from opduel.harness.numerics.output_check import OTHER_INPUTS
 from opduel.reporters import read_report
 from opduel.reporters.reproduce import reproduction
 

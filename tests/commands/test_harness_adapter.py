@@ -22,9 +22,9 @@ from opduel.commands.session import Session, plan_session
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.runs import RunOrder
 from opduel.driver.suites.elsewhere import ChosenSuite
-from opduel.harness import schedule
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.pair_pool import PairPool
+from opduel.harness.planning import schedule
+from opduel.harness.processes.pair_pool import PairPool
+from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.harness.run import run_ab
 from opduel.harness.run_recording import without_measuring
 from opduel.harness.run_request import RunRequest

@@ -18,7 +18,7 @@ from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import plan_session
 from opduel.driver.runs import RunOrder
 from opduel.frameworks import get_framework
-from opduel.harness.smoke_check import SmokeCheck
+from opduel.harness.other_runs.smoke_check import SmokeCheck
 from opduel.records import Build, Case, Failure, UsageError
 
 INPUTS = ["--inputs", '{"lhs": [8, 8], "rhs": [8, 8]}']

@@ -16,7 +16,7 @@ from results_server import RunningServer, running_server
 from scripted_server import ScriptedServer
 
 from opduel.commands import builds
-from opduel.harness.host import host_fingerprint
+from opduel.harness.machine.host import host_fingerprint
 from opduel.harness.run_request import RunRequest
 from opduel.records import Case, HostRecord, PairSample, Report
 from opduel.reporters.document import write_report

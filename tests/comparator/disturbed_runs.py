@@ -166,7 +166,7 @@ class Run:
             self.measure(stages)
 
     def measure_on(self, looks: Looks, alpha: float) -> None:
-        """Rounds until all verdicts stand or have no look left, as ``opduel.harness.schedule`` does."""
+        """Rounds until all verdicts stand or have no look left, as ``opduel.harness.planning.schedule`` does."""
         while True:
             analysis = self.analysis(looks, alpha)
             interim, standing = analysis.interim(), analysis.standing_cases(closing=False)

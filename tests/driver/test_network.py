@@ -13,7 +13,7 @@ from opduel.driver.catalogue.graph import MAX_BYTES, check_graph_file
 from opduel.driver.catalogue.network import Call, Input, Network, ask_network, network_spec, operator_tests
 from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import get_framework
-from opduel.harness.smoke_check import smoke_check
+from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import expand_cases, load_spec
 from opduel.records import Build, Case, UsageError
 

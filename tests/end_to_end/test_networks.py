@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-import opduel.harness.pair
+import opduel.harness.rounds.pair
 from opduel.commands.harness import run_harness
 from opduel.records import Build, Report, UsageError
 from opduel.reporters import read_report
@@ -43,7 +43,7 @@ def run(folder: Path, spec: object, *options: str) -> str:
     cache = ("--model_cache", str(folder / "cache"), "--simple_local_reporter", str(folder / "reports"))
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
-        patch.setattr(opduel.harness.pair, "MOST_FORKS", 1)
+        patch.setattr(opduel.harness.rounds.pair, "MOST_FORKS", 1)
         run_harness(["-b", str(folder / "spec.json"), *releases, *cache, *options])
     return printed.getvalue()
 

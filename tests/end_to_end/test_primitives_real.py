@@ -6,8 +6,8 @@ from opduel.causes.collectors.operators import ask_for_operators, operator_obser
 from opduel.causes.collectors.primitives import PAIRS, ask_for_primitives, primitive_observations
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import get_framework, worker_environment
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.pair_pool import Bench
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.profiles import Profiling
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 

@@ -11,7 +11,7 @@ from forked import ONE_FORK, Forked
 
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import get_framework
-from opduel.harness.smoke_check import smoke_check
+from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 
 pytestmark = pytest.mark.wheels

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from opduel.frameworks import get_framework, worker_environment
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.channel import complete
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.pair import Round, RoundResult, run_round
-from opduel.harness.pair_pool import Bench, PairPool
-from opduel.harness.process import Worker
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.channel import complete
+from opduel.harness.processes.pair_pool import Bench, PairPool
+from opduel.harness.processes.process import Worker
+from opduel.harness.processes.worker_errors import CaseRefusedError
+from opduel.harness.rounds.pair import Round, RoundResult, run_round
 from opduel.harness.specs import expand_cases, find_spec, load_spec
-from opduel.harness.worker_errors import CaseRefusedError
 from opduel.records import Build, Case
 
 pytestmark = pytest.mark.mxnet

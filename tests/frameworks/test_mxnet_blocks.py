@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from opduel.frameworks import get_framework, worker_environment
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.restarting_worker import RestartingWorker
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import MODES, Build, Case, Failure
 from opduel.records.case import Mode

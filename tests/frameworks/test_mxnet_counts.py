@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from opduel.frameworks import get_framework, worker_environment
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.instructions import plan_counting, run_counting_round
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.pair_pool import Bench, PairPool
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.pair_pool import Bench, PairPool
+from opduel.harness.rounds.instructions import plan_counting, run_counting_round
+from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Build, Case
 from opduel.records.case import Mode
 

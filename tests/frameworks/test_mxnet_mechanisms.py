@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from build_oracle import ENVIRONMENT, MXNET, BuildOracle
 
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.restarting_worker import RestartingWorker
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.harness.specs import expand_cases
 from opduel.harness.specs.load import validate
 from opduel.records import Build, Case, Failure

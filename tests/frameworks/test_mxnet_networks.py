@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from opduel.frameworks import get_framework, worker_environment
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.cpus import plan_cpus
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.harness.profiles import operator_times
-from opduel.harness.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, ModelFile
 
 pytestmark = pytest.mark.mxnet

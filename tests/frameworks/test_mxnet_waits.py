@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from opduel.frameworks import get_framework, worker_environment
-from opduel.harness.case_request import CaseRequest
+from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import Build, Case
 

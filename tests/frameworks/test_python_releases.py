@@ -13,7 +13,7 @@ from opduel.driver.builds.probe import probe
 from opduel.driver.builds.requirements import LockedRecipe
 from opduel.driver.builds.resolve import resolve_build
 from opduel.frameworks import get_framework
-from opduel.harness.smoke_check import smoke_check
+from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import Build, RunError
 from opduel.records.build import differing_packages

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from opduel.harness.worker_errors import AskError
+from opduel.harness.processes.worker_errors import AskError
 from opduel.records import Failure
 from opduel.records.measurement import Side
 

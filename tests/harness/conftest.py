@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-import opduel.harness.pair
+import opduel.harness.rounds.pair
 
 
 @pytest.fixture
@@ -27,4 +27,4 @@ def wait_until() -> Callable[[Callable[[], bool]], bool]:
 def one_fork(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Few tests hang on how often a pair measures a case, and all others are quicker with once."""
     if "many_forks" not in request.keywords:
-        monkeypatch.setattr(opduel.harness.pair, "MOST_FORKS", 1)
+        monkeypatch.setattr(opduel.harness.rounds.pair, "MOST_FORKS", 1)

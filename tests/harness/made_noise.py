@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from toy_bench import toy_case
 
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.effort import Noise
-from opduel.harness.fork_values import ForkValue, compare_neighbours, pair_sample
+from opduel.harness.planning.effort import Noise
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.rounds.fork_values import ForkValue, compare_neighbours, pair_sample
 from opduel.records import PairSample
 
 

@@ -11,9 +11,9 @@ from test_run import request
 from toy_bench import toy_case
 
 from opduel.harness.checkpoint import StoredRound, from_text
+from opduel.harness.planning.schedule import Progress
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
-from opduel.harness.schedule import Progress
 from opduel.records import Case, PairSample, Report
 
 

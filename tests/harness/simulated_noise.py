@@ -14,8 +14,8 @@ from test_run import request
 from toy_bench import toy_case
 
 from opduel.comparator import Looks, plan_looks
-from opduel.harness.effort import CaseTime, Costs, Noise
-from opduel.harness.effort_planner import EffortPlanner
+from opduel.harness.planning.effort import CaseTime, Costs, Noise
+from opduel.harness.planning.effort_planner import EffortPlanner
 from opduel.harness.run import run_ab
 from opduel.records import Comparison, Report
 

@@ -14,14 +14,14 @@ from test_run import request
 from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import Looks
-from opduel.harness.aa_selection import Turns, draw_aa_cases, usual_count
-from opduel.harness.case_request import CaseRequest
 from opduel.harness.checkpoint import Checkpoint
-from opduel.harness.pair import Round, RoundResult, run_round
-from opduel.harness.pair_pool import PairPool
-from opduel.harness.process import CaseProcess, Worker
+from opduel.harness.planning.aa_selection import Turns, draw_aa_cases, usual_count
+from opduel.harness.planning.schedule import MeasurementPlan, MeasurementResult, Schedule
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.pair_pool import PairPool
+from opduel.harness.processes.process import CaseProcess, Worker
+from opduel.harness.rounds.pair import Round, RoundResult, run_round
 from opduel.harness.run_recording import without_measuring
-from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
 from opduel.records import Case, Stage
 
 LOOKS = Looks((3, 6))

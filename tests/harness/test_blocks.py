@@ -11,11 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from toy_bench import toy_case
 
-from opduel.harness.block_plan import BLOCK_NS, FEW_CALLS, LONG_BLOCK_NS, LONG_NS, SWITCHES, BlockPlan, plan_blocks
-from opduel.harness.blocks import SETTLED_BELOW_NS, Block, measure_blocks, settle
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.effort import PILOT
-from opduel.harness.fork_values import ForkValue, compare_neighbours, middle_mean, pair_sample, summarise
+from opduel.harness.planning.effort import PILOT
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.rounds.block_plan import (
+    BLOCK_NS,
+    FEW_CALLS,
+    LONG_BLOCK_NS,
+    LONG_NS,
+    SWITCHES,
+    BlockPlan,
+    plan_blocks,
+)
+from opduel.harness.rounds.blocks import SETTLED_BELOW_NS, Block, measure_blocks, settle
+from opduel.harness.rounds.fork_values import ForkValue, compare_neighbours, middle_mean, pair_sample, summarise
 from opduel.records.measurement import SIDES, Side
 
 call_times = st.floats(min_value=10, max_value=2e10)  # 10 ns to 20 s

@@ -11,9 +11,9 @@ from test_run import request as toy_request
 from toy_bench import toy_bench, toy_build, toy_case
 
 import opduel.harness.profiles
+from opduel.harness.planning.schedule import MeasurementResult
 from opduel.harness.profiles import Profiling, add_breakdowns, operator_times
 from opduel.harness.run import run_ab
-from opduel.harness.schedule import MeasurementResult
 from opduel.records import Breakdown, Case, Comparison, OperatorTime, Verdict
 from opduel.records.measurement import SIDES
 

@@ -10,7 +10,7 @@ from toy_bench import toy_case
 
 from opduel.comparator import plan_looks
 from opduel.comparator.explanations import duration
-from opduel.harness.budget import (
+from opduel.harness.planning.budget import (
     MOST_EXPLAINED,
     PROFILES_PER_CAUSE,
     CaseNeed,
@@ -24,9 +24,9 @@ from opduel.harness.budget import (
     with_profiling,
     with_seconds,
 )
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.effort import CaseTime
-from opduel.harness.pair import RoundResult
+from opduel.harness.planning.effort import CaseTime
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.rounds.pair import RoundResult
 from opduel.records import Case, Comparison, Forecast, PairSample
 
 

@@ -12,9 +12,16 @@ from test_run import request
 from test_single import measured
 from toy_bench import toy_case
 
-from opduel.harness.block_plan import Regions, plan_blocks
-from opduel.harness.cpus import LEAST_WIPED, MOST_WIPED, USUAL_WIPED, WIPING_VARIABLE, largest_cache, plan_wiping
-from opduel.harness.process import WORKER
+from opduel.harness.machine.cpus import (
+    LEAST_WIPED,
+    MOST_WIPED,
+    USUAL_WIPED,
+    WIPING_VARIABLE,
+    largest_cache,
+    plan_wiping,
+)
+from opduel.harness.processes.process import WORKER
+from opduel.harness.rounds.block_plan import Regions, plan_blocks
 from opduel.harness.run import run_ab
 from opduel.records.measurement import SIDES
 

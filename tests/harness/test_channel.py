@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from opduel.harness.channel import Channel, ClosedError, Waiting, complete
+from opduel.harness.processes.channel import Channel, ClosedError, Waiting, complete
 
 
 class Ends:

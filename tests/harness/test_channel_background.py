@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from opduel.harness.channel import Background, Steps, Waiting
+from opduel.harness.processes.channel import Background, Steps, Waiting
 
 
 class StepError(Exception):

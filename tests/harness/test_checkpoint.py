@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from resumable_run import ListLog, asked, same, samples, slow, stop_at
 
-import opduel.harness.pair
+import opduel.harness.rounds.pair
 from opduel.comparator import plan_looks
 from opduel.harness.checkpoint import Checkpoint, StoredRound, Verifying, from_text, to_text
-from opduel.harness.host import HostMonitor
+from opduel.harness.machine.host import HostMonitor
+from opduel.harness.planning.schedule import MeasurementPlan
 from opduel.harness.run import run_ab
-from opduel.harness.schedule import MeasurementPlan
 from opduel.records import Failure, PairSample, Report
 from opduel.records.host_record import MeasureRecord, NoiseRecord
 
@@ -23,8 +23,8 @@ LOOKS = plan_looks(6)
 def test_an_entry_survives_whatever_its_numbers_and_words() -> None:
     sample = PairSample("a", "confirmation", 3, math.inf, 0.1 + 0.2, -math.inf, 2, 5, 1)
     failure = Failure("both", "error", "line\nfeed\u2028\udc80", "\x00\x1b")
-    inner = opduel.harness.pair.RoundResult(mhz=[2500.0, 1e-300], refused={"a": failure})
-    result = opduel.harness.pair.RoundResult([sample], lost={"b": failure}, lost_worker=failure, aa_cases=inner)
+    inner = opduel.harness.rounds.pair.RoundResult(mhz=[2500.0, 1e-300], refused={"a": failure})
+    result = opduel.harness.rounds.pair.RoundResult([sample], lost={"b": failure}, lost_worker=failure, aa_cases=inner)
     noise = NoiseRecord(samples=3, seconds=0.5, load=MeasureRecord(min=0.0, max=math.inf, mean=1.0))
     planned = (("a", "confirmation"), ("b", "screening"))
     entry = StoredRound("r", "verify", 3, "time", True, planned, ("a",), planned[1:], result, 1.5, noise)  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def stopped() -> tuple[Report, tuple[str, ...]]:
     """A run that was stopped after three rounds, and the texts of its log."""
     log = ListLog()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opduel.harness.pair, "MOST_FORKS", 1)
+        patch.setattr(opduel.harness.rounds.pair, "MOST_FORKS", 1)
         report = run_ab(asked(log, same()), stop_at(3))
     return report, tuple(log.texts)
 
@@ -187,7 +187,12 @@ def test_noise_is_that_of_all_parts() -> None:
         checkpoint.begin("id", "now")
         for number, (seconds, mean) in enumerate(seen):
             phase = checkpoint.phase("first", OnceSeen(seconds, mean))
-            phase.keep(opduel.harness.pair.RoundResult(), opduel.harness.pair.Round([], 2 * part + number), "time", 1.0)
+            phase.keep(
+                opduel.harness.rounds.pair.RoundResult(),
+                opduel.harness.rounds.pair.Round([], 2 * part + number),
+                "time",
+                1.0,
+            )
     whole = Checkpoint(log, "r").phase("first", OnceSeen(60.0, 0.2)).noise()
     assert whole is not None
     assert (whole.samples, whole.seconds, whole.stolen) == (6, 120, None)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opduel.harness.cpus import parse_cpu_list, plan_cpus
+from opduel.harness.machine.cpus import parse_cpu_list, plan_cpus
 from opduel.records import UsageError
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from opduel.harness.discovery import all_cases, cases_of
+from opduel.harness.other_runs.discovery import all_cases, cases_of
 from opduel.harness.specs import expand_cases, validate
 from opduel.records import Case, Failure, UsageError
 

@@ -84,7 +84,8 @@ def test_time_that_no_open_case_can_use_goes_to_changes_whose_verdicts_do_not_st
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "opduel.harness.schedule.affordable", lambda trips, *_, **__: [one for one in trips if one.excess is not None]
+        "opduel.harness.planning.schedule.affordable",
+        lambda trips, *_, **__: [one for one in trips if one.excess is not None],
     )
     findings, found = run(
         replace(toy_case("open", mode=3.0), threshold=1e-7),

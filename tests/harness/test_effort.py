@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opduel.harness.effort import (
+from opduel.harness.planning.effort import (
     LEAST_VARIANCE,
     SPLIT,
     CaseTime,

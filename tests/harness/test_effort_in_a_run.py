@@ -22,7 +22,7 @@ from simulated_noise import (
 )
 
 from opduel.comparator import Looks
-from opduel.harness.effort import Costs, Noise
+from opduel.harness.planning.effort import Costs, Noise
 from opduel.records import FLAGGED
 
 NS = 1e5  # of a simulated call

@@ -8,8 +8,8 @@ from made_noise import made_samples
 from toy_bench import toy_case
 
 from opduel.comparator import plan_looks
-from opduel.harness.effort import CaseTime, Costs, Noise, Repetitions
-from opduel.harness.effort_planner import MOST_AT_ONCE, EffortPlanner
+from opduel.harness.planning.effort import CaseTime, Costs, Noise, Repetitions
+from opduel.harness.planning.effort_planner import MOST_AT_ONCE, EffortPlanner
 from opduel.records import Case, PairSample
 
 COUNTS = plan_looks(50).counts

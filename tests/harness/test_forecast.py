@@ -11,9 +11,16 @@ from made_noise import made_samples
 from toy_bench import toy_case
 
 from opduel.comparator import plan_looks
-from opduel.harness.effort import Costs, Noise
-from opduel.harness.effort_planner import EffortPlanner
-from opduel.harness.forecast import FURTHER_LOOKS, THRESHOLDS, RunForecast, forecast_run, outlook_words, settled_first
+from opduel.harness.planning.effort import Costs, Noise
+from opduel.harness.planning.effort_planner import EffortPlanner
+from opduel.harness.planning.forecast import (
+    FURTHER_LOOKS,
+    THRESHOLDS,
+    RunForecast,
+    forecast_run,
+    outlook_words,
+    settled_first,
+)
 from opduel.records import Case
 
 LOOKS = plan_looks(50)

@@ -12,13 +12,13 @@ import test_conformance as conformance
 
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import Framework, get_framework, run_environment
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.channel import complete
 from opduel.harness.conformance import check
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.forking import forks_record, why_not, with_checked_forks
-from opduel.harness.pair_pool import Bench
-from opduel.harness.process import Worker
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.channel import complete
+from opduel.harness.processes.forking import forks_record, why_not, with_checked_forks
+from opduel.harness.processes.pair_pool import Bench
+from opduel.harness.processes.process import Worker
 from opduel.records import Build, Case, Failure
 from opduel.records.measurement import Side
 from opduel.records.run_record import ForksRecord

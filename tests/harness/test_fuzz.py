@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-import opduel.harness.fuzz
-from opduel.harness.fuzz import Finding, draw_cases, findings, shrink, smaller
-from opduel.harness.smoke_check import SmokeCheck
+import opduel.harness.other_runs.fuzz
+from opduel.harness.other_runs.fuzz import Finding, draw_cases, findings, shrink, smaller
+from opduel.harness.other_runs.smoke_check import SmokeCheck
 from opduel.harness.specs.strategies import Drawn
 from opduel.harness.specs.template import templates
 from opduel.records import Case, Comparison, Failure, RunError
@@ -103,7 +103,9 @@ def attempts(refuses: Callable[[int], str | None]) -> Any:
 
 
 def test_what_the_control_refuses_is_left_out_and_what_crashes_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", attempts(lambda n: "error" if n % 2 else "crash"))
+    monkeypatch.setattr(
+        opduel.harness.other_runs.fuzz, "smoke_check", attempts(lambda n: "error" if n % 2 else "crash")
+    )
     cases = [LIKE, replace(LIKE, id="op_large/forward/error", metric="error")]
     drawn = draw_cases(cases, 8, 1, None, None, {})  # type: ignore[arg-type]
     assert 2 <= len(drawn) <= 8
@@ -115,7 +117,7 @@ def test_what_the_control_refuses_is_left_out_and_what_crashes_it_is_not(monkeyp
 
 
 def test_every_kind_of_inputs_has_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", attempts(lambda n: None))
+    monkeypatch.setattr(opduel.harness.other_runs.fuzz, "smoke_check", attempts(lambda n: None))
     cases = [replace(LIKE, id=f"{name}/forward", operator=f"nd.{name}") for name in ("add", "dot", "exp")]
     drawn = draw_cases(cases, 7, 1, None, None, {})  # type: ignore[arg-type]
     counts = [sum(one.template.like.operator == case.operator for one, _ in drawn) for case in cases]
@@ -124,6 +126,6 @@ def test_every_kind_of_inputs_has_its_share(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_nothing_left_to_measure_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opduel.harness.fuzz, "smoke_check", attempts(lambda n: "error"))
+    monkeypatch.setattr(opduel.harness.other_runs.fuzz, "smoke_check", attempts(lambda n: "error"))
     with pytest.raises(RunError, match="nothing could be drawn that the control takes"):
         draw_cases([LIKE], 3, 1, None, None, {})  # type: ignore[arg-type]

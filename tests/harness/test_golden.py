@@ -14,8 +14,8 @@ from test_output_check import numbers
 from test_run import Toy, request
 from toy_bench import toy_build
 
-from opduel.harness.golden import MANIFEST, Golden, GoldenRequest, read_golden, write_golden
-from opduel.harness.output_check import OTHER_INPUTS
+from opduel.harness.numerics.golden import MANIFEST, Golden, GoldenRequest, read_golden, write_golden
+from opduel.harness.numerics.output_check import OTHER_INPUTS
 from opduel.harness.run import run_ab
 from opduel.records import Case, Comparison, RunError, UsageError
 

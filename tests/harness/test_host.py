@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from opduel.harness.host import HostMonitor, host_fingerprint, memory_left, merged_noise, own_cpu_seconds
+from opduel.harness.machine.host import HostMonitor, host_fingerprint, memory_left, merged_noise, own_cpu_seconds
 from opduel.records.host_record import MeasureRecord, NoiseRecord
 
 HERTZ = os.sysconf("SC_CLK_TCK")

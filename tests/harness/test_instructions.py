@@ -19,11 +19,13 @@ import pytest
 from test_run import Toy
 from toy_bench import toy_bench, toy_case
 
-import opduel.harness.instructions
+import opduel.harness.rounds.instructions
 from opduel.comparator import RunAnalysis, plan_looks
 from opduel.frameworks import Cases, ProfilingSetup, worker_environment
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.instructions import (
+from opduel.harness.planning.schedule import MeasurementPlan, Schedule
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.pair_pool import Bench, Counting, PairPool
+from opduel.harness.rounds.instructions import (
     CASE_INSTRUCTIONS,
     FEWEST_CALLS,
     MOST_CALLS,
@@ -34,9 +36,7 @@ from opduel.harness.instructions import (
     require_counting,
     run_counting_round,
 )
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.pair_pool import Bench, Counting, PairPool
-from opduel.harness.schedule import MeasurementPlan, Schedule
+from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Case, UsageError
 
 HERE = Path(__file__).resolve().parent
@@ -61,8 +61,8 @@ def with_counting(functions: tuple[str, ...] = ("work*",), valgrind: str = "", *
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
     """No valgrind: the worker counts turns."""
-    monkeypatch.setattr(opduel.harness.instructions, "callgrind", lambda counting, paths: [])
-    monkeypatch.setattr(opduel.harness.instructions, "SCRIPT", HERE / "toy_counting.py")
+    monkeypatch.setattr(opduel.harness.rounds.instructions, "callgrind", lambda counting, paths: [])
+    monkeypatch.setattr(opduel.harness.rounds.instructions, "SCRIPT", HERE / "toy_counting.py")
 
 
 def one_round(bench: Bench, *cases: Case, inject: float = 0.0) -> RoundResult:
@@ -97,7 +97,7 @@ def test_an_injection_makes_that_share_of_calls_more() -> None:
     [("refuse", "error"), ("missing", "missing"), ("abort", "crash"), ("kill", "killed"), ("hang", "timeout")],
 )
 def test_a_case_that_fails_costs_no_other(operator: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opduel.harness.instructions, "SLOWDOWN", 1)
+    monkeypatch.setattr(opduel.harness.rounds.instructions, "SLOWDOWN", 1)
     bad = replace(counted("bad", operator, only_on="treatment"), timeout_s=2.0)
     result = one_round(with_counting(), counted("a"), bad, counted("b"))
     assert {sample.case_id for sample in result.samples} == {"a/instructions", "b/instructions"}

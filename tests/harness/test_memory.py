@@ -8,11 +8,11 @@ import pytest
 from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import RunAnalysis, plan_looks
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.counter_round import run_memory_round
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.pair_pool import PairPool
-from opduel.harness.schedule import MeasurementPlan, Schedule
+from opduel.harness.planning.schedule import MeasurementPlan, Schedule
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.pair_pool import PairPool
+from opduel.harness.rounds.counter_round import run_memory_round
+from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Case
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 from made_noise import made_samples
 
-from opduel.harness.effort import LEAST_VARIANCE, Noise
-from opduel.harness.noise_by_level import USUAL, noise_by_level, quads_of
+from opduel.harness.planning.effort import LEAST_VARIANCE, Noise
+from opduel.harness.planning.noise_by_level import USUAL, noise_by_level, quads_of
 from opduel.records import PairSample
 
 QUIET = Noise(0.005**2, 0.002**2, 0.001**2)

@@ -7,9 +7,9 @@ import pytest
 from toy_bench import toy_case
 
 from opduel.comparator import plan_looks
-from opduel.harness.effort import Costs, Noise
-from opduel.harness.effort_planner import EffortPlanner
-from opduel.harness.noise_words import describe_noise
+from opduel.harness.planning.effort import Costs, Noise
+from opduel.harness.planning.effort_planner import EffortPlanner
+from opduel.harness.planning.noise_words import describe_noise
 from opduel.records import PairSample
 
 CASES = [toy_case(name) for name in "abc"]

@@ -14,11 +14,11 @@ import pytest
 from test_run import request
 from toy_bench import toy_bench, toy_case
 
-import opduel.harness.output_check
-import opduel.harness.outputs
-from opduel.harness.output_check import OutputCheck
-from opduel.harness.outputs import Array, difference
-from opduel.harness.restarting_worker import RestartingWorker
+import opduel.harness.numerics.output_check
+import opduel.harness.numerics.outputs
+from opduel.harness.numerics.output_check import OutputCheck
+from opduel.harness.numerics.outputs import Array, difference
+from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.harness.run import run_ab
 from opduel.records import Case, Comparison, Tolerance
 
@@ -103,7 +103,7 @@ def test_failures_are_values(folder: Path) -> None:
 def test_of_large_arrays_the_beginning_is_compared_and_that_is_said(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(opduel.harness.outputs, "MOST_BYTES", 16)
+    monkeypatch.setattr(opduel.harness.numerics.outputs, "MOST_BYTES", 16)
     same = compared(numbers("a", off=[0, 0, 1]))["a"]
     assert (same.verdict, same.note) == ("unchanged", "of output only the first 2 elements were compared")
 
@@ -116,14 +116,14 @@ def test_when_the_time_is_up_the_rest_is_open(folder: Path) -> None:
 def test_no_worker_is_started_after_the_deadline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of three workers that a case needs, the first takes all the time."""
     started: list[str] = []
-    real = opduel.harness.output_check.RestartingWorker.ask
+    real = opduel.harness.numerics.output_check.RestartingWorker.ask
 
     def ask(worker: RestartingWorker, *arguments: Any, **others: Any) -> Any:
         started.append(worker.side)
         time.sleep(max(0.0, deadline - time.monotonic()))
         return real(worker, *arguments, **others)
 
-    monkeypatch.setattr(opduel.harness.output_check.RestartingWorker, "ask", ask)
+    monkeypatch.setattr(opduel.harness.numerics.output_check.RestartingWorker, "ask", ask)
     deadline = time.monotonic() + 0.5
     late = compared(numbers("a"), numbers("b"), deadline=deadline)
     assert len(started) == 1

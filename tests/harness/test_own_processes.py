@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from opduel.harness.process import WORKER, kill_session
+from opduel.harness.processes.process import WORKER, kill_session
 
 LEADER = """
 import subprocess

@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from toy_bench import run_one_round, toy_bench, toy_case
 
-import opduel.harness.pair
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.effort import PILOT, Repetitions
-from opduel.harness.pair import Preparation, Round, RoundResult, _Share
-from opduel.harness.pair_pool import PairPool
-from opduel.harness.process import CaseProcess
-from opduel.harness.worker_errors import CaseRefusedError
+import opduel.harness.rounds.pair
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.planning.effort import PILOT, Repetitions
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.pair_pool import PairPool
+from opduel.harness.processes.process import CaseProcess
+from opduel.harness.processes.worker_errors import CaseRefusedError
+from opduel.harness.rounds.pair import Preparation, Round, RoundResult, _Share
 from opduel.records import Failure
 
 
@@ -221,7 +221,7 @@ def test_a_pilot_whose_forks_cost_much_has_one(
     planned: dict[str, Repetitions], forks: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or two, where the second was prepared meanwhile. Once its costs are known, the plan decides."""
-    monkeypatch.setattr(opduel.harness.pair, "FORKED_S", 0.0)
+    monkeypatch.setattr(opduel.harness.rounds.pair, "FORKED_S", 0.0)
     plan = Round([CaseRequest(toy_case("a"), 1)], 0, repetitions=planned)
     (sample,) = run_one_round(toy_bench(), plan).samples
     assert sample.forks in forks

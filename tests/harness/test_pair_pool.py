@@ -10,9 +10,9 @@ import psutil
 import pytest
 from toy_bench import toy_bench
 
-from opduel.harness.cpus import CpuPlan
-from opduel.harness.pair_pool import KEPT_VARIABLE, PADDING_BYTES, PairPool, PairStart
-from opduel.harness.worker_errors import WorkerLostError
+from opduel.harness.machine.cpus import CpuPlan
+from opduel.harness.processes.pair_pool import KEPT_VARIABLE, PADDING_BYTES, PairPool, PairStart
+from opduel.harness.processes.worker_errors import WorkerLostError
 from opduel.records.measurement import SIDES
 
 BENCH = toy_bench()

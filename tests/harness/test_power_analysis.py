@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from opduel.harness.power_analysis import (
+from opduel.harness.other_runs.power_analysis import (
     FEWEST_PAIRS,
     POWER,
     SHARES,

@@ -7,10 +7,10 @@ import pytest
 from asked_sides import asked
 from toy_bench import toy_bench, toy_case
 
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.pair import Preparation
-from opduel.harness.pair_pool import PairStart
-from opduel.harness.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.pair_pool import PairStart
+from opduel.harness.processes.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.rounds.pair import Preparation
 from opduel.records.measurement import SIDES
 
 

@@ -9,13 +9,13 @@ import pytest
 from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import RunAnalysis, plan_looks
-from opduel.harness import schedule
-from opduel.harness.effort import CaseTime, Costs, Noise
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, Progress
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.pair_pool import PairPool
+from opduel.harness.planning import schedule
+from opduel.harness.planning.effort import CaseTime, Costs, Noise
+from opduel.harness.planning.schedule import Schedule
 from opduel.harness.prior_runs import PriorRuns, Setting, learn
-from opduel.harness.schedule import Schedule
+from opduel.harness.processes.pair_pool import PairPool
+from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Build, Case, Comparison, Effort, HostRecord, PairSample, Report, RunRecord
 
 HOST = {"cpu_model": "a model", "logical_cpus": 4, "machine": "x86_64"}

@@ -10,8 +10,8 @@ import pytest
 from toy_bench import ADAPTOR, toy_build
 
 from opduel.frameworks import worker_environment
-from opduel.harness.channel import complete
-from opduel.harness.process import Worker
+from opduel.harness.processes.channel import complete
+from opduel.harness.processes.process import Worker
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 AUTOGROUP = Path("/proc/self/autogroup")

@@ -13,12 +13,12 @@ import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
 from opduel.frameworks import worker_environment
-from opduel.harness import channel
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.channel import Background, complete
-from opduel.harness.host import own_cpu_seconds
-from opduel.harness.process import CaseProcess, Worker
-from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.machine.host import own_cpu_seconds
+from opduel.harness.processes import channel
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.channel import Background, complete
+from opduel.harness.processes.process import CaseProcess, Worker
+from opduel.harness.processes.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
 
 CPUS = frozenset(os.sched_getaffinity(0))
 

@@ -11,9 +11,9 @@ from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
 import opduel.harness.profiles
+from opduel.harness.other_runs.single import SingleRequest, run_single
 from opduel.harness.profiles import INDEX, is_profiles_folder
 from opduel.harness.run import run_ab
-from opduel.harness.single import SingleRequest, run_single
 from opduel.records import Case, Report, RunConfiguration
 from opduel.records.run_record import ProfilesRecord
 

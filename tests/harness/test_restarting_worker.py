@@ -7,9 +7,9 @@ import pytest
 from toy_bench import ADAPTOR, toy_build, toy_case
 
 from opduel.frameworks import worker_environment
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.restarting_worker import FAILED_STARTS, RestartingWorker
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.restarting_worker import FAILED_STARTS, RestartingWorker
 from opduel.records import Failure, RunError
 
 

@@ -16,15 +16,15 @@ import pytest
 from resumable_run import FileLog, ListLog, asked, kept_samples, run, same, samples, slow, stop_at
 from toy_bench import toy_bench, toy_case
 
-import opduel.harness.pair
+import opduel.harness.rounds.pair
 from opduel.comparator import plan_looks
-from opduel.harness import output_check
 from opduel.harness.checkpoint import Checkpoint, Start, StoredRound, Verifying, from_text, to_text
 from opduel.harness.collector import FAILED_STARTS
-from opduel.harness.pair_pool import PairPool
-from opduel.harness.process import Worker
+from opduel.harness.numerics import output_check
+from opduel.harness.planning.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.processes.pair_pool import PairPool
+from opduel.harness.processes.process import Worker
 from opduel.harness.run import InterruptedRunError, run_ab
-from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.records import Failure, PairSample
 
 HERE = Path(__file__).parent
@@ -110,7 +110,7 @@ def test_a_resumed_run_makes_choices_of_its_own(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = opduel.harness.pair.summarise
+    original = opduel.harness.rounds.pair.summarise
     done: list[str] = []
 
     def summarise(*arguments: Any) -> Any:
@@ -119,7 +119,7 @@ def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(monkeypatch: 
             raise KeyboardInterrupt
         return original(*arguments)
 
-    monkeypatch.setattr(opduel.harness.pair, "summarise", summarise)
+    monkeypatch.setattr(opduel.harness.rounds.pair, "summarise", summarise)
     log, cases = ListLog(), [same(name) for name in "abcd"]
     first = run_ab(asked(log, *cases, sentinels=0))
     (kept,) = log.kept()
@@ -141,7 +141,7 @@ def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(PairPool, "retire", interrupt)
-    monkeypatch.setattr(opduel.harness.pair, "MOST_FORKS", 1)
+    monkeypatch.setattr(opduel.harness.rounds.pair, "MOST_FORKS", 1)
     before = psutil.Process().children()  # another file's browser, perhaps
     report = run_ab(asked(None, same("a"), same("b")))
     assert report.run.interrupted
@@ -153,7 +153,7 @@ def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPa
 def test_who_interrupts_before_anything_is_measured_is_distinguished() -> None:
     log = ListLog()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opduel.harness.pair, "summarise", _interrupt)
+        patch.setattr(opduel.harness.rounds.pair, "summarise", _interrupt)
         with pytest.raises(InterruptedRunError, match=r"nothing was measured: interrupted"):
             run_ab(asked(log, same()))
     report = run_ab(asked(log, same()))
@@ -180,8 +180,8 @@ def test_a_run_that_gave_up_gives_up_again(no_process: None) -> None:
     log = ListLog()
     checkpoint = Checkpoint(log, "r")
     for number in range(FAILED_STARTS):
-        plan = opduel.harness.pair.Round([], number)
-        checkpoint.phase("first").keep(opduel.harness.pair.RoundResult(lost_worker=failure), plan, "time", 1.0)
+        plan = opduel.harness.rounds.pair.Round([], number)
+        checkpoint.phase("first").keep(opduel.harness.rounds.pair.RoundResult(lost_worker=failure), plan, "time", 1.0)
     findings = scheduled(log, MeasurementPlan([same()], LOOKS, 0.05, 1))
     assert (findings.aborted, findings.interrupted) == (True, False)
     assert "could not be started 3 times in a row" in str(findings.stopped)
@@ -195,8 +195,8 @@ def scheduled(log: ListLog, plan: MeasurementPlan) -> MeasurementResult:
 def test_the_time_of_earlier_parts_counts(no_process: None) -> None:
     log = ListLog()
     sample = PairSample("same", "screening", 0, 1.0, 1.0, 0.0, 1, 1)
-    result = opduel.harness.pair.RoundResult([sample], wall_s=99.0)
-    plan = opduel.harness.pair.Round([], 0)
+    result = opduel.harness.rounds.pair.RoundResult([sample], wall_s=99.0)
+    plan = opduel.harness.rounds.pair.Round([], 0)
     Checkpoint(log, "r").phase("first").keep(result, plan, "time", 100.0)
     findings = scheduled(log, MeasurementPlan([same()], LOOKS, 0.05, 1, time_budget=101.0))
     assert findings.stopped == "the time budget of 101 s was spent"

@@ -10,13 +10,13 @@ from test_run import request as toy_request
 from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
-import opduel.harness.cpus
+import opduel.harness.machine.cpus
+import opduel.harness.other_runs.single
 import opduel.harness.run
-import opduel.harness.single
 from opduel.frameworks import worker_environment
-from opduel.harness.cpus import measure_roofline, plan_cpus
+from opduel.harness.machine.cpus import measure_roofline, plan_cpus
+from opduel.harness.other_runs.single import SingleRequest, run_single
 from opduel.harness.run import run_ab
-from opduel.harness.single import SingleRequest, run_single
 from opduel.records import RunConfiguration, Work, achieved, roof
 from opduel.records.host_record import RooflineRecord
 
@@ -41,7 +41,7 @@ def test_it_is_measured_as_the_workers_run(tmp_path: Path, monkeypatch: pytest.M
     """Neither the user's variables nor the user's processors, but those of the workers."""
     probe = tmp_path / "probe.py"
     probe.write_text(PROBE)
-    monkeypatch.setattr(opduel.harness.cpus, "PROBE", probe)
+    monkeypatch.setattr(opduel.harness.machine.cpus, "PROBE", probe)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     cpus, workers = plan_cpus(1), {**worker_environment(), "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
     measure_roofline(cpus, 1, workers)
@@ -62,7 +62,7 @@ def test_a_run_measures_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
         return RooflineRecord(gbytes=1.0, threads=1)
 
     monkeypatch.setattr(opduel.harness.run, "measure_roofline", noted)
-    monkeypatch.setattr(opduel.harness.single, "measure_roofline", noted)
+    monkeypatch.setattr(opduel.harness.other_runs.single, "measure_roofline", noted)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     ab = run_ab(toy_request(replace(toy_case("a"), threshold=0.5)).configured(roofline=True))
     alone = run_single(

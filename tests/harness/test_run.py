@@ -9,10 +9,10 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 
 from opduel.comparator import RunAnalysis
 from opduel.frameworks import Builds, Framework
+from opduel.harness.planning.schedule import Progress
 from opduel.harness.prior_runs import Setting, learn
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
-from opduel.harness.schedule import Progress
 from opduel.records import Case, Comparison, RunConfiguration, RunError, UsageError, redaction
 from opduel.records.redaction import redact
 from opduel.records.run_record import ForksRecord, RunLabels

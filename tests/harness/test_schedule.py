@@ -14,14 +14,14 @@ import psutil
 import pytest
 from toy_bench import run_one_round, toy_bench, toy_case
 
-import opduel.harness.pair
+import opduel.harness.rounds.pair
 from opduel.comparator import Looks, RunAnalysis
 from opduel.comparator.modes import modes_of
-from opduel.harness.case_request import CaseRequest
 from opduel.harness.collector import FAILED_STARTS
-from opduel.harness.pair import Round
-from opduel.harness.process import CaseProcess, Worker
-from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.planning.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.process import CaseProcess, Worker
+from opduel.harness.rounds.pair import Round
 from opduel.records import Case, Comparison
 
 LOOKS = Looks((3, 6))
@@ -78,7 +78,7 @@ def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
 
 
 def test_suspects_need_not_wait_for_long_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opduel.harness.schedule.LONG_ROUND_S", 0.0)
+    monkeypatch.setattr("opduel.harness.planning.schedule.LONG_ROUND_S", 0.0)
     others = [replace(toy_case(name), threshold=0.003) for name in "abc"]
     looks = Looks((3, 6, 24), suspect_level=1e-5)  # else each look at the others makes a suspect of one in a hundred
     findings, found = run(toy_case("slow", slower=4), *others, looks=looks, alpha=0.01)
@@ -235,7 +235,7 @@ def test_the_budget_ends_a_run_and_keeps_what_was_measured(monkeypatch: pytest.M
     """Two thousand seconds pass when the second round has ended."""
     later = [0.0]
     clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later[0])  # a server of other tests has the real one
-    monkeypatch.setattr("opduel.harness.schedule.time", clock)
+    monkeypatch.setattr("opduel.harness.planning.schedule.time", clock)
 
     def pass_time(progress: Progress) -> None:
         if progress.rounds == 2:
@@ -265,7 +265,7 @@ def test_an_interrupt_ends_a_run_and_keeps_what_was_measured() -> None:
 
 
 def test_an_interrupt_within_a_round_keeps_the_cases_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = opduel.harness.pair.summarise
+    original = opduel.harness.rounds.pair.summarise
     done: list[str] = []
 
     def summarise(*arguments: Any) -> Any:
@@ -274,7 +274,7 @@ def test_an_interrupt_within_a_round_keeps_the_cases_before_it(monkeypatch: pyte
         done.append("one")
         return original(*arguments)
 
-    monkeypatch.setattr(opduel.harness.pair, "summarise", summarise)
+    monkeypatch.setattr(opduel.harness.rounds.pair, "summarise", summarise)
     findings, _ = run(*(toy_case(name) for name in "abcd"))
     assert sum(map(len, findings.samples.values())) == 2
 
@@ -347,7 +347,7 @@ def test_inputs_are_kept_where_a_case_is_prepared_while_nothing_is_measured(
 
 
 def test_many_cases_share_several_pairs_and_each_is_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opduel.harness.schedule.MOST_TOGETHER", 3)
+    monkeypatch.setattr("opduel.harness.planning.schedule.MOST_TOGETHER", 3)
     told: list[Progress] = []
     cases = [replace(toy_case(f"c{number}"), threshold=0.9) for number in range(7)]
     findings, found = run(*cases, toy_case("slow", slower=4), on_progress=told.append)

@@ -9,14 +9,14 @@ from resumable_run import ListLog
 from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import Looks, RunAnalysis
-from opduel.harness.block_plan import BlockPlan
-from opduel.harness.blocks import OTHER_BLOCKS, measure_blocks, settle
-from opduel.harness.case_request import CaseRequest
 from opduel.harness.checkpoint import Checkpoint
-from opduel.harness.counter_round import at_once
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Schedule
-from opduel.harness.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.planning.schedule import MeasurementPlan, MeasurementResult, Schedule
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.rounds.block_plan import BlockPlan
+from opduel.harness.rounds.blocks import OTHER_BLOCKS, measure_blocks, settle
+from opduel.harness.rounds.counter_round import at_once
+from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Comparison, PairSample
 from opduel.records.measurement import SIDES, Side
 

@@ -11,7 +11,7 @@ from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
 from opduel.frameworks import ProfilingSetup
-from opduel.harness.single import SingleProgress, SingleRequest, distribution, run_single
+from opduel.harness.other_runs.single import SingleProgress, SingleRequest, distribution, run_single
 from opduel.records import Build, Case, RunConfiguration, RunError
 from opduel.records.single import SingleReport, SingleResult
 
@@ -141,7 +141,7 @@ def test_the_order_of_cases_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPat
     for seed in (1, 1, 2):
         asked: list[str] = []
         monkeypatch.setattr(
-            "opduel.harness.single._Run._measure_case",
+            "opduel.harness.other_runs.single._Run._measure_case",
             lambda _run, _timing, _storage, case, asked=asked: asked.append(case.id),
         )
         request = SingleRequest(

@@ -8,7 +8,7 @@ import pytest
 from toy_bench import toy_build, toy_case
 
 from opduel.frameworks import Builds, Framework
-from opduel.harness.smoke_check import smoke_check
+from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.records import RunError
 
 

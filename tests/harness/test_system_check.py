@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from opduel.harness.cpus import CpuPlan
-from opduel.harness.system_check import (
+from opduel.harness.machine.cpus import CpuPlan
+from opduel.harness.machine.system_check import (
     OTHERS,
     STEAL,
     Busy,

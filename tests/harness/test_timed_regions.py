@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from opduel.harness.block_plan import BLOCK_NS, LONG_PILOT_NS, Regions, plan_blocks
-from opduel.harness.process import WORKER
+from opduel.harness.processes.process import WORKER
+from opduel.harness.rounds.block_plan import BLOCK_NS, LONG_PILOT_NS, Regions, plan_blocks
 
 
 @pytest.fixture(scope="module")

@@ -15,17 +15,17 @@ from typing import Any
 import pytest
 from toy_bench import toy_bench, toy_case
 
-import opduel.harness.blocks
-import opduel.harness.turns
-from opduel.harness.block_plan import BlockPlan, plan_blocks
-from opduel.harness.blocks import measure_in_turns
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.channel import Waiting
-from opduel.harness.pair import Preparation
-from opduel.harness.pair_pool import PairStart
-from opduel.harness.process import WORKER
-from opduel.harness.turns import STOP, Pipes
-from opduel.harness.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
+import opduel.harness.rounds.blocks
+import opduel.harness.rounds.turns
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.channel import Waiting
+from opduel.harness.processes.pair_pool import PairStart
+from opduel.harness.processes.process import WORKER
+from opduel.harness.processes.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
+from opduel.harness.rounds.block_plan import BlockPlan, plan_blocks
+from opduel.harness.rounds.blocks import measure_in_turns
+from opduel.harness.rounds.pair import Preparation
+from opduel.harness.rounds.turns import STOP, Pipes
 from opduel.records import Failure
 from opduel.records.measurement import SIDES, Side
 
@@ -117,7 +117,7 @@ def test_each_side_has_its_blocks() -> None:
 
 @pytest.mark.parametrize(("only_on", "side"), [("treatment", "treatment"), ("control", "control"), (None, "both")])
 def test_a_side_that_refuses_in_the_midst(only_on: str | None, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opduel.harness.turns, "PATIENCE", 100.0)  # the other one is stopped at once
+    monkeypatch.setattr(opduel.harness.rounds.turns, "PATIENCE", 100.0)  # the other one is stopped at once
     with prepared("refuse_later", **({"only_on": only_on} if only_on else {})) as (one, measure):
         with pytest.raises(CaseRefusedError) as raised:
             measure()
@@ -162,7 +162,7 @@ def test_sides_that_are_too_slow_give_the_quads_that_they_have() -> None:
 def test_only_whole_quads_count(control: int, treatment: int, whole: int, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {"low": 100.0, "timed_ns": 300.0, "calls": 3}
     answers = {"control": [answer] * control, "treatment": [answer] * treatment}
-    monkeypatch.setattr(opduel.harness.blocks, "ask_in_turns", lambda *_: (answers, {}))
+    monkeypatch.setattr(opduel.harness.rounds.blocks, "ask_in_turns", lambda *_: (answers, {}))
     blocks = measure_in_turns({}, toy_case("a"), PLAN, random.Random(1))
     assert {side: len(found) for side, found in blocks.items()} == dict.fromkeys(SIDES, whole)
 
@@ -171,7 +171,7 @@ def test_where_no_quad_comes_of_it_blocks_are_asked_for(monkeypatch: pytest.Monk
     """Too little time, or pipes that can't be opened on one side or both."""
     full = dict.fromkeys(SIDES, 2 * PLAN.quads)
     with prepared("sleep", seconds=0.01) as (_, measure), monkeypatch.context() as patch:
-        patch.setattr(opduel.harness.turns, "PATIENCE", 0.0)  # both are to stop in the midst of the first block
+        patch.setattr(opduel.harness.rounds.turns, "PATIENCE", 0.0)  # both are to stop in the midst of the first block
         assert {side: len(found) for side, found in measure().items()} == full
     with prepared("work", turns=100) as (_, measure):
         paths, no_paths = Pipes.paths, dict.fromkeys(("read_from", "write_to"), "/proc/self/fd/none")

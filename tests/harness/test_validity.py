@@ -9,12 +9,12 @@ import pytest
 from test_run import request
 from toy_bench import toy_case
 
-import opduel.harness.pair
+import opduel.harness.rounds.pair
 import opduel.harness.run
 import opduel.harness.verification
 from opduel.comparator import AACheck
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.cpus import current_mhz
+from opduel.harness.machine.cpus import current_mhz
+from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.harness.validity import FEWEST_READINGS, WHY_WITHHELD, Frequency, aa_problems, validity_problems

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from toy_bench import toy_bench, toy_case
 
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.counter_round import run_value_round
-from opduel.harness.pair import Round, RoundResult
-from opduel.harness.pair_pool import PairPool
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.pair_pool import PairPool
+from opduel.harness.rounds.counter_round import run_value_round
+from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Case, Failure
 
 

@@ -13,8 +13,8 @@ from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import RunAnalysis, plan_looks
 from opduel.harness.checkpoint import Checkpoint, Verifying, from_text, to_text
+from opduel.harness.planning.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.harness.run import run_ab
-from opduel.harness.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
 from opduel.harness.verification import FIRST_SHARE, Verifier, plan_first_measurement
 from opduel.records import Case, Comparison, Report
 

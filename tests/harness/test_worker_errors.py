@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from opduel.harness import host, worker_errors
-from opduel.harness.run_recording import is_skip
-from opduel.harness.worker_errors import (
+from opduel.harness.machine import host
+from opduel.harness.processes import worker_errors
+from opduel.harness.processes.worker_errors import (
     CaseLostError,
     CaseRefusedError,
     WorkerLostError,
@@ -16,6 +16,7 @@ from opduel.harness.worker_errors import (
     merged_failure,
     refusal,
 )
+from opduel.harness.run_recording import is_skip
 from opduel.records import Failure
 from opduel.records.measurement import Side
 

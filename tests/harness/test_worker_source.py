@@ -8,8 +8,8 @@ import pytest
 import vermin
 
 from opduel.harness.conformance.subject import WRAPPER
-from opduel.harness.instructions import SCRIPT
-from opduel.harness.process import WORKER
+from opduel.harness.processes.process import WORKER
+from opduel.harness.rounds.instructions import SCRIPT
 
 SERVING = WORKER.with_name("serving.py")
 BESIDE = sorted({*WORKER.parent.glob("*.py")} - {WORKER, SERVING})

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from opduel.frameworks import worker_environment
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.pair import Round, RoundResult, run_round
-from opduel.harness.pair_pool import Bench, PairPool
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.pair_pool import Bench, PairPool
+from opduel.harness.rounds.pair import Round, RoundResult, run_round
 from opduel.records import Build, Case
 from opduel.records.measurement import Side
 

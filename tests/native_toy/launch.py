@@ -11,7 +11,7 @@ if __name__ == "__main__":
     specifications, command, *arguments = sys.argv[1:]
     importlib.import_module("toy_native").register(Path(specifications))
     importlib.import_module(
-        "opduel.harness.pair"
+        "opduel.harness.rounds.pair"
     ).MOST_FORKS = 1  # quicker, and enough for changes as large as the toy's
     importlib.import_module("opduel.driver.version_control").PAUSES = (
         0.1,

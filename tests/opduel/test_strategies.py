@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from opduel.frameworks import get_framework, worker_environment
-from opduel.harness.case_request import CaseRequest
-from opduel.harness.cpus import plan_cpus
-from opduel.harness.restarting_worker import RestartingWorker
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.harness.specs import expand_cases, validate
 from opduel.records import Build, Failure, UsageError
 from opduel.strategies import inputs, operators

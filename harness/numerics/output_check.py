@@ -1,0 +1,165 @@
+"""Do both builds compute the same? Outputs and gradients of every case, on the same inputs, once.
+
+Nothing here is statistical.  A case is computed by the control, again by the control in a second process, and by the
+treatment.  Where the control agrees with itself but not with the treatment, all three compute it again, in fresh
+processes: only what differs twice is a finding.  Golden outputs may stand in for the control.
+"""
+
+import math
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from opduel.harness.measurement_plan import MeasurementPlan, Progress
+from opduel.harness.numerics.golden import Golden
+from opduel.harness.numerics.outputs import Answer, ask_results, difference
+from opduel.harness.planning.budget import NO_TIME_LEFT
+from opduel.harness.processes.pair_pool import Bench
+from opduel.harness.processes.restarting_worker import RestartingWorker
+from opduel.records import SAMPLED, Case, Comparison, Failure, RunError
+from opduel.records.measurement import SIDES, Side
+
+NOT_COMPARED, NOT_AGAIN = "not compared", "not compared again"  # for lack of what follows behind a colon
+OTHER_INPUTS = "its inputs differ from those of the golden outputs: write the golden outputs again"
+WORKERS: Mapping[str, Side] = {"control": "control", "twin": "control", "treatment": "treatment"}
+# of the time that is left, at most, for comparing outputs, if there is anything else to measure
+OUTPUT_CHECK_SHARE = 0.5
+
+
+@dataclass
+class OutputCheck:
+    """Compares cases of the metric "error".
+
+    ``deadline`` is of the monotonic clock; ``can_fork`` says of a case whether it behaves in a fork; ``on_case`` is
+    told after each case how many are left. What ended it before its time is in ``stopped``, or was the deadline
+    (``out_of_time``). With a ``reference`` no control is started.
+    """
+
+    bench: Bench
+    seed: int
+    can_fork: Callable[[Case], bool]
+    deadline: float = math.inf
+    on_case: Callable[[int], None] = lambda _: None
+    reference: Golden | None = None
+    comparisons: Sequence[Comparison] = ()  # that it has made
+    stopped: BaseException | None = None
+    out_of_time: bool = False
+
+    def compare(self, cases: Sequence[Case]) -> Sequence[Comparison]:
+        """A comparison for each case, in order, whatever ends it early; those not come to are ``inconclusive``."""
+        comparison_by_case = {case.id: _open(case, NOT_COMPARED) for case in cases}
+        suspects: dict[str, Comparison] = {}
+        try:
+            for case, comparison in self._look_at(cases):
+                if comparison.verdict == "regressed":
+                    suspects[case.id] = comparison
+                    comparison = _unconfirmed(comparison, NOT_AGAIN)
+                comparison_by_case[case.id] = comparison
+            for case, comparison in self._look_at([case for case in cases if case.id in suspects]):
+                second_results = {"unchanged": "agreed when computed again", "failed": "failed when computed again"}
+                if comparison.verdict != "regressed":
+                    comparison = _unconfirmed(
+                        suspects[case.id], second_results.get(comparison.verdict, comparison.note)
+                    )
+                comparison_by_case[case.id] = replace(comparison, rounds=2)
+        except (KeyboardInterrupt, RunError) as error:
+            self.stopped = error
+        except Exception as error:  # a fault of ours, or of the machine, must not cost what was compared
+            self.stopped = RuntimeError(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        why = str(self.stopped or "interrupted") if self.stopped is not None else NO_TIME_LEFT
+        for case_id, open_comparison in comparison_by_case.items():
+            if open_comparison.verdict == "inconclusive" and open_comparison.note.endswith((NOT_COMPARED, NOT_AGAIN)):
+                comparison_by_case[case_id] = replace(open_comparison, note=f"{open_comparison.note}: {why}")
+        self.comparisons = [comparison_by_case[case.id] for case in cases]
+        return self.comparisons
+
+    def _look_at(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Comparison]]:
+        """One look at each case, in fresh workers, until the time is up."""
+        if not cases:
+            return
+        bench, names = self.bench, ("treatment",) if self.reference else tuple(WORKERS)
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opduel-outputs-")))
+            workers = {
+                name: stack.enter_context(bench.worker(WORKERS[name], bench.environment, bench.cpus.start))
+                for name in names
+            }
+            for number, case in enumerate(cases):
+                comparison = self._look(case, workers, folder) if time.monotonic() < self.deadline else None
+                if comparison is None:
+                    self.out_of_time = True
+                    return
+                yield case, comparison
+                self.on_case(len(cases) - number - 1)
+
+    def _look(self, case: Case, workers: Mapping[str, RestartingWorker], parent: Path) -> Comparison | None:
+        """What one look at a case says; ``regressed`` is a suspicion. None: the time was up before it was over."""
+        with tempfile.TemporaryDirectory(dir=parent) as folder:
+            answers = self._answers(case, workers, Path(folder))
+            failures = [answer.results for answer in answers.values() if isinstance(answer.results, Failure)]
+            if failures and time.monotonic() >= self.deadline:
+                return None
+            if failures:
+                side = failures[0].side if len({failure.side for failure in failures}) == 1 else "both"
+                return Comparison.without_figures(case, "failed", failure=replace(failures[0], side=side))
+            arrays = {
+                name: answer.results for name, answer in answers.items() if not isinstance(answer.results, Failure)
+            }
+            itself = answers["control"].itself
+            if itself is None:
+                itself = difference(arrays["control"], arrays["twin"], case.tolerance, ("first", "second"))
+            elif answers["control"].inputs not in ("", answers["treatment"].inputs):
+                return _open(case, OTHER_INPUTS)
+            other = difference(arrays["control"], arrays["treatment"], case.tolerance, SIDES)
+        comparison = replace(_open(case, ""), control=itself.figure, treatment=other.figure, rounds=1)
+        if itself.words:
+            return replace(comparison, note=f"the control differs from itself in a second process: {itself.words}")
+        if other.words:
+            return replace(comparison, verdict="regressed", note="; ".join(filter(None, (other.words, other.partial))))
+        return replace(comparison, verdict="unchanged", note=other.partial)
+
+    def _answers(self, case: Case, workers: Mapping[str, RestartingWorker], folder: Path) -> dict[str, Answer]:
+        """What each worker computes, and what the reference has."""
+        golden, fork = self.reference, self.can_fork(case)
+        answers = {"control": golden.answer(case, folder / "control")} if golden else {}
+        for name, worker in workers.items():
+            answers[name] = ask_results(worker, case, self.seed, folder / name, fork, self.deadline, golden is not None)
+        return answers
+
+
+def check_outputs(
+    all_cases: Sequence[Case],
+    golden: Golden | None,
+    bench: Bench,
+    plan: MeasurementPlan,
+    on_progress: Callable[[Progress], None],
+    earlier_s: float,
+) -> tuple[OutputCheck, MeasurementPlan]:
+    """Compare the outputs of a run's cases whose metric is not sampled; they come first, and leave the others the rest
+    of the time. Returns what was found, and the order that is left.
+
+    ``earlier_s``: what earlier starts took of the time budget.
+    """
+    cases = [case for case in all_cases if case.metric not in SAMPLED]
+    began, sampled_cases = time.monotonic() - plan.spent_s, len(plan.cases)
+
+    def on_case(cases_left: int) -> None:
+        on_progress(Progress(0, cases_left + sampled_cases, len(all_cases), time.monotonic() - began, 0.0))
+
+    left_s = math.inf if plan.time_budget is None else max(0.0, plan.time_budget - earlier_s)
+    deadline = began + (OUTPUT_CHECK_SHARE * left_s if sampled_cases else left_s)
+    check = OutputCheck(bench, plan.seed, plan.can_fork, deadline, on_case, golden)
+    check.compare(cases)
+    return check, replace(plan, spent_s=time.monotonic() - began) if cases else plan
+
+
+def _unconfirmed(first: Comparison, why: str) -> Comparison:
+    return replace(first, verdict="inconclusive", note=f"differed at first ({first.note}), {why}")
+
+
+def _open(case: Case, note: str) -> Comparison:
+    """An inconclusive comparison without figures."""
+    return Comparison.without_figures(case, "inconclusive", note=note)

@@ -1,0 +1,137 @@
+"""A case's outputs, gradients and changed arguments: computed by a worker, and compared between two processes."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opduel.comparator.allclose import Closeness, compare
+from opduel.harness.planning.budget import NO_TIME_LEFT
+from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.processes.restarting_worker import RestartingWorker
+from opduel.records import Case, Failure, Tolerance
+
+MOST_BYTES = 1 << 28  # of one array: of a larger one as many from its beginning are compared
+FOR_GOOD = ("error", "missing")  # kinds of failure that a second try would not change
+DESCRIBED = ("shape", "dtype", "precision", "storage")  # what two arrays have to have in common
+MOST_TRIES = 2  # of a case whose process was lost: a single loss may have had another cause
+
+
+@dataclass(frozen=True)
+class Kept:
+    """An array's name, and its ``shape`` and ``dtype`` (numpy's name) as a whole. ``count``: how many of its elements,
+    in C order, were kept. ``precision``: the dtype by whose tolerance it is compared, if that isn't its own."""
+
+    name: str
+    dtype: str
+    shape: Sequence[int]
+    storage: str
+    count: int
+    precision: str = field(default="", kw_only=True)
+
+
+@dataclass(frozen=True)
+class Array(Kept):
+    """One output, gradient or changed argument; ``file`` has its elements."""
+
+    file: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first array that differs between two processes, in words, and the largest figure of any."""
+
+    words: str  # empty: none differs
+    figure: float
+    partial: str = ""  # what was not compared, in words
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one process computed of a case, or why it didn't, and the digest of its inputs' values, if that was asked
+    for and is known. ``itself``: how the build differed from itself in a second process, if that is known."""
+
+    results: Sequence[Array] | Failure
+    inputs: str = ""
+    itself: Difference | None = None
+
+
+def ask_results(
+    worker: RestartingWorker, case: Case, seed: int, folder: Path, fork: bool, deadline: float, digest: bool = False
+) -> Answer:
+    """What a worker computes, in files of ``folder``, which is made; asked again where it was lost, once.
+
+    ``digest``: ask for that of the inputs' values, too.
+    """
+    folder.mkdir()
+    about = {"case": CaseRequest(case, seed).description(), "seed": seed}
+    requests = [{"op": "results", **about, "folder": str(folder), "limit": MOST_BYTES}]
+    if digest:
+        requests.append({"op": "digest", **about})
+    for _ in range(MOST_TRIES):
+        if time.monotonic() >= deadline:  # before a worker is started
+            return Answer(Failure(worker.side, "timeout", NO_TIME_LEFT))
+        answer = worker.ask(requests, time_left(case, deadline), fork=fork)
+        if not isinstance(answer, Failure):
+            arrays = [
+                Array(**{**array, "shape": tuple(array["shape"]), "file": str(folder / array["file"])})
+                for array in answer[0]["arrays"]
+            ]
+            return Answer(arrays, str(answer[1]["digest"]) if digest else "")
+        failure = answer
+        if failure.kind in FOR_GOOD:
+            break
+    return Answer(failure)
+
+
+def difference(
+    first: Sequence[Array], second: Sequence[Array], tolerance: Tolerance, names: tuple[str, str]
+) -> Difference:
+    """Return how ``second`` differs from ``first``; ``names``: what messages call the two."""
+    second_by_name = {array.name: array for array in second}
+    words, figure, partial = "", 0.0, ""
+    if missing := [first_array.name for first_array in first if first_array.name not in second_by_name]:
+        words, figure = f"{missing[0]} exists only on the {names[0]}", math.inf
+    elif extra := sorted({first_array.name for first_array in second} - {first_array.name for first_array in first}):
+        words, figure = f"{extra[0]} exists only on the {names[1]}", math.inf
+    for first_array in first:
+        if first_array.name not in second_by_name:
+            continue
+        second_array = second_by_name[first_array.name]
+        if unlike := [
+            attribute
+            for attribute in ("shape", "dtype", "precision", "storage")
+            if getattr(first_array, attribute) != getattr(second_array, attribute)
+        ]:
+            kinds = " against ".join(str(getattr(array, unlike[0])) for array in (first_array, second_array))
+            words, figure = words or f"{first_array.name}: {unlike[0]} {kinds}", math.inf
+            continue
+        close = compare(elements(first_array), elements(second_array), tolerance, first_array.precision)
+        figure = max(figure, close.figure)
+        words = words or ("" if close.close else f"{first_array.name}: {_describe_closeness(close, first_array)}")
+        if first_array.count < math.prod(first_array.shape):
+            partial = f"of {first_array.name} only the first {first_array.count} elements were compared"
+    return Difference(words, figure, partial)
+
+
+def elements(array: Array) -> "np.ndarray[Any, np.dtype[Any]]":
+    """The elements on disk, of the array's own shape if all are there."""
+    if array.count == 0:
+        return np.empty(0, dtype=array.dtype)
+    elements = np.memmap(array.file, dtype=array.dtype, mode="r", shape=(array.count,))
+    return elements.reshape(array.shape) if array.count == math.prod(array.shape) else elements
+
+
+def _describe_closeness(close: Closeness, array: Array) -> str:
+    """``at (0, 3) 1.5 against 1.25; 12 of 64 elements differ ...``."""
+    first, second = close.values or (math.nan, math.nan)
+    place = f"at {close.first}" if close.first else "value"
+    largest = "" if math.isinf(close.figure) else f", by up to {close.figure:.3g} times that"
+    return (
+        f"{place} {first!r} against {second!r}; {close.different} of {array.count} differ by more than "
+        f"{close.absolute:.2g} + {close.relative:.2g} |control|{largest}"
+    )

@@ -1,0 +1,152 @@
+"""What a run learns of its cases, and how it measures them next: the costs and the noise of each, and its way."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from opduel.harness.planning.effort import (
+    ERRORS_IN_THRESHOLD,
+    CaseTime,
+    Costs,
+    Goal,
+    Noise,
+    Repetitions,
+    Way,
+    cheapest_way,
+    choose_repetitions,
+    fill,
+    in_two_forks,
+    share_out,
+)
+from opduel.harness.planning.noise_by_level import noise_by_level, quads_of
+from opduel.records import Case, Effort, PairSample
+from opduel.records.measurement import SIDES
+
+MOST_AT_ONCE = 4  # forks in a round that takes longer than all rounds of the case before it
+
+
+@dataclass
+class EffortPlanner:
+    """Learns from rounds what cases cost and how noisy they are, and decides how the next rounds measure them.
+
+    ``costs`` and ``noise``, by case id, begin with what earlier runs on the host say of cases, where there are any.
+    ``start_s``: what a pair's start takes on the processor that prepares.
+    """
+
+    costs: dict[str, Costs] = field(default_factory=dict)
+    noise: dict[str, Noise] = field(default_factory=dict)
+    start_s: float = 0.0
+    planned: dict[str, Repetitions] = field(default_factory=dict)
+    spent_s: dict[str, float] = field(default_factory=dict)
+
+    def note_round(self, times: Mapping[str, CaseTime], start_s: float, rest_s: float, overlaps: bool) -> None:
+        """Take note of what a round spent: ``start_s`` waiting for its pair, ``rest_s`` beside pair and cases.
+        ``overlaps``: a case is prepared while another is measured."""
+        if not self.start_s and overlaps:  # of the first round both sides' processes start at once, then in turn
+            self.start_s = len(SIDES) * start_s
+        for case_id, time in times.items():
+            if time.forks and time.quads:
+                latest = Costs(
+                    time.quads_s / time.quads,
+                    time.prepared_s / time.forks,
+                    time.beside_s / time.forks,
+                    rest_s / len(times),
+                    overlaps,
+                )
+                earlier = self.costs.get(case_id, latest) if case_id in self.spent_s else latest  # not of other runs
+                self.costs[case_id] = latest.between(earlier)
+            self.spent_s[case_id] = self.spent_s.get(case_id, 0.0) + time.spent_s
+
+    def learn(self, samples: Mapping[str, Sequence[PairSample]]) -> None:
+        """Estimate the noise by level from all samples of the run."""
+        self.noise |= noise_by_level(samples)
+
+    def knows(self, case: Case) -> bool:
+        """Whether the case's costs and noise are known."""
+        return case.id in self.costs and case.id in self.noise
+
+    def plan(
+        self, cases: Iterable[Case], samples: Mapping[str, Sequence[PairSample]], looks: Sequence[int]
+    ) -> dict[str, Repetitions]:
+        """Decide the repetitions of the next round that these cases share; one that nothing is known of has none, and
+        is measured as a pilot."""
+        known_cases = [case for case in cases if self.knows(case)]
+        chosen = {
+            case.id: self._choose(case, samples.get(case.id, ()), looks, len(known_cases)) for case in known_cases
+        }
+        chosen = fill(share_out(chosen, self.costs, self.start_s), self.costs, self.start_s)
+        self.planned |= chosen
+        return chosen
+
+    def _choose(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int], sharing: int) -> Repetitions:
+        """``sharing``: how many cases share the start of the round's pair."""
+        costs = replace(self.costs[case.id], pair_s=self.costs[case.id].pair_s + self.start_s / sharing)
+        chosen = choose_repetitions(self.noise[case.id], costs, self._goal(case, samples, looks))
+        return in_two_forks(self._doubling(case.id, chosen), costs)
+
+    def _goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> Goal:
+        noise = self.noise[case.id]
+        information = sum(1 / noise.of_sample(sample.forks, quads_of(sample)) for sample in samples)
+        error = math.log1p(case.threshold) / ERRORS_IN_THRESHOLD
+        later_looks = [count for count in looks if count > len(samples)]
+        return Goal(
+            error, information, len(samples), later_looks, needs_pairs=len(samples) < looks[min(1, len(looks) - 1)]
+        )
+
+    def _doubling(self, case_id: str, chosen: Repetitions) -> Repetitions:
+        """No more forks than double what was spent on the case: what a few samples say of its noise may be far off."""
+        spent_s, costs = self.spent_s.get(case_id), self.costs[case_id]
+        if spent_s is None:  # earlier runs tell
+            return chosen
+        one_fork_s = costs.of_round(Repetitions(1, chosen.quads)) - costs.pair_s
+        most = max(MOST_AT_ONCE, math.floor(spent_s / one_fork_s))
+        return Repetitions(min(chosen.forks, most), chosen.quads)
+
+    def seconds_to_goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> float | None:
+        """Return what it takes until the case has the precision that settles most cases at its threshold: 0 if it has,
+        infinity if no number of rounds comes to it here, None if nothing is known of it."""
+        if not self.knows(case):
+            return None
+        way = self.way(case, samples, looks)
+        return way.seconds if way else math.inf
+
+    def way(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> Way | None:
+        """Return the way to the precision that settles most cases at this threshold, as far as is known now; None if
+        no number of rounds comes to it here."""
+        return cheapest_way(self.noise[case.id], self.costs[case.id], self._goal(case, samples, looks))
+
+    def share_of_noise(self, case: Case, quad: float, looks: Sequence[int]) -> float:
+        """Return how many times the effort takes that the case would take if its quads had no more than this
+        variance; 1 where that isn't known."""
+        noise = self.noise[case.id]
+        goal = self._goal(case, (), looks)
+        ways = [
+            cheapest_way(replace(noise, quad=variance), self.costs[case.id], goal)
+            for variance in (noise.quad, min(quad, noise.quad))
+        ]
+        now, quiet = ways
+        return now.seconds / quiet.seconds if now and quiet and quiet.seconds else 1.0
+
+    def round_s(self, case_id: str) -> float:
+        """Seconds that the next round is planned to spend on a case."""
+        return self.costs[case_id].of_round(self.planned[case_id])
+
+    def effort(self, case_id: str, samples: Sequence[PairSample]) -> Effort | None:
+        """What a report says of how a case was measured; None of one that was measured without blocks."""
+        timed = [sample for sample in samples if sample.fork_ratios]
+        if not timed or case_id not in self.costs:
+            return None
+        noise, costs, last = self.noise.get(case_id), self.costs[case_id], timed[-1]
+        deviations = [math.sqrt(value) for value in (noise.quad, noise.fork, noise.pair)] if noise else [None] * 3
+        return Effort(
+            last.forks,
+            max(1, round(quads_of(last))),
+            quad_sd=deviations[0],
+            fork_sd=deviations[1],
+            pair_sd=deviations[2],
+            quad_s=costs.quad_s,
+            prepare_s=costs.prepare_s,
+            fork_s=costs.beside_s,
+            pair_s=costs.pair_s,
+            seconds=self.spent_s.get(case_id, 0.0),
+        )

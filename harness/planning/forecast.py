@@ -1,0 +1,107 @@
+"""What a run is likely to take, by what is known of its cases' costs and noise: from earlier runs, and from its own.
+
+For planning and telling alone: no verdict depends on it.
+"""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opduel.comparator import Looks
+from opduel.comparator.explanations import duration
+from opduel.harness.planning.effort import ERRORS_IN_THRESHOLD
+from opduel.harness.planning.effort_planner import EffortPlanner
+from opduel.records import DEFAULT_METRIC, Case, PairSample
+
+# Runs take so many times as long as their cases' ways to the usual precision, in the median of 21 runs (proof.md): some
+# cases take a further look, and the first forks of others say too little of their noise.
+FURTHER_LOOKS = 1.9
+THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # that are proposed
+
+
+@dataclass(frozen=True)
+class RunForecast:
+    """What measuring cases is likely to take, if none has changed and there is no time budget.
+
+    ``rounds``: by case id, those to come until the case is precise enough for its threshold, or given up; ``settles``:
+    the ids of the cases that come to it; ``seconds``: by case id, of the measuring processor; ``total_s``: of wall time
+    for all of them; ``known_cases``: how many cases something is known of.
+    """
+
+    rounds: Mapping[str, int]
+    settles: frozenset[str]
+    seconds: Mapping[str, float]
+    total_s: float
+    known_cases: int
+
+
+def forecast_run(
+    planner: EffortPlanner, cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]], looks: Looks
+) -> RunForecast | None:
+    """Return what is to come for these cases; None if nothing is known of any.
+
+    A case that nothing is known of, or that is measured without blocks, is taken to need what the others of its metric
+    need, or its first look.
+    """
+    known_cases = [case for case in cases if planner.knows(case)]
+    if not known_cases:
+        return None
+    rounds, seconds, settles = dict[str, int](), dict[str, float](), set[str]()
+    for case in known_cases:
+        measured = samples.get(case.id, ())
+        counts = looks.of_metric(case.metric).counts
+        way = planner.way(case, measured, counts)
+        first = max(0, counts[0] - len(measured))
+        rounds[case.id] = max(way.rounds, first) if way else first
+        seconds[case.id] = way.seconds if way and way.rounds >= first else first * _round_s(planner, case)
+        settles |= {case.id} if way else set()
+    usual_rounds, usual_s = statistics.median_high(rounds.values()), statistics.median(seconds.values())
+    for case in cases:
+        if case.id not in rounds:
+            first = max(0, looks.of_metric(case.metric).counts[0] - len(samples.get(case.id, ())))
+            rounds[case.id] = max(first, usual_rounds) if case.metric == DEFAULT_METRIC else first
+            seconds[case.id] = usual_s
+    most = max(rounds.values())
+    waiting_s = most * planner.start_s  # of each round: its pair starts while the one before is measured
+    return RunForecast(
+        rounds, frozenset(settles), seconds, FURTHER_LOOKS * max(waiting_s, sum(seconds.values())), len(known_cases)
+    )
+
+
+def _round_s(planner: EffortPlanner, case: Case) -> float:
+    return planner.round_s(case.id) if case.id in planner.planned else planner.costs[case.id].of_pilot()
+
+
+def settled_first(cases: Sequence[Case], forecast: RunForecast) -> list[Case]:
+    """The cases, those first that are likely to be settled, the cheapest of them first; the others as they were."""
+    return sorted(cases, key=lambda case: forecast.seconds[case.id] if case.id in forecast.settles else math.inf)
+
+
+def outlook_words(
+    forecast: RunForecast, cases: Sequence[Case], planner: EffortPlanner, looks: Looks, left_s: float
+) -> str:
+    """Say which cases this host can settle in which time, and what to change if that is not all of them.
+
+    ``left_s``: of the time budget; infinite without one.
+    """
+    timed = [case for case in cases if planner.knows(case)]
+    open_for_good = [case for case in timed if case.id not in forecast.settles]
+    hopeless = [case for case in open_for_good if case.threshold > 0]  # within 0 % nothing can be shown to lie
+    total = duration(forecast.total_s)
+    count = len(forecast.rounds) - len(open_for_good)
+    words = f"about {total} more to settle {count} of {len(forecast.rounds)} cases if none has changed"
+    if forecast.total_s > left_s:
+        words += f", {duration(left_s)} left: give a larger --time_budget, a larger --threshold or fewer cases"
+    if hopeless:
+        needed = max(_least_threshold(planner, case, looks) for case in hopeless)
+        proposed = next((threshold for threshold in THRESHOLDS if threshold >= needed), needed)
+        named = hopeless[0].id if len(hopeless) == 1 else f"{hopeless[0].id} and {len(hopeless) - 1} more"
+        words += f"; too noisy for their threshold: {named} (--threshold {proposed:.0%} would do)"
+    return words
+
+
+def _least_threshold(planner: EffortPlanner, case: Case, looks: Looks) -> float:
+    """The threshold that all rounds of a case can settle, where its pairs alone vary too much for its own."""
+    noise, last = planner.noise[case.id], looks.of_metric(case.metric).counts[-1]
+    return math.expm1(ERRORS_IN_THRESHOLD * math.sqrt(noise.pair / last)) * 1.2

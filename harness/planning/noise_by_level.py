@@ -1,0 +1,98 @@
+"""How noisy cases are at each level, from a run's samples: quads within a fork, forks within a pair, pairs."""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opduel.harness.planning.effort import LEAST_VARIANCE, Noise
+from opduel.records import PairSample
+
+# Degrees of freedom that the other cases of the run have in a case's variance, by level: its own quads tell soon.
+QUAD_FREEDOM, FORK_FREEDOM, PAIR_FREEDOM = 4.0, 6.0, 6.0
+STRAY = 6.0  # times what cases share, a variance counts as that much as long as few values tell of it
+STRAY_FORK = 3.0  # times the median fork's, the variance of a fork's quads counts as that much
+TRIMMED = 0.2  # of the cases at either end, for the variances that all share
+USUAL = 0.005**2  # of forks and of pairs on most hosts, before any is known
+
+
+@dataclass
+class _Observed:
+    """A case's variances by level as its own samples have them, each with its degrees of freedom."""
+
+    quad: tuple[float, float]
+    fork: tuple[float, float]
+    pair: tuple[float, float]
+
+
+def _observe(samples: Sequence[PairSample]) -> _Observed:
+    """Estimate the variances by moments: of each level's means less what the level below adds to them.
+
+    Stray forks hardly count, as when they are boiled down: of quads no fork's variance counts as more than a few times
+    the median one, and of forks the winsorised variance is taken.
+    """
+    of_quads, quads_freedom, forks_excess, forks_freedom = [], 0.0, 0.0, 0.0
+    for sample in samples:
+        quads = quads_of(sample)
+        squares = [standard_error**2 for _, standard_error in sample.fork_ratios]
+        of_quads += [square * quads for square in squares]
+        quads_freedom += len(squares) * max(1.0, quads - 1)  # of a trimmed mean of twice as many differences
+        if len(squares) > 1:
+            between = _winsorised_variance([ratio for ratio, _ in sample.fork_ratios])
+            forks_excess += (len(squares) - 1) * (between - statistics.fmean(squares))
+            forks_freedom += len(squares) - 1
+    limit = STRAY_FORK * statistics.median(of_quads)
+    quad = statistics.fmean(min(limit, variance) for variance in of_quads)
+    fork = forks_excess / forks_freedom if forks_freedom else 0.0
+    pair, pair_freedom = 0.0, len(samples) - 1.0
+    if pair_freedom > 0:
+        inner = Noise(quad, max(0.0, fork), 0.0)
+        within = statistics.fmean(inner.of_sample(sample.forks, quads_of(sample)) for sample in samples)
+        pair = statistics.variance(sample.log_ratio for sample in samples) - within
+    return _Observed((quad, quads_freedom), (fork, forks_freedom), (pair, pair_freedom))
+
+
+def _winsorised_variance(values: Sequence[float]) -> float:
+    """Return the variance of the mean of the middle half (``fork_values.middle_mean``), times the number of values."""
+    ordered, dropped = sorted(values), len(values) // 4
+    middle = ordered[dropped : len(ordered) - dropped]
+    winsorised = [min(max(value, middle[0]), middle[-1]) for value in ordered]
+    squares = statistics.variance(winsorised) * (len(ordered) - 1)
+    return squares * len(ordered) / (len(middle) * (len(middle) - 1))
+
+
+def quads_of(sample: PairSample) -> float:
+    """Return the quads of each of the sample's forks; a half where a fork had one block a side."""
+    return sample.blocks / max(1, sample.forks) / 2
+
+
+def noise_by_level(samples: Mapping[str, Sequence[PairSample]]) -> dict[str, Noise]:
+    """Estimate each case's variances from its samples, by case id; the fewer it has, the more those of the other cases
+    count.  Cases without a fork's standard errors have none."""
+    timed = {case_id: [sample for sample in rows if sample.fork_ratios] for case_id, rows in samples.items()}
+    observed = {case_id: _observe(rows) for case_id, rows in timed.items() if rows}
+    shared = {
+        level: _middle([getattr(case, level)[0] for case in observed.values() if getattr(case, level)[1]])
+        for level in ("quad", "fork", "pair")
+    }
+    return {
+        case_id: Noise(
+            _shrunk(case.quad, shared["quad"], QUAD_FREEDOM),
+            _shrunk(case.fork, shared["fork"], FORK_FREEDOM),
+            _shrunk(case.pair, shared["pair"], PAIR_FREEDOM),
+        )
+        for case_id, case in observed.items()
+    }
+
+
+def _shrunk(own: tuple[float, float], shared: float, freedom: float) -> float:
+    variance, own_freedom = own
+    variance = min(variance, STRAY * max(shared, LEAST_VARIANCE)) if own_freedom < freedom else variance
+    return max(LEAST_VARIANCE, (freedom * shared + own_freedom * variance) / (freedom + own_freedom))
+
+
+def _middle(variances: Sequence[float]) -> float:
+    """The mean of all but those at either end; before any is known, the usual one."""
+    if not variances:
+        return USUAL
+    cut = int(TRIMMED * len(variances))
+    return max(0.0, statistics.fmean(sorted(variances)[cut : len(variances) - cut]))

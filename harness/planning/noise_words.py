@@ -1,0 +1,61 @@
+"""What kind of noise a host had in a run, and what it cost, in one line for people."""
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+
+from opduel.comparator import Looks
+from opduel.harness.planning.effort_planner import EffortPlanner
+from opduel.records import Case, PairSample
+from opduel.records.run_record import RunNoiseRecord
+
+QUIET_QUADS = 0.015  # standard deviation of a quad's log ratio on a quiet host
+NOISY_PROCESSES = 0.015  # of a fork's or a pair's, from which on processes are what differs
+WANDERS = 1.1  # between a slow and a fast process of a case, both sides together
+COSTS = 1.5  # times a quiet host's effort, from which on it is worth a word
+
+
+def describe_noise(
+    cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]], planner: EffortPlanner, looks: Looks
+) -> RunNoiseRecord | None:
+    """Return the medians over cases of the noise by level, how far the processor's speed wandered (the 90th to the 10th
+    percentile of processes, as a ratio), how many times a quiet host's effort that noise took, and all of it in words;
+    None where no case was measured in blocks."""
+    known_cases = [case for case in cases if planner.knows(case)]
+    if not known_cases:
+        return None
+    levels = {
+        f"{level}_sd": statistics.median(math.sqrt(getattr(planner.noise[case.id], level)) for case in known_cases)
+        for level in ("quad", "fork", "pair")
+    }
+    ranges = [_speed_range(samples.get(case.id, ())) for case in known_cases]
+    speed_range = statistics.median(ranges)
+    effort = statistics.median(
+        planner.share_of_noise(case, QUIET_QUADS**2, looks.of_metric(case.metric).counts) for case in known_cases
+    )
+    words = _words(levels, speed_range, effort)
+    return RunNoiseRecord(**levels, speed_range=speed_range, effort=effort, words=words)
+
+
+def _speed_range(samples: Sequence[PairSample]) -> float:
+    """How far the speed of a case's processes ranges, both sides together, in any round: 1 where it doesn't."""
+    values = [value for sample in samples for value in sample.fork_values or [(sample.control, sample.treatment)]]
+    speeds = sorted(math.sqrt(control * treatment) for control, treatment in values if control > 0 < treatment)
+    if len(speeds) < 2:
+        return 1.0
+    low, high = speeds[len(speeds) // 10], speeds[-1 - len(speeds) // 10]
+    return high / low
+
+
+def _words(levels: Mapping[str, float], speed_range: float, effort: float) -> str:
+    quads, forks, pairs = levels["quad_sd"], levels["fork_sd"], levels["pair_sd"]
+    if speed_range >= WANDERS:
+        change = f"by up to {speed_range - 1:.0%}" if speed_range < 2 else f"up to {speed_range:.1f}-fold"
+        kind = f"this processor changes speed {change}, probably because of a neighbour"
+    elif quads >= 2 * QUIET_QUADS:
+        kind = f"something interrupts what is measured: neighbouring blocks of calls differ by {quads:.1%}"
+    elif max(forks, pairs) >= NOISY_PROCESSES:
+        kind = f"processes of the same build differ by {math.hypot(forks, pairs):.1%} from each other"
+    else:
+        kind = f"a quiet host: blocks of calls differ by {quads:.1%}, processes by {math.hypot(forks, pairs):.1%}"
+    return kind + (f"; measuring took about {effort:.1f} times as long as on a quiet host" if effort >= COSTS else "")

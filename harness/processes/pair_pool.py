@@ -1,0 +1,194 @@
+"""Process pairs, started ahead: while one pair measures, the next imports the framework on another processor."""
+
+import os
+import random
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from opduel.harness.machine.cpus import WIPING_VARIABLE, CpuPlan, Wiping
+from opduel.harness.machine.host import memory_left
+from opduel.harness.processes.channel import Background, Steps, Waiting
+from opduel.harness.processes.process import Worker
+from opduel.harness.processes.restarting_worker import RestartingWorker
+from opduel.harness.processes.worker_errors import WorkerLostError
+from opduel.records import Build
+from opduel.records.measurement import SIDES, Side
+
+PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009): vary it
+KEPT_VARIABLE = "OPDUEL_KEPT_ARRAYS"  # opduel_common/shared_arrays.py
+MOST_KEPT, KEPT_SHARE = 4 << 30, 0.125  # bytes, and of the memory that is left
+
+Pair = dict[Side, Worker]
+
+
+@dataclass(frozen=True)
+class Counting:
+    """How instructions are counted: valgrind's path, the functions to count in (none: in whole calls), and the whole
+    environment."""
+
+    valgrind: str
+    functions: Sequence[str]
+    environment: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What stays the same for every process pair of a run."""
+
+    builds: Mapping[Side, Build]
+    adaptor: Path
+    environment: Mapping[str, str]
+    cpus: CpuPlan
+    counting: Counting | None = None  # None: no instructions are counted in this run
+    wiping: Wiping | None = None  # None: the caches are left alone
+    memory_environment: Mapping[str, str] = field(default_factory=dict)  # beyond ``environment``, to measure storage
+
+    def worker(self, side: Side, environment: Mapping[str, str], cpus: frozenset[int]) -> RestartingWorker:
+        """Workers of one side, one at a time, that are no part of a pair."""
+        return RestartingWorker(side, self.builds[side], self.adaptor, environment, cpus)
+
+
+class PairStart:
+    """A pair that is being started: sides in random order, each with a random environment size.
+
+    In the background one side starts after the other; ``finish`` lets both go on at once, on all processors. Of
+    ``aa``, both are of the control's build.
+    """
+
+    def __init__(
+        self, bench: Bench, rng: random.Random, aa: bool = False, kept_arrays: "InputArrays | None" = None
+    ) -> None:
+        self._bench = bench
+        self._aa = aa
+        self._input_arrays = kept_arrays
+        self._paddings = {side: rng.randrange(PADDING_BYTES) for side in rng.sample(SIDES, 2)}  # in starting order
+        self._pair: Pair = {}
+        self.steps = Background(self._starting(), WorkerLostError)
+
+    def finish(self) -> Pair:
+        """The pair, ready; waits until it is.
+
+        Raises:
+            WorkerLostError: a side didn't start.
+        """
+        if not self.steps.over:
+            for side in self._paddings:
+                self._start(side)
+            for worker in self._pair.values():
+                worker.pin(self._bench.cpus.start)
+        self.steps.finish()
+        for worker in self._pair.values():  # what it forks begins where it disturbs nobody
+            worker.pin(self._bench.cpus.prepare)
+        return self._pair
+
+    def close(self) -> None:
+        """End both sides, but for those that were released."""
+        for worker in self._pair.values():
+            worker.close()
+
+    def release(self, side: Side) -> Worker | None:
+        """A side that is not to be ended with the pair; None if it has never started."""
+        return self._pair.pop(side, None)
+
+    def _starting(self) -> Steps[None]:
+        for side in self._paddings:
+            self._start(side)
+            yield from self._pair[side].readying()
+
+    def _start(self, side: Side) -> None:
+        if side in self._pair:
+            return
+        bench = self._bench
+        environment = {**bench.environment, "OPDUEL_PADDING": "x" * self._paddings[side]}
+        if bench.wiping:
+            environment[WIPING_VARIABLE] = str(bench.wiping.size)
+        arrays = self._input_arrays
+        build: Side = "control" if self._aa else side
+        self._pair[side] = Worker(
+            build,
+            bench.builds[build],
+            bench.adaptor,
+            environment | (arrays.environment if arrays else {}),
+            bench.cpus.prepare,
+            inherited=[arrays.descriptor] if arrays else [],
+        )
+
+
+class InputArrays:
+    """Memory in which a run's workers keep the inputs of cases: a file without a name, which their processes share."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor = descriptor
+        self.environment = {KEPT_VARIABLE: f"{descriptor},{min(MOST_KEPT, int(KEPT_SHARE * memory_left()))}"}
+
+    @classmethod
+    def create(cls) -> "InputArrays | None":
+        """None where there is no such memory, in a Python made for an older C library or a sandbox: then each process
+        draws its own inputs."""
+        try:
+            return cls(os.memfd_create("opduel-arrays"))
+        except (AttributeError, OSError):
+            return None
+
+    def close(self) -> None:
+        """Let go of it; what it holds goes with the last worker."""
+        os.close(self.descriptor)
+
+
+class PairPool(AbstractContextManager["PairPool"]):
+    """Hands out fresh pairs. Use as a context manager: leaving it ends what is being started.
+
+    With ``keeps_arrays``, an input that one process has drawn is copied by those after it. That pays where a case is
+    prepared while nothing is measured.
+
+    ``previous_control`` is the control's process of the round before, kept alive: beside the present one, it is a
+    second process of the same build that costs no import (for the A/A checks). None in the first round.
+    """
+
+    def __init__(self, bench: Bench, rng: random.Random, keeps_arrays: bool = False) -> None:
+        self.bench = bench
+        self._rng = rng
+        self._keeps_arrays = keeps_arrays
+        self._input_arrays: InputArrays | None = None
+        self._coming: PairStart | None = None
+        self.previous_control: Worker | None = None
+
+    def __exit__(self, *_: object) -> None:
+        self.retire(None)
+        if self._coming:
+            self._coming.close()
+            self._coming = None
+        if self._input_arrays:
+            self._input_arrays.close()
+            self._input_arrays = None
+
+    def take(self, aa: bool = False) -> PairStart:
+        """The next pair; ``finish`` it before use, ``close`` it after."""
+        if aa:
+            return self._start(aa=True)
+        start = self._coming or self._start()
+        self._coming = None
+        return start
+
+    def retire(self, successor: Worker | None) -> None:
+        """End the previous control; ``successor`` takes its place."""
+        # first: an interrupt leaves no process that nobody knows
+        previous_control, self.previous_control = self.previous_control, successor
+        if previous_control:
+            previous_control.close()
+
+    def advance(self) -> Waiting | None:
+        """Get the next pair on its way, or further, without waiting: where that disturbs no measurement. Returns what
+        that waits for."""
+        if not self.bench.cpus.can_overlap:
+            return None
+        if self._coming is None:
+            self._coming = self._start()
+        return self._coming.steps.advance()
+
+    def _start(self, aa: bool = False) -> PairStart:
+        if self._keeps_arrays and self._input_arrays is None:
+            self._input_arrays = InputArrays.create()
+        return PairStart(self.bench, self._rng, aa, self._input_arrays)

@@ -1,0 +1,203 @@
+"""Rounds in which nothing is timed: a fresh process pair, both sides at once, one value a side for each case.
+
+Here are those of memory: the storage that a call needs, by the framework's counters, and what its process holds.
+Neither depends on what else the machine does.  ``instructions`` has those that count instructions.
+"""
+
+import math
+import random
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from typing import Any, TypeVar
+
+from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.processes.channel import Background, Steps, complete
+from opduel.harness.processes.pair_pool import PADDING_BYTES, Pair, PairPool
+from opduel.harness.processes.process import START_TIMEOUT_S, Worker
+from opduel.harness.processes.worker_errors import (
+    AskError,
+    CaseLostError,
+    CaseRefusedError,
+    WorkerLostError,
+    merged_error,
+)
+from opduel.harness.rounds.blocks import Processes
+from opduel.harness.rounds.pair import Round, RoundResult, is_out_of_time
+from opduel.records import Failure, PairSample
+from opduel.records.measurement import SIDES, Side
+
+CALLS = 5  # whose memory is measured
+STORAGE = "memory"  # the metric of the framework's counters; the other is the operating system's
+NOTHING = 1.0  # byte: what a side that holds none at all counts as in a ratio
+
+T = TypeVar("T")
+Measure = Callable[[Processes, CaseRequest, Round], PairSample]
+
+
+def run_memory_round(pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
+    """Measure, by the metric of each case, in one fresh process pair; the rest is as in ``run_counter_round``.
+
+    The pair is none of ``pool``'s. All cases of a round have one metric; for ``STORAGE``, workers get what that needs.
+    """
+    bench = pool.bench
+    storage = any(request.case.metric == STORAGE for request in this_round.requests)
+    environment = {**bench.environment, **(bench.memory_environment if storage else {})}
+
+    def start(side: Side, padding: Mapping[str, str]) -> Worker:
+        return Worker(side, bench.builds[side], bench.adaptor, {**environment, **padding}, bench.cpus.start)
+
+    run_counter_round(this_round, rng, result, start, START_TIMEOUT_S, _measure_memory)
+
+
+def run_value_round(pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
+    """Measure what the round's cases report of themselves, in one fresh process pair: first one side, then the other,
+    in random order, since such a value may be a time. The rest is as in ``run_counter_round``."""
+    bench = pool.bench
+
+    def start(side: Side, padding: Mapping[str, str]) -> Worker:
+        return Worker(side, bench.builds[side], bench.adaptor, {**bench.environment, **padding}, bench.cpus.start)
+
+    def measure(processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
+        message = {"op": request.case.metric, "case": request.description(), "seed": request.seed}
+        values: dict[Side, float] = {}
+        errors: dict[Side, AskError] = {}
+        for side in rng.sample(SIDES, 2):
+            processes[side].pin(bench.cpus.measure)
+            try:
+                values[side] = processes[side].ask(message, time_left(request.case, this_round.deadline))["value"]
+            except AskError as error:
+                errors[side] = error
+        if errors:
+            raise merged_error(errors)
+        return _value_sample(request, this_round, values["control"], values["treatment"])
+
+    run_counter_round(this_round, rng, result, start, START_TIMEOUT_S, measure)
+
+
+def _value_sample(request: CaseRequest, this_round: Round, control: float, treatment: float) -> PairSample:
+    """Both sides' values as a sample; equal ones have the ratio 1, 0 among them. Raises CaseRefusedError for values
+    that have no ratio."""
+    values: dict[Side, float] = {"control": control, "treatment": treatment}
+    for side, value in values.items():
+        if not math.isfinite(value):
+            raise CaseRefusedError(Failure(side, "error", f"reports {value}, which is not a finite number"))
+    if control != treatment and min(control, treatment) <= 0:
+        reason = f"reports {control:g} and {treatment:g}: only values above 0, or equal ones, can be compared"
+        raise CaseRefusedError(Failure("both", "error", reason))
+    log_ratio = 0.0 if control == treatment else math.log(treatment / control)
+    return PairSample(request.case.id, request.stage, this_round.number, control, treatment, log_ratio, 1, 1)
+
+
+def run_counter_round(
+    this_round: Round,
+    rng: random.Random,
+    result: RoundResult,
+    start: Callable[[Side, Mapping[str, str]], Worker],
+    start_timeout_s: float,
+    measure: Measure,
+) -> None:
+    """Measure the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
+
+    ``start`` starts the worker of a side, with further variables: each has an environment of a random size. ``measure``
+    asks both sides' fresh processes of a case. Sentinels are not measured. Never raises for what a worker does; when it
+    is interrupted, what was measured is in ``result``.
+    """
+    began = time.monotonic()
+    result.unmeasured = rng.sample(list(this_round.requests), len(this_round.requests))
+    pair: Pair = {}
+    with ExitStack() as stack:
+        try:
+            for side in rng.sample(SIDES, 2):
+                padding = {"OPDUEL_PADDING": "x" * rng.randrange(PADDING_BYTES)}
+                pair[side] = stack.enter_context(start(side, padding))
+            # one that isn't ready when the round must end measures nothing
+            limit_s = max(0.001, min(start_timeout_s, this_round.deadline - time.monotonic()))
+            at_once({side: pair[side].readying(limit_s) for side in SIDES})
+            result.start_s = time.monotonic() - began
+            while result.unmeasured and time.monotonic() < this_round.deadline:
+                _measure_case(pair, result.unmeasured.pop(0), this_round, result, measure)
+        except WorkerLostError as error:
+            if not is_out_of_time(error, this_round):
+                result.lost_worker = error.failure
+    result.wall_s = time.monotonic() - began
+
+
+def at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
+    """What both sides' steps return; while one is waited for, the other's worker works.
+
+    Raises:
+        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
+    """
+    running = {side: Background(steps[side], AskError) for side in SIDES}
+    for background in running.values():
+        background.advance()  # the first step sends the request
+    results: dict[Side, T] = {}
+    errors: dict[Side, AskError] = {}
+    for side in SIDES:
+        try:
+            results[side] = running[side].finish()
+        except AskError as error:
+            errors[side] = error
+    if errors:
+        raise merged_error(errors)
+    return results
+
+
+def ask_both(
+    processes: Processes, messages: Mapping[Side, Mapping[str, Any]], timeout_s: float
+) -> dict[Side, dict[str, Any]]:
+    """Both sides' answers, each to its message within so many seconds.
+
+    Raises:
+        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
+    """
+    return at_once({side: processes[side].asking(messages[side], timeout_s) for side in SIDES})
+
+
+def sample_of(
+    request: CaseRequest, this_round: Round, control: float, treatment: float, calls: int, least: float = 0.0
+) -> PairSample:
+    """One value a side as a sample; in the ratio, less than ``least`` counts as that."""
+    log_ratio = math.log(max(treatment, least) / max(control, least))
+    return PairSample(request.case.id, request.stage, this_round.number, control, treatment, log_ratio, 1, calls)
+
+
+def _measure_case(pair: Pair, request: CaseRequest, this_round: Round, result: RoundResult, measure: Measure) -> None:
+    """Measure one case and note what came of it. Raises WorkerLostError: a worker was lost, and with it the pair."""
+    case = request.case
+    processes: Processes = {}
+    try:
+        for side in SIDES:
+            processes[side] = complete(pair[side].beginning(this_round.fork))
+        result.samples.append(measure(processes, request, this_round))
+    except CaseRefusedError as error:  # one that only took too long gets another round, as if it had been killed
+        (result.lost if error.failure.kind == "timeout" else result.refused)[case.id] = error.failure
+    except (CaseLostError, WorkerLostError) as error:
+        if is_out_of_time(error, this_round):
+            result.unmeasured.append(request)
+        else:
+            result.lost[case.id] = error.failure
+        if isinstance(error, WorkerLostError):
+            raise
+    for process in processes.values():
+        process.end()
+
+
+def _measure_memory(processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
+    """Both sides' values in bytes: what a call needs, or the peak over several; raises as ``ask_both``."""
+    timeout_s = time_left(request.case, this_round.deadline)
+    if request.case.metric == STORAGE:
+        answers = ask_both(processes, dict.fromkeys(SIDES, storage_question(request, CALLS)), timeout_s)
+        control, treatment = (float(sum(answers[side]["bytes"].values())) for side in SIDES)
+    else:
+        ask_both(processes, {side: request.message(side) for side in SIDES}, timeout_s)
+        timeout_s = time_left(request.case, this_round.deadline)
+        answers = ask_both(processes, {side: {"op": "resident", "calls": CALLS} for side in SIDES}, timeout_s)
+        control, treatment = (float(answers[side]["bytes"]) for side in SIDES)
+    return sample_of(request, this_round, control, treatment, CALLS, NOTHING)
+
+
+def storage_question(request: CaseRequest, calls: int) -> dict[str, Any]:
+    """The worker's "memory" request: what a call needs, by device."""
+    return {"op": "memory", "case": request.description(), "seed": request.seed, "calls": calls}

@@ -1,0 +1,384 @@
+"""One round: a fresh process pair measures a list of cases, and every way in which that can go wrong.
+
+While one case is measured, the next is prepared, and the next round's pair is started, on another processor.
+
+Cases on a device, such as a GPU, come one after the other, because what is prepared on it would disturb what is
+measured there; and they share processes, because a process takes longer to set up the device than to measure a case.
+"""
+
+import math
+import random
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from opduel.harness.machine.cpus import CpuPlan, current_mhz, this_thread_on
+from opduel.harness.planning.effort import PILOT, CaseTime, Repetitions
+from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.processes.channel import Background, Steps, Waiting
+from opduel.harness.processes.pair_pool import Pair, PairPool
+from opduel.harness.processes.process import CaseProcess
+from opduel.harness.processes.worker_errors import (
+    AskError,
+    CaseLostError,
+    CaseRefusedError,
+    WorkerLostError,
+    merged_error,
+    merged_failure,
+)
+from opduel.harness.rounds.block_plan import Regions, plan_blocks
+from opduel.harness.rounds.blocks import Processes, measure_blocks, measure_in_turns, settle
+from opduel.harness.rounds.fork_values import ForkValue, pair_sample, summarise
+from opduel.records import Failure, PairSample
+from opduel.records.measurement import SIDES, Side
+
+# A pilot whose first fork costs as much as a pair's start (a network, a call that takes seconds) has no second one.
+FORKED_S = 2.0
+MOST_FORKS: int | None = None  # of a case and pair; None: as many as its noise asks for. Most tests set it to 1
+
+
+@dataclass
+class RoundResult:
+    """What one process pair brought home.
+
+    ``refused``: the framework raised, cleanly; ``lost``: a process was lost during these cases; ``lost_worker``: the
+    pair itself could not start or go on, and ``unmeasured`` are the cases that it then did not get to (or did not
+    for want of time). Times are in seconds: ``start_s`` waiting for the pair, ``prepare_s`` for cases to be ready,
+    ``block_s`` in blocks, ``timed_s`` within that in timed calls; ``times`` what went into each case, by its id.
+    """
+
+    samples: list[PairSample] = field(default_factory=list)
+    refused: dict[str, Failure] = field(default_factory=dict)
+    lost: dict[str, Failure] = field(default_factory=dict)
+    lost_worker: Failure | None = None
+    unmeasured: list[CaseRequest] = field(default_factory=list)
+    aa_cases: "RoundResult | None" = None  # what both control processes measured, in a round that has A/A cases
+    nice: int | None = None  # the sides' priority, the lower one
+    mhz: list[float] = field(default_factory=list)  # of the measuring processors after each case, where the host tells
+    start_s: float = 0.0
+    prepare_s: float = 0.0
+    block_s: float = 0.0
+    timed_s: float = 0.0
+    wall_s: float = 0.0
+    times: dict[str, CaseTime] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Round:
+    """One process pair to run: its cases, its number in the run, and when to stop.
+
+    With ``fork``, each case is measured in children of either side's process, forked after the import: a process of
+    its own for the price of a few milliseconds. Without, the round may hold one case only.
+
+    ``aa_cases`` are measured exactly as the others, at random places among them, but on two processes of the
+    control's build: this round's and that of the round before, so that the first round measures none. A round of
+    A/A cases alone starts two.
+
+    ``repetitions``: by case id, how often it is measured; a case without is measured as a pilot.
+    """
+
+    requests: Sequence[CaseRequest]
+    number: int
+    fork: bool = True
+    deadline: float = math.inf  # of the monotonic clock: no further case is begun after it
+    aa_cases: Sequence[CaseRequest] = ()
+    repetitions: Mapping[str, Repetitions] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.fork and len(self.requests) + len(self.aa_cases) > 1:
+            raise ValueError("several cases would share one process")
+
+    @property
+    def on_device(self) -> bool:
+        """Whether a case of it runs on a GPU or the like."""
+        return not all(request.case.on_processor for request in (*self.requests, *self.aa_cases))
+
+    def forks_of(self, case_id: str) -> int:
+        """How often the pair measures a case, each time in a fork of its own."""
+        if not self.fork:
+            return 1
+        forks = self.repetitions[case_id].forks if case_id in self.repetitions else PILOT.forks
+        return forks if MOST_FORKS is None else min(forks, MOST_FORKS)
+
+    def quads_of(self, case_id: str) -> int | None:
+        """How many quads a fork measures; None for a pilot."""
+        return self.repetitions[case_id].quads if case_id in self.repetitions else None
+
+
+def run_round(pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
+    """Measure the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
+
+    Never raises for what a worker does; when it is interrupted, what was measured is in ``result``.
+    """
+    with closing(_Running(pool, this_round, rng, result)) as running:
+        running.run()
+
+
+class Preparation:
+    """A case made ready on both sides of a pair, step by step, so that it can be done while another is measured.
+
+    ``processes`` are those begun so far, or all that ``before`` has left, and ``answers`` what they said. ``measured``:
+    the ids of the cases that they have measured, this one included.
+    """
+
+    def __init__(
+        self,
+        pair: Pair,
+        request: CaseRequest,
+        fork: bool,
+        deadline: float,
+        rng: random.Random,
+        before: "Preparation | None" = None,
+    ) -> None:
+        self.request = request
+        self.processes: Processes = dict(before.processes) if before else {}
+        self.measured: set[str] = {request.case.id} | (before.measured if before else set())
+        self.answers: dict[Side, dict[str, Any]] = {}
+        self._pair, self._fork, self._deadline = pair, fork, deadline
+        self._order = rng.sample(SIDES, 2)
+        self.took_s = 0.0  # in the end
+        self.steps = Background(self._preparing(), AskError)
+
+    def finish(self, cpus: CpuPlan) -> dict[Side, float]:
+        """Wait until both sides are ready: on all processors, or, for a case on a device, on those that will measure
+        it, because what its calls take depends on where their threads run. Returns nanoseconds a call of each side.
+
+        Raises:
+            CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
+        """
+        if self.steps.over:
+            return self.steps.finish()
+        self._pin(cpus.start if self.request.case.on_processor else cpus.measure)
+        try:
+            return self.steps.finish()
+        finally:
+            self._pin(cpus.prepare)
+
+    def _pin(self, cpus: frozenset[int]) -> None:
+        for worker in self._pair.values():  # what it forks meanwhile, too
+            worker.pin(cpus)
+        for process in self.processes.values():
+            process.pin(cpus)
+
+    def end(self, rng: random.Random) -> None:
+        """Ask the processes to end; they do so on their own time."""
+        for side in rng.sample(SIDES, 2):
+            if side in self.processes:
+                self.processes[side].end()
+
+    def _preparing(self) -> Steps[dict[Side, float]]:
+        """When one side fails, or its worker is lost, the other is still asked: "both" is worth knowing."""
+        errors: dict[Side, AskError] = {}
+        began = time.monotonic()
+        for side in self._order:
+            try:
+                if side not in self.processes:
+                    self.processes[side] = yield from self._pair[side].beginning(self._fork)
+                process: CaseProcess = self.processes[side]
+                timeout_s = time_left(self.request.case, self._deadline)
+                self.answers[side] = yield from process.asking(self.request.message(side), timeout_s)
+            except AskError as error:
+                errors[side] = error
+        self.took_s = time.monotonic() - began
+        if errors:
+            raise merged_error(errors)
+        return {side: answer["call_ns"] for side, answer in self.answers.items()}
+
+
+@dataclass
+class _Share:
+    """The ordinary cases of a round, or its A/A cases: who measures them, and the result."""
+
+    pair: Pair
+    requests: Sequence[CaseRequest]
+    result: RoundResult
+    values: dict[str, list[ForkValue]] = field(default_factory=lambda: defaultdict(list))
+    spent_s: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+
+    def has_failed(self, case_id: str) -> bool:
+        return case_id in self.result.refused or case_id in self.result.lost
+
+    def note(self, failures: dict[str, Failure], case_id: str, failure: Failure) -> None:
+        """Record a fork's failure, merged with an earlier one of the same case."""
+        before = [failures[case_id]] if case_id in failures else []
+        failures[case_id] = merged_failure([*before, failure])
+
+    def put_together(self, this_round: Round) -> None:
+        """Samples from the forks that were measured."""
+        for request in self.requests:
+            case = request.case
+            if self.has_failed(case.id):
+                continue
+            if values := self.values.get(case.id):
+                self.result.samples.append(pair_sample(request, this_round.number, values))
+            else:
+                self.result.unmeasured.append(request)
+
+
+_Task = tuple[_Share, Preparation]  # one fork of one case
+
+
+class _Running:
+    """A round in progress.
+
+    The processes of a case on a device are left to the next one of its share there, unless they have measured that one:
+    each fork of a case is another process. Those of a case that failed are not: an error of a device may stay.
+    """
+
+    def __init__(self, pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
+        self._pool, self._plan, self._rng, self._result = pool, this_round, rng, result
+        self._began = time.monotonic()
+        result.aa_cases = RoundResult() if this_round.aa_cases else None
+        self._start = pool.take(aa=not this_round.requests)
+        self._shares = [_Share({}, this_round.requests, result)]
+        if result.aa_cases:
+            self._shares.append(_Share({}, this_round.aa_cases, result.aa_cases))
+        self._handed_on: dict[
+            int, Preparation
+        ] = {}  # by the share's place: whose processes its next case on a device gets
+        tasks = [
+            (share, request)
+            for share in self._shares
+            for request in share.requests
+            for _ in range(this_round.forks_of(request.case.id))
+        ]
+        self._queue = rng.sample(tasks, len(tasks))
+
+    def run(self) -> None:
+        try:
+            pair = self._start.finish()
+            self._result.start_s = time.monotonic() - self._began
+            self._result.nice = max(worker.nice for worker in pair.values())
+            self._shares[0].pair = pair
+            self._shares[-1].pair = self._aa_pair(pair) if self._plan.aa_cases else pair
+            self._measure_all()
+        except WorkerLostError as error:
+            if not is_out_of_time(error, self._plan):
+                self._result.lost_worker = error.failure
+
+    def close(self) -> None:
+        """Collect the samples and end the pair; the control's process stays and becomes the previous control.
+
+        In this order: an interrupt while processes end costs no sample.
+        """
+        try:
+            for share in self._shares:
+                share.put_together(self._plan)
+            for preparation in self._handed_on.values():
+                preparation.end(self._rng)
+            if self._plan.fork and self._result.lost_worker is None:
+                self._pool.retire(self._start.release("control"))
+        finally:
+            self._start.close()
+            self._result.wall_s = time.monotonic() - self._began
+
+    def _aa_pair(self, pair: Pair) -> Pair:
+        """The pair that measures the A/A checks: this round's control and the one before, in random order."""
+        if not self._plan.requests:
+            return pair
+        if self._pool.previous_control is None:
+            return {}
+        processes = self._rng.sample([pair["control"], self._pool.previous_control], 2)
+        return dict(zip(SIDES, processes, strict=True))
+
+    def _measure_all(self) -> None:
+        """On the measuring processors: asking for blocks costs least there, and where others prepare, this thread would
+        have to wait for them. Raises WorkerLostError: a worker was lost, and with it the pair."""
+        cpus = self._pool.bench.cpus
+        with this_thread_on(cpus.measure):
+            present = self._prepare_next()
+            while present:
+                following = self._prepare_next() if cpus.can_overlap and not self._plan.on_device else None
+                self._measure(present, following)
+                self._result.mhz += current_mhz(cpus.measure)
+                present = following if following else self._prepare_next()
+
+    def _prepare_next(self) -> _Task | None:
+        """The next case on its way; None when none is left, or no time."""
+        while self._queue and time.monotonic() < self._plan.deadline:
+            share, request = self._queue.pop(0)
+            able = share.pair and not any(worker.closed for worker in share.pair.values())
+            enough = self._plan.quads_of(request.case.id) is None and share.spent_s[request.case.id] > FORKED_S
+            if able and not enough and not share.has_failed(request.case.id):
+                plan, before = self._plan, self._handed_on_to(share, request)
+                return share, Preparation(share.pair, request, plan.fork, plan.deadline, self._rng, before)
+        return None
+
+    def _handed_on_to(self, share: _Share, request: CaseRequest) -> Preparation | None:
+        """The preparation whose processes a case gets; None if it has to begin its own. Ends those it can't use."""
+        before = self._handed_on.pop(self._shares.index(share), None)
+        if before and (request.case.id in before.measured or request.case.context != before.request.case.context):
+            before.end(self._rng)
+            return None
+        return before
+
+    def _measure(self, present: _Task, following: _Task | None) -> None:
+        """Measure one fork of a case and note what came of it; meanwhile get on with the following. Raises
+        WorkerLostError: a worker was lost, and with it the pair."""
+        (share, preparation), began = present, time.monotonic()
+        case, is_complete = preparation.request.case, False
+        spent = share.result.times.setdefault(case.id, CaseTime())
+        known_s = spent.waited_s + spent.quads_s
+        try:
+            self._measure_fork(present, following)
+            is_complete = True
+        except CaseRefusedError as error:
+            share.note(share.result.refused, case.id, error.failure)
+        except (CaseLostError, WorkerLostError) as error:
+            if not is_out_of_time(error, self._plan):
+                share.note(share.result.lost, case.id, error.failure)
+            if isinstance(error, WorkerLostError) and any(worker.closed for worker in self._shares[0].pair.values()):
+                raise
+        share.spent_s[case.id] += time.monotonic() - began
+        spent.beside_s += time.monotonic() - began - (spent.waited_s + spent.quads_s - known_s)
+        if is_complete and not case.on_processor:
+            self._handed_on[self._shares.index(share)] = preparation
+        else:
+            preparation.end(self._rng)
+
+    def _measure_fork(self, present: _Task, following: _Task | None) -> None:
+        (share, preparation), began = present, time.monotonic()
+        bench, deadline = self._pool.bench, self._plan.deadline
+        call_ns = preparation.finish(bench.cpus)
+        ready = time.monotonic()
+        self._result.prepare_s += ready - began
+        spent = share.result.times[preparation.request.case.id]
+        spent.waited_s, spent.prepared_s = spent.waited_s + ready - began, spent.prepared_s + preparation.took_s
+        cpus, wipe_ns = bench.cpus, bench.wiping.ns if bench.wiping else 0.0
+        processes, case = preparation.processes, preparation.request.case
+
+        def advance() -> list[Waiting]:
+            waiting = [following[1].steps.advance() if following else None, self._pool.advance()]
+            return [step for step in waiting if step]
+
+        for side in SIDES:  # every timed call runs there, on either side
+            processes[side].pin(cpus.measure)
+        with ExitStack() as stack:
+            for side in SIDES if len(cpus.measure) > 1 else ():  # several threads: those of the side that waits stop
+                stack.enter_context(processes[side].stopped())
+            regions = Regions.of(preparation.answers.values(), wipe_ns)
+            prepared_ns = sum(float(answer["took_ns"]) for answer in preparation.answers.values())
+            settled_ns = settle(processes, case, call_ns, self._rng, deadline, regions)
+            in_turns = len(cpus.measure) == 1
+            sizes = plan_blocks(settled_ns, regions, prepared_ns, in_turns, self._plan.quads_of(case.id))
+            blocks_began = time.monotonic()
+            if in_turns and sizes.is_quick:
+                stack.enter_context(this_thread_on(cpus.control))  # what it does meanwhile disturbs no block
+                blocks = measure_in_turns(processes, case, sizes, self._rng, deadline, advance)
+            else:
+                blocks = measure_blocks(processes, case, sizes, self._rng, deadline, advance)
+        spent.forks, spent.quads = spent.forks + 1, spent.quads + max(1, len(blocks["control"]) // 2)
+        spent.quads_s += time.monotonic() - blocks_began
+        for side in SIDES:  # ending is work, too
+            processes[side].pin(cpus.prepare)
+        share.values[case.id].append(summarise(blocks))
+        self._result.block_s += time.monotonic() - ready
+        self._result.timed_s += 1e-9 * sum(block.timed_ns for side in SIDES for block in blocks[side])
+
+
+def is_out_of_time(error: CaseLostError | WorkerLostError, this_round: Round) -> bool:
+    """Whether it was the run's time that was up, and not the case's."""
+    return error.failure.kind == "timeout" and time.monotonic() >= this_round.deadline
