@@ -221,7 +221,7 @@ def document(request):
     except Exception as error:
         if not request["block"]:
             raise
-        return {"error": "{}: {}".format(type(error).__name__, adaptor.key_line(str(error)))}
+        return {"error": f"{type(error).__name__}: {adaptor.key_line(str(error))}"}
     graph = json.loads(internals.tojson())
     unknown = [
         node["name"]

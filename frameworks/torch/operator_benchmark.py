@@ -156,7 +156,7 @@ def make_test(kind, settings, direction, op):
     with Recorder() as recorder:
         benchmark.forward(*inputs.values())
     if len(recorder.calls) != 1:
-        raise Unsuitable("calls {} functions of PyTorch, not one".format(len(recorder.calls)))
+        raise Unsuitable(f"calls {len(recorder.calls)} functions of PyTorch, not one")
     function, args, kwargs = recorder.calls[0]
     argument_by_id = {
         id(tensor): argument for tensor, argument in zip(inputs.values(), before) if argument is not None
@@ -220,7 +220,7 @@ def as_argument(value, direction, argument_by_id=None):
     if isinstance(value, (list, tuple)) and all(isinstance(item, torch.Tensor) for item in value):
         arguments = [as_argument(item, direction, argument_by_id) for item in value]
         return {"tuple": arguments} if isinstance(value, tuple) else arguments
-    raise Unsuitable("an argument is a {}".format(type(value).__name__))
+    raise Unsuitable(f"an argument is a {type(value).__name__}")
 
 
 def tensor(value, direction):
@@ -229,7 +229,7 @@ def tensor(value, direction):
     if value.is_quantized:
         raise Unsuitable("an argument is a quantized tensor")
     if value.layout != torch.strided or dtype not in DTYPES:
-        raise Unsuitable("an argument is a tensor of {} {}".format(value.layout, value.dtype))
+        raise Unsuitable(f"an argument is a tensor of {value.layout} {value.dtype}")
     if not value.dtype.is_floating_point and value.numel() <= MAX_WRITTEN_OUT:  # such as indices
         return {
             "call": "torch.tensor",

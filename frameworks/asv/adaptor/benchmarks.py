@@ -95,7 +95,7 @@ def find_benchmark(root, name):
         for benchmark in disc_benchmarks(module, ignore_import_errors=True):
             if benchmark.name == name:
                 return benchmark
-    raise MissingBenchmark("the suite has no benchmark {} with this build".format(name))
+    raise MissingBenchmark(f"the suite has no benchmark {name} with this build")
 
 
 def text_of_parameter(text, longest=LONGEST):
@@ -104,7 +104,7 @@ def text_of_parameter(text, longest=LONGEST):
     if clean == text and len(text) <= longest:
         return text
     digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
-    return "{}~{}".format(clean[: longest - 9], digest)
+    return f"{clean[: longest - 9]}~{digest}"
 
 
 def parameters(benchmark):
@@ -115,7 +115,7 @@ def parameters(benchmark):
     """
     names = list(benchmark.param_names)
     if len(set(names)) < len(names):
-        names = ["param{}".format(number) for number in range(1, len(names) + 1)]
+        names = [f"param{number}" for number in range(1, len(names) + 1)]
     return names, [
         number_duplicates([text_of_parameter(without_differences(value)) for value in axis])
         for axis in benchmark.params
@@ -137,14 +137,14 @@ def as_numpy_1(match):
         return constant
     value = value.strip("'") if kind.endswith("longdouble") else value
     has_parts = kind.startswith("c") and not IMAGINARY.fullmatch(value)
-    return "({})".format(value) if has_parts else value
+    return f"({value})" if has_parts else value
 
 
 def number_duplicates(texts):
     """Append a number to each text that occurs more than once."""
     counts, numbers, numbered_texts = Counter(texts), Counter(), []
     for text in texts:
-        numbered_texts.append("{} ({})".format(text, numbers[text]) if counts[text] > 1 else text)
+        numbered_texts.append(f"{text} ({numbers[text]})" if counts[text] > 1 else text)
         numbers[text] += 1
     return numbered_texts
 
@@ -157,7 +157,7 @@ def choose_parameters(benchmark, inputs):
     position = 0
     for name, texts in zip(names, values):
         if inputs[name] not in texts:
-            raise MissingBenchmark("{}: {} has no value {}".format(benchmark.name, name, inputs[name]))
+            raise MissingBenchmark(f"{benchmark.name}: {name} has no value {inputs[name]}")
         position = position * len(texts) + texts.index(inputs[name])
     benchmark.set_param_idx(position)
 

@@ -145,7 +145,7 @@ def value_of(ready):
     try:
         value = ready.benchmark.do_run()
         if isinstance(value, (str, bytes)):
-            raise TypeError("{} returned a {}, not a number".format(ready.benchmark.name, type(value).__name__))
+            raise TypeError(f"{ready.benchmark.name} returned a {type(value).__name__}, not a number")
         number = float(value)
     finally:
         ready.close()

@@ -108,7 +108,7 @@ class HeldPath(str):
 def file_holding(content):
     """Return the path of a new temporary file with ``content``: bytes, a function that writes to a path, or None."""
     handle = tempfile.TemporaryFile(dir=MEMORY if os.access(MEMORY, os.W_OK) else None)  # noqa: SIM115 - the path keeps it
-    path = HeldPath("/proc/self/fd/{}".format(handle.fileno()))
+    path = HeldPath(f"/proc/self/fd/{handle.fileno()}")
     path.file = handle
     if isinstance(content, bytes):
         handle.write(content)

@@ -102,7 +102,7 @@ def value(case, seed):
     program_values = values(case, seed)
     inputs = case["inputs"]
     if "value" not in inputs:
-        raise ProgramError("has no name to choose one of the {} values by".format(len(program_values)))
+        raise ProgramError(f"has no name to choose one of the {len(program_values)} values by")
     for program_value in program_values:
         if program_value["name"] == inputs["value"]:
             if program_value["unit"] != inputs["unit"]:

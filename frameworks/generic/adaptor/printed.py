@@ -53,9 +53,9 @@ def values_of(form, text, higher_is_better=()):
         except NoNumber as error:
             entry["error"] = str(error)
         if len(value_by_name) > MOST_VALUES:
-            raise Unreadable("prints more than {} values: print fewer".format(MOST_VALUES))
+            raise Unreadable(f"prints more than {MOST_VALUES} values: print fewer")
     if not value_by_name:
-        raise Unreadable("prints no value: {}".format(EXPECTED[form]))
+        raise Unreadable(f"prints no value: {EXPECTED[form]}")
     for name, entry in value_by_name.items():
         values = entry.pop("values")
         entry["lower_is_better"] = entry["lower_is_better"] and not _matches(name, higher_is_better)
@@ -73,7 +73,7 @@ def _google_benchmark(text):
         document, _ = json.JSONDecoder().raw_decode(text[begin:])
         rows = list(document["benchmarks"])
     except ValueError as error:
-        raise Unreadable("prints no complete JSON document: {}".format(error)) from None
+        raise Unreadable(f"prints no complete JSON document: {error}") from None
     except (KeyError, TypeError):
         raise Unreadable("prints JSON without benchmarks: {}".format(EXPECTED["google_benchmark"])) from None
     for row in _repetitions(rows):
@@ -109,10 +109,10 @@ def _json_lines(text):
             continue
         for field in ("name", "value"):
             if field not in entry:
-                raise Unreadable("line {} has no {}: {}".format(number, field, _short(line)))
+                raise Unreadable(f"line {number} has no {field}: {_short(line)}")
         lower = entry.get("lower_is_better", True)
         if not isinstance(lower, bool):
-            raise Unreadable("line {}: lower_is_better is neither true nor false: {}".format(number, _short(line)))
+            raise Unreadable(f"line {number}: lower_is_better is neither true nor false: {_short(line)}")
         yield entry["name"], entry["value"], entry.get("unit", ""), lower
 
 
@@ -137,7 +137,7 @@ def _observer(text):
         for kind, metrics in entry.items():
             for metric, measurement in metrics.items() if isinstance(metrics, dict) else ():
                 if isinstance(measurement, dict) and "value" in measurement:
-                    yield "{} {}".format(kind, metric), measurement["value"], measurement.get("unit", ""), True
+                    yield f"{kind} {metric}", measurement["value"], measurement.get("unit", ""), True
 
 
 FORMATS = {"google_benchmark": _google_benchmark, "json_lines": _json_lines, "observer": _observer}
@@ -153,9 +153,9 @@ def _object(line, number):
     try:
         content = json.loads(line)
     except ValueError as error:
-        raise Unreadable("line {} is not complete JSON ({}): {}".format(number, error, _short(line))) from None
+        raise Unreadable(f"line {number} is not complete JSON ({error}): {_short(line)}") from None
     if not isinstance(content, dict):
-        raise Unreadable("line {} is not a JSON object: {}".format(number, _short(line)))
+        raise Unreadable(f"line {number} is not a JSON object: {_short(line)}")
     return content
 
 
@@ -168,14 +168,14 @@ def _number(name, value, scale):
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not math.isfinite(number):
-        raise NoNumber("prints {} for {}, which is not a finite number".format(_short(json.dumps(value)), name))
+        raise NoNumber(f"prints {_short(json.dumps(value))} for {name}, which is not a finite number")
     return number
 
 
 def _name(name):
     text = " ".join(str(name).split())
     if not text or len(text) > LONGEST_NAME or not text.isprintable():
-        raise Unreadable("prints a value without a printable name of 1 to {} characters".format(LONGEST_NAME))
+        raise Unreadable(f"prints a value without a printable name of 1 to {LONGEST_NAME} characters")
     return text
 
 

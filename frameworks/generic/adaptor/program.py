@@ -82,7 +82,7 @@ class Command:
             raise
         self._kill(pid)  # processes that it left running
         if keep and dropped:
-            raise RunFailed("printed more than {} MiB: print the values alone".format(MAX_OUTPUT >> 20))
+            raise RunFailed(f"printed more than {MAX_OUTPUT >> 20} MiB: print the values alone")
         self._check(status)
         cpu_ns = round(1e9 * (used.ru_utime + used.ru_stime))
         output = os.pread(self.output, MAX_OUTPUT, 0).decode("utf-8", "replace") if keep else None
@@ -103,9 +103,9 @@ class Command:
             failed_step, _, code = failure.decode("ascii").partition(" ")
             reason = os.strerror(int(code))
             if failed_step == "folder":
-                raise RunFailed("the working directory {} can't be used: {}".format(self.folder, reason))
+                raise RunFailed(f"the working directory {self.folder} can't be used: {reason}")
             kind = "missing" if int(code) == errno.ENOENT else "start"
-            raise RunFailed("{} can't be started: {}".format(self.program, reason), kind)
+            raise RunFailed(f"{self.program} can't be started: {reason}", kind)
         return pid
 
     def _become(self, failed, traced):
@@ -129,7 +129,7 @@ class Command:
                 tracing.trace_me()
             os.execve(self.program, self.arguments, self.environment)
         except OSError as error:
-            os.write(3, "{} {}".format(step, error.errno).encode("ascii"))
+            os.write(3, f"{step} {error.errno}".encode("ascii"))
         finally:
             os._exit(CANNOT_START)
 
@@ -169,15 +169,15 @@ class Command:
             os.write(2, tail)
             lines = [line.strip() for line in tail.decode("utf-8", "replace").splitlines() if line.strip()]
             last_line = lines[-1][:LONGEST_LINE] if lines else last_line
-        last_line = ": {}".format(last_line) if last_line else ""
+        last_line = f": {last_line}" if last_line else ""
         if os.WIFSIGNALED(status):
             number = os.WTERMSIG(status)
             name = next(
                 (known_signal.name for known_signal in signal.Signals if known_signal == number),
-                "signal {}".format(number),
+                f"signal {number}",
             )
-            raise RunFailed("the program was killed by {}{}".format(name, last_line), "crash")
-        raise RunFailed("the program ended with exit code {}{}".format(os.WEXITSTATUS(status), last_line))
+            raise RunFailed(f"the program was killed by {name}{last_line}", "crash")
+        raise RunFailed(f"the program ended with exit code {os.WEXITSTATUS(status)}{last_line}")
 
     def _peak(self, traced, waited):
         """Return the peak of resident memory, of the program or a process that it waited for.

@@ -51,5 +51,5 @@ def peak_of_traced(pid, look):
 
 
 def _high_water(pid):
-    with open("/proc/{}/status".format(pid)) as lines:
+    with open(f"/proc/{pid}/status") as lines:
         return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), None)

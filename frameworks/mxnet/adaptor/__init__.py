@@ -45,7 +45,7 @@ def key_line(message):
     lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason given"]
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
     line = re.sub(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
-    return "{}: {}".format(line, NO_REORDER_ADVICE) if line.endswith(NO_REORDER) else line
+    return f"{line}: {NO_REORDER_ADVICE}" if line.endswith(NO_REORDER) else line
 
 
 def profile(call, calls):

@@ -43,7 +43,7 @@ def block_class(name):
         )
     member = dotted(gluon, module + "." + last)
     if not (inspect.isclass(member) and issubclass(member, gluon.Block)):
-        raise MissingOperator("mxnet {} has no block {}".format(mx.__version__, name))
+        raise MissingOperator(f"mxnet {mx.__version__} has no block {name}")
     return member
 
 
@@ -57,7 +57,7 @@ def make_block(kind, name, arguments):
     arguments = dict(arguments)
     layers = arguments.pop(LAYERS, [])
     if layers and not hasattr(kind, "add"):
-        raise ValueError("{} takes no {}".format(name, LAYERS))
+        raise ValueError(f"{name} takes no {LAYERS}")
     block = kind(**{key: argument(value) for key, value in arguments.items()})
     for layer in argument(layers):
         block.add(layer)
@@ -77,7 +77,7 @@ def argument(value):
         return argument(value["value"])
     if "function" in value:
         return function(value["function"])
-    raise ValueError('{} is neither {{"value": ...}}, {{"block": ...}} nor {{"function": ...}}'.format(value))
+    raise ValueError(f'{value} is neither {{"value": ...}}, {{"block": ...}} nor {{"function": ...}}')
 
 
 class BlockCall:
@@ -101,7 +101,7 @@ class BlockCall:
                 tensors = self.tensors(inputs, key, value, constructor_names)
                 self.args += tensors if key == "args" else [tensors]
         if not self.args:
-            raise ValueError('{} is given no tensors: a call needs one, as in "data": [2, 3]'.format(name))
+            raise ValueError(f'{name} is given no tensors: a call needs one, as in "data": [2, 3]')
         self.block = (
             block
             if is_made
@@ -117,7 +117,7 @@ class BlockCall:
         if case.get("mode") == "hybridized":
             self.hybridize(name, is_made, case_inputs.get(BACKEND))
         elif BACKEND in case_inputs:
-            raise ValueError("{} rewrites only hybridized blocks: use that mode".format(BACKEND))
+            raise ValueError(f"{BACKEND} rewrites only hybridized blocks: use that mode")
 
     def tensors(self, inputs, key, value, constructor_names):
         """Return the tensors of one argument of the call: a list for ``args``, else a tensor or a list of them."""
@@ -133,9 +133,9 @@ class BlockCall:
 
     def hybridize(self, name, is_made, backend):
         if is_made:
-            raise ValueError("{} is already constructed, and runs as it is: hybridize it first".format(name))
+            raise ValueError(f"{name} is already constructed, and runs as it is: hybridize it first")
         if not can_be_hybridized(self.block):
-            raise ValueError("{} can't be hybridized: its mode is imperative".format(name))
+            raise ValueError(f"{name} can't be hybridized: its mode is imperative")
         hybridize(self.block, backend)
 
     def caller(self, steps, inputs):
@@ -152,7 +152,7 @@ class BlockCall:
 
             return step
         if steps is not None:
-            raise ValueError("unroll is for recurrent cells, not for {}".format(type(block).__name__))
+            raise ValueError(f"unroll is for recurrent cells, not for {type(block).__name__}")
         if self.stateful:
             batch = self.args[0].shape[block._layout.find("N")]
             self.args.append(self.states(batch, inputs))
@@ -169,7 +169,7 @@ class BlockCall:
             return self.given_states
         descriptions = self.block.state_info(batch)
         return [
-            inputs.array("begin_state{}".format(i), {"shape": list(description["shape"]), "grad_req": "null"})
+            inputs.array(f"begin_state{i}", {"shape": list(description["shape"]), "grad_req": "null"})
             for i, description in enumerate(descriptions)
         ]
 

@@ -17,7 +17,7 @@ def symbol_function(name):
     root, _, name_in_root = name.partition(".")
     symbol = dotted(mx.sym if root == "nd" else getattr(mx.sym, root, None), name_in_root)
     if not callable(symbol):
-        raise MissingOperator("mxnet {} has no symbol for {}".format(mx.__version__, name))
+        raise MissingOperator(f"mxnet {mx.__version__} has no symbol for {name}")
     return symbol
 
 
@@ -30,7 +30,7 @@ def make_graph(inputs, args, kwargs):
     function = symbol_function(inputs.case["operator"])
     backend = kwargs.get(BACKEND)
     attributes = {name: value for name, value in kwargs.items() if not is_tensor(value) and name != BACKEND}
-    tensors = {"arg{}".format(i): value for i, value in enumerate(args) if is_tensor(value)}
+    tensors = {f"arg{i}": value for i, value in enumerate(args) if is_tensor(value)}
     tensors.update((name, value) for name, value in kwargs.items() if is_tensor(value))
     argument_names = [parameter.name for parameter in parameters_of(function)]
     states = [name for name in tensors if name in kwargs and name not in argument_names]
@@ -38,7 +38,7 @@ def make_graph(inputs, args, kwargs):
         name: variable(inputs, NAME + "_" + name if name in states else name, tensor)
         for name, tensor in tensors.items()
     }
-    positional = [variables.get("arg{}".format(i), value) for i, value in enumerate(args)]
+    positional = [variables.get(f"arg{i}", value) for i, value in enumerate(args)]
     attributes.update(
         (name, symbol_variable) for name, symbol_variable in variables.items() if name in kwargs and name not in states
     )

@@ -91,7 +91,7 @@ def check_block(name, block, arrays):
 
 def trace_block(block, arrays):
     """Return the nodes of a block's graph, and the known shapes of their first outputs by the nodes' names."""
-    names = ["whole{}".format(i) for i in range(len(arrays))]
+    names = [f"whole{i}" for i in range(len(arrays))]
     result = block(*[mx.sym.var(name) for name in names])
     symbol = mx.sym.Group(list(result)) if isinstance(result, (list, tuple)) else result
     internals = symbol.get_internals()

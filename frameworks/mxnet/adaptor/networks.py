@@ -80,7 +80,7 @@ class Network:
     def tensor(self, inputs, name, values):
         value = values[name] if self.saved else values.pop(name)
         if not isinstance(value, (dict, list)):
-            raise ValueError("{} is {!r}: give the shape of a tensor".format(name, value))
+            raise ValueError(f"{name} is {value!r}: give the shape of a tensor")
         return inputs.array(name, value if isinstance(value, dict) else {"shape": value})
 
     def build(self, attributes):
@@ -89,10 +89,10 @@ class Network:
         name = self.name.split(".")[-1]
         make = getattr(zoo, name, None)
         if not isinstance(make, types.FunctionType) or name.startswith("get_"):
-            raise MissingOperator("mxnet {} has no network {} in its model zoo".format(mx.__version__, name))
+            raise MissingOperator(f"mxnet {mx.__version__} has no network {name} in its model zoo")
         for attribute in FORBIDDEN:
             if attribute in attributes:
-                raise ValueError("{} is not accepted: weights come from the seed".format(attribute))
+                raise ValueError(f"{attribute} is not accepted: weights come from the seed")
         return make(**{key: as_attribute(value) for key, value in attributes.items()})
 
     def construct(self, arguments):
@@ -183,7 +183,7 @@ def block_class(path, name):
     if not is_block_class(getattr(module, name, None)):
         there = [key for key, value in vars(module).items() if is_block_class(value) and value.__module__ == MODULE]
         existing = "its blocks are " + ", ".join(there) if there else "it has no block"
-        raise MissingOperator("{} has no Gluon block {}: {}".format(os.path.basename(path), name, existing))
+        raise MissingOperator(f"{os.path.basename(path)} has no Gluon block {name}: {existing}")
     return getattr(module, name)
 
 
@@ -196,7 +196,7 @@ def tensors_of_call(kind, values):
     constructor_names = [parameter.name for parameter in constructor_parameters(kind)]
     names = [name for name in values if name not in constructor_names]
     if not names:
-        raise ValueError('{} is given no tensor: name one, as in "data": [1, 3, 224, 224]'.format(kind.__name__))
+        raise ValueError(f'{kind.__name__} is given no tensor: name one, as in "data": [1, 3, 224, 224]')
     return names
 
 

@@ -76,7 +76,7 @@ def object_class(name):
     _, base, left_out = USES[namespace]
     member = dotted(mx, name)
     if not (inspect.isclass(member) and issubclass(member, base)) or last in left_out:
-        raise MissingOperator("mxnet {} has no {} that can be used".format(mx.__version__, name))
+        raise MissingOperator(f"mxnet {mx.__version__} has no {name} that can be used")
     return member
 
 

@@ -63,7 +63,7 @@ class Operator:
         elif issubclass(kind, mx.gluon.Block):
             self.block, self.name = operator, name_of_block(kind)
         elif not callable(operator):
-            raise ValueError("{!r} is no operator: give a function such as mx.nd.add, or its name".format(operator))
+            raise ValueError(f"{operator!r} is no operator: give a function such as mx.nd.add, or its name")
         elif isinstance(operator, types.FunctionType) and operator.__module__.startswith(MODEL_ZOO):
             self.name = "model_zoo." + operator.__name__
         else:
@@ -93,7 +93,7 @@ def name_of_block(kind):
     """Return ``gluon.nn.Dense`` for a block of Gluon's own, or ``gluon.`` and its name for any other."""
     for module in MODULES:
         if getattr(dotted(mx.gluon, module), kind.__name__, None) is kind:
-            return "gluon.{}.{}".format(module, kind.__name__)
+            return f"gluon.{module}.{kind.__name__}"
     return "gluon." + kind.__name__
 
 
@@ -178,14 +178,14 @@ def describe_error(error):
     """Return an exception as one line, like the worker's."""
     name = type(error).__name__
     line = key_line(str(error)) if str(error).strip() else name
-    return line if line.startswith(name) else "{}: {}".format(name, line)
+    return line if line.startswith(name) else f"{name}: {line}"
 
 
 def prepare_calls(operator, case, maker):
     """Make the inputs, and return a function that makes the synchronous call of a direction."""
     if operator.function is None and operator.block is None and is_network(operator.name):
         if not operator.name.startswith("model_zoo."):
-            raise ValueError("{} comes from files: give the block itself, or a spec".format(operator.name))
+            raise ValueError(f"{operator.name} comes from files: give the block itself, or a spec")
         return lambda direction: make_network_call(dict(case, direction=direction), maker.seed)
     forward, backward, args, kwargs = resolve_case(case, maker, operator.function, operator.block)
 
@@ -246,7 +246,7 @@ def statistics_of(times, direction, name):
         quantiles = numpy.percentile(values, (50, 90, 99))
         figures = [values.mean(), values.mean(), *quantiles, values.min(), values.max(), stdev]
         figures = [round(float(value), 6) for value in figures]
-    return {"{}_time_{}_{}".format(key, direction, name): value for key, value in zip(STATISTICS, figures)}
+    return {f"{key}_time_{direction}_{name}": value for key, value in zip(STATISTICS, figures)}
 
 
 class Maker(Inputs):
@@ -312,7 +312,7 @@ def operators_by_name(name):
     Raise MissingOperator if there is none.
     """
     root = name.partition(".")[0]
-    names = [name] if root in ROOTS else ["{}.{}".format(root, name) for root in ROOTS]
+    names = [name] if root in ROOTS else [f"{root}.{name}" for root in ROOTS]
     operators = []
     for qualified_name in names:
         try:
@@ -321,7 +321,7 @@ def operators_by_name(name):
             continue
         operators.append((getattr(mx, qualified_name.partition(".")[0]), qualified_name))
     if not operators:
-        raise MissingOperator("mxnet {} has no operator {}".format(mx.__version__, name))
+        raise MissingOperator(f"mxnet {mx.__version__} has no operator {name}")
     return operators
 
 

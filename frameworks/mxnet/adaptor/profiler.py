@@ -130,14 +130,14 @@ class Profiler:
 
 def device_name(context):
     """Return the counters' name of a device, such as ``cpu/0``."""
-    return "{}/{}".format(context.device_type, context.device_id)
+    return f"{context.device_type}/{context.device_id}"
 
 
 def nameless_file():
     """Return the descriptor of a temporary file without a name, and a path by which this process can open it."""
     with tempfile.TemporaryFile() as stream:
         descriptor = os.dup(stream.fileno())
-    return descriptor, "/proc/self/fd/{}".format(descriptor)
+    return descriptor, f"/proc/self/fd/{descriptor}"
 
 
 def kind_of(event):

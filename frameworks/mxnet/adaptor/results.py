@@ -26,7 +26,7 @@ def results(case, seed, inputs, operator, args, kwargs, folder, limit):
     arrays = [(name, to_numpy(value)) for name, value in values]
     for (name, array), (_, value) in zip(arrays, values):
         if array.dtype.kind not in common_results.COMPARABLE_KINDS:
-            raise TypeError("{}: a {} is not a number".format(name, type(value).__name__))
+            raise TypeError(f"{name}: a {type(value).__name__} is not a number")
     entries = common_results.write_all(arrays, folder, limit)
     return [dict(entry, storage=getattr(value, "stype", "default")) for entry, (_, value) in zip(entries, values)]
 
@@ -71,7 +71,7 @@ def named_outputs(result, name="output"):
         return [] if result is None else [(name, result)]
     outputs = []
     for number, part in enumerate(result):
-        outputs += named_outputs(part, "{}[{}]".format(name, number))
+        outputs += named_outputs(part, f"{name}[{number}]")
     return outputs
 
 

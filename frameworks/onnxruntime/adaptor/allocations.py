@@ -90,7 +90,7 @@ class Environment:
         """Return the options that a session of the Python module has. Raise ValueError if one can't be set."""
         for name in UNSETTABLE:
             if name in prepared.options:
-                raise ValueError("session.{}: can't be set where memory is measured: leave it out".format(name))
+                raise ValueError(f"session.{name}: can't be set where memory is measured: leave it out")
         session_settings, api = session_options(prepared.options, prepared.is_network), self.api
         options = api.create("CreateSessionOptions")
         api.call("SetSessionLogSeverityLevel", options, FATAL_ONLY)
@@ -100,7 +100,7 @@ class Environment:
         api.call("SetInterOpNumThreads", options, session_settings.inter_op_num_threads)
         if not session_settings.enable_mem_pattern:
             api.call("DisableMemPattern", options)
-        spinning = ["session.{}.allow_spinning".format(pool) for pool in ("intra_op", "inter_op")]
+        spinning = [f"session.{pool}.allow_spinning" for pool in ("intra_op", "inter_op")]
         entries = {
             name: session_settings.get_session_config_entry(name)
             for name in [*spinning, *prepared.options]
@@ -116,7 +116,7 @@ class Environment:
             parts = [self.value(name, part) for part in array]
             return self.api.create("CreateValue", (POINTER * len(parts))(*parts), len(parts), SEQUENCE)
         if array.dtype.name not in ELEMENTS:
-            raise ValueError("{}: memory isn't measured with strings as inputs: leave it out".format(name))
+            raise ValueError(f"{name}: memory isn't measured with strings as inputs: leave it out")
         shape, element = (ctypes.c_int64 * array.ndim)(*array.shape), ELEMENTS[array.dtype.name]
         memory_arguments = (self.info, array.ctypes.data, array.nbytes)
         return self.api.create("CreateTensorWithDataAsOrtValue", *memory_arguments, shape, array.ndim, element)

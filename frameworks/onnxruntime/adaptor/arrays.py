@@ -31,17 +31,17 @@ class Arrays(Inputs):
             return self.array(name, {"shape": plain, "dtype": dtype})
         parts = plain["tuple"] if isinstance(plain, dict) and "tuple" in plain else plain
         if isinstance(parts, list):
-            return [self.make_array("{}{}".format(name, i), part, dtype) for i, part in enumerate(parts)]
+            return [self.make_array(f"{name}{i}", part, dtype) for i, part in enumerate(parts)]
         if isinstance(plain, dict) and "value" not in plain:
             form = next((key for key in OTHER_FORMS if key in plain), "form")
-            raise ValueError('{}: {{"{}": ...}} is not an input of ONNX Runtime'.format(name, form))
+            raise ValueError(f'{name}: {{"{form}": ...}} is not an input of ONNX Runtime')
         self.arrays[name] = numpy.array(plain["value"] if isinstance(plain, dict) else plain, dtype)
         return self.arrays[name]
 
     def numbers(self, name, plain):
         """Return a NumPy array of the shape. Raise ValueError for strings, which can't be drawn."""
         if plain["dtype"] == "object":
-            raise ValueError('{}: strings must be written out: {{"value": ["a", "b"]}}'.format(name))
+            raise ValueError(f'{name}: strings must be written out: {{"value": ["a", "b"]}}')
         return Inputs.numbers(self, name, plain)
 
 
@@ -59,6 +59,6 @@ def inputs_by_name(names, plain):
             raise ValueError("the model has no input {}: its inputs are {}".format(name, ", ".join(names)))
     for name, argument in zip(names, args):
         if name in inputs:
-            raise ValueError("{} is given twice, in args and by its name: leave one out".format(name))
+            raise ValueError(f"{name} is given twice, in args and by its name: leave one out")
         inputs[name] = argument
     return inputs

@@ -48,7 +48,7 @@ def take_number(plain, name):
     """Remove a number from the case's inputs and return it, or None if there is none. Raise ValueError."""
     number = plain.pop(name, None)
     if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
-        raise ValueError("{} is {!r}: use a whole number of 1 or more".format(name, number))
+        raise ValueError(f"{name} is {number!r}: use a whole number of 1 or more")
     return number
 
 
@@ -57,13 +57,13 @@ def take_constants(plain):
     constant = plain.pop(CONSTANT, None) or {"value": []}
     names = constant.get("value") if isinstance(constant, dict) else None
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise ValueError('{} must be {{"value": [names of inputs]}}'.format(CONSTANT))
+        raise ValueError(f'{CONSTANT} must be {{"value": [names of inputs]}}')
     return names
 
 
 def take_args(plain):
     """Remove ``args`` from the case's inputs; return each with the name by which all frameworks draw its values."""
-    return [("args{}".format(number), argument) for number, argument in enumerate(plain.pop("args", []))]
+    return [(f"args{number}", argument) for number, argument in enumerate(plain.pop("args", []))]
 
 
 class Node:
@@ -85,7 +85,7 @@ class Node:
         positional = take_args(plain)
         for name in self.constant:
             if name not in [formal.name for formal in schema.inputs]:
-                raise ValueError("{}: {} is not an input of {}".format(CONSTANT, name, schema.name))
+                raise ValueError(f"{CONSTANT}: {name} is not an input of {schema.name}")
         for formal in schema.inputs:
             argument_value = plain.pop(formal.name) if formal.name in plain else None
             if formal.option == "Variadic":
@@ -95,7 +95,7 @@ class Node:
                 for number, (drawn, argument) in enumerate(
                     positional + [(None, argument) for argument in argument_value]
                 ):
-                    self.add_input("{}_{}".format(formal.name, number), argument, formal, drawn)
+                    self.add_input(f"{formal.name}_{number}", argument, formal, drawn)
                 positional = []
             else:
                 drawn, argument_value = (
@@ -117,7 +117,7 @@ class Node:
                 if any(formal.is_sequence for formal in schema.inputs)
                 else ""
             )
-            raise ValueError("args has more inputs than {} takes, {}{}".format(schema.name, len(schema.inputs), hint))
+            raise ValueError(f"args has more inputs than {schema.name} takes, {len(schema.inputs)}{hint}")
 
     def add_all_without_schema(self, plain):
         """Add all inputs and attributes of an operator without a schema."""
@@ -185,7 +185,7 @@ class Node:
             else:
                 attribute_proto = attribute(name, value, kind)
         except (AttributeError, TypeError, ValueError) as error:
-            raise ValueError("{}: {} is not a value of this attribute ({})".format(name, value, error)) from None
+            raise ValueError(f"{name}: {value} is not a value of this attribute ({error})") from None
         self.attributes.append(attribute_proto)
 
     def tensor(self, name, plain, value):
@@ -196,7 +196,7 @@ class Node:
 
     def model(self, name, domain, imports, outputs):
         """Return the bytes of a model with this node."""
-        results = ["output_{}".format(number) for number in range(outputs)] if outputs > 1 else ["output"]
+        results = [f"output_{number}" for number in range(outputs)] if outputs > 1 else ["output"]
         node = helper.make_node(name, self.names, results, name="node", domain=domain)
         node.attribute.extend(sorted(self.attributes, key=lambda item: item.name))
         infos = [onnx.ValueInfoProto(name=item) for item in results]
@@ -229,5 +229,5 @@ def attribute(name, value, kind):
     elif kind == "STRINGS":
         attribute_proto.strings.extend(text.encode("utf-8") for text in value)
     else:
-        raise ValueError("a spec can't express a value of the type {}".format(kind))
+        raise ValueError(f"a spec can't express a value of the type {kind}")
     return attribute_proto

@@ -58,7 +58,7 @@ class Prepared:
         if plain is None:
             plain = list(model_input.shape)
             if not is_shape(plain):
-                raise ValueError("{} has the shape {}: give its sizes in inputs".format(model_input.name, plain))
+                raise ValueError(f"{model_input.name} has the shape {plain}: give its sizes in inputs")
         dtype = TYPES.get(model_input.type, model_input.type[len("tensor(") : -1])
         return self.arrays.make_array(model_input.name, plain, dtype)
 

@@ -62,4 +62,4 @@ def write_profile(call, calls, folder, name):
         )
         for operator, times in sorted(rows.items(), key=lambda row: -sum(row[1])):
             total = sum(times) / 1000
-            stream.write("{:<40} {:>8} {:>14.1f} {:>12.2f}\n".format(operator, len(times), total, total / len(times)))
+            stream.write(f"{operator:<40} {len(times):>8} {total:>14.1f} {total / len(times):>12.2f}\n")

@@ -19,9 +19,9 @@ def flatten(name, value):
     if value is None:  # an empty optional
         return []
     if isinstance(value, dict):
-        return [pair for key in sorted(value, key=str) for pair in flatten("{}[{!r}]".format(name, key), value[key])]
+        return [pair for key in sorted(value, key=str) for pair in flatten(f"{name}[{key!r}]", value[key])]
     if isinstance(value, list):
-        return [pair for i, item in enumerate(value) for pair in flatten("{}[{}]".format(name, i), item)]
+        return [pair for i, item in enumerate(value) for pair in flatten(f"{name}[{i}]", item)]
     return as_numbers(name, value)
 
 

@@ -62,7 +62,7 @@ def find_schema(domain, name, opset=None):
     usable = [version for version in versions if version.since_version <= opset]
     if versions and not usable:
         first = min(version.since_version for version in versions)
-        raise MissingOperator("{} exists from opset {} on: give a later one".format(name, first))
+        raise MissingOperator(f"{name} exists from opset {first} on: give a later one")
     schema = max(usable, key=lambda version: version.since_version) if usable else None
     if schema is not None and schema.deprecated:
         words = "{} is deprecated since opset {}: give an earlier one"

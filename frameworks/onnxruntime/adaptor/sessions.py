@@ -47,7 +47,7 @@ def session_options(plain, is_network):
     options.log_severity_level = FATAL_ONLY
     spinning = os.environ.get("OPDUEL_ORT_SPINNING", "1")
     for pool in ("intra_op", "inter_op"):
-        options.add_session_config_entry("session.{}.allow_spinning".format(pool), spinning)
+        options.add_session_config_entry(f"session.{pool}.allow_spinning", spinning)
     usual = "OPDUEL_ORT_LEVEL_MODEL" if is_network else "OPDUEL_ORT_LEVEL_OPERATOR"
     settings = {
         "graph_optimization_level": os.environ.get(usual, "all" if is_network else "disabled"),
@@ -61,7 +61,7 @@ def session_options(plain, is_network):
 def set_option(options, name, value):
     """Set one option; a name with dots is a configuration entry of the session. Raise ValueError if it is unknown."""
     if "threads" in name:
-        raise ValueError("session.{}: --threads says how many threads there are: leave it out".format(name))
+        raise ValueError(f"session.{name}: --threads says how many threads there are: leave it out")
     if "." in name:
         options.add_session_config_entry(name, str(int(value) if isinstance(value, bool) else value))
     elif name == "graph_optimization_level":
@@ -70,11 +70,11 @@ def set_option(options, name, value):
         options.execution_mode = choose(EXECUTION, name, value)
     elif name in SWITCHES:
         if not isinstance(value, bool):
-            raise ValueError("session.{} is {!r}: use true or false".format(name, value))
+            raise ValueError(f"session.{name} is {value!r}: use true or false")
         setattr(options, name, value)
     else:
         settable = ", ".join(("graph_optimization_level", "execution_mode", *SWITCHES))
-        raise ValueError("session.{} is not known: use {}, or a configuration entry's key".format(name, settable))
+        raise ValueError(f"session.{name} is not known: use {settable}, or a configuration entry's key")
 
 
 def choose(values, name, value):

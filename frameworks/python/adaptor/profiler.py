@@ -72,5 +72,5 @@ def write_profile(call, calls, folder, name):
         recorder.disable()
     recorder.dump_stats(os.path.join(folder, "profile.pstats"))
     with open(os.path.join(folder, "table.txt"), "w") as stream:
-        stream.write("{}: {} calls\n".format(name, calls))
+        stream.write(f"{name}: {calls} calls\n")
         pstats.Stats(recorder, stream=stream).sort_stats("tottime").print_stats()

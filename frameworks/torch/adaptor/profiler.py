@@ -107,7 +107,7 @@ def start_of(event):
 def memory_of(call, calls, device):
     """Return ``{device: bytes}``: the peak that the allocator holds in a call, the median over so many calls."""
     peaks = sorted(gpu_peak(call, device) if device.type == "cuda" else cpu_peak(call) for _ in range(calls))
-    name = "gpu/{}".format(device.index) if device.type == "cuda" else "cpu/0"
+    name = f"gpu/{device.index}" if device.type == "cuda" else "cpu/0"
     return {name: peaks[len(peaks) // 2]}
 
 
