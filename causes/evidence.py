@@ -26,7 +26,7 @@ from opduel.harness.profiles import Profiling
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, Comparison, Examination
 from opduel.records.measurement import Side
-from opduel.records.text import one_line
+from opduel.support.text import one_line
 
 LONGEST_S = 300.0  # for all cases; ten take less than 180 s on two cores
 BRANCHES = "conditional branches and indirect jumps, by valgrind's model of a processor"

@@ -3,7 +3,7 @@
 import re
 
 from opduel.records.cause import without_clone
-from opduel.records.text import clipped
+from opduel.support.text import clipped
 
 LONGEST_ARGUMENTS = 24  # characters of template arguments
 LONGEST_NAME = 120  # characters of a name in the sentence

@@ -31,12 +31,12 @@ from opduel.harness.machine.host import host_fingerprint
 from opduel.harness.machine.system_check import Watch, check_system
 from opduel.harness.other_runs.power_analysis import Forecast, forecast, noises, threshold_for
 from opduel.records import USUAL_ROUNDS, Report, RunError, UsageError, rounds_at
-from opduel.records.atomic import check_folder, user_path, write_atomically
-from opduel.records.command_names import command_name
 from opduel.reporters import read_report
 from opduel.reporters.document import REPORT_NAME
 from opduel.reporters.notify_webhook import VARIABLE as WEBHOOK
 from opduel.reporters.stream import write_text
+from opduel.support.atomic import check_folder, user_path, write_atomically
+from opduel.support.command_names import command_name
 
 DEFAULT_SPEC = "smoke"
 DEFAULT_BUDGET_S = 300.0

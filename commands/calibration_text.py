@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from opduel.comparator.calibration import CONFIDENCE, Rate, Row
 from opduel.harness.machine.system_check import Facts, Remedy
 from opduel.harness.other_runs.power_analysis import POWER, Forecast
-from opduel.records.text import counted
 from opduel.reporters.units import human_duration
+from opduel.support.text import counted
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from opduel.harness.specs import (
 )
 from opduel.records import METRICS, VALUE, Case, OpduelError, UsageError, split_kind
 from opduel.records.run_record import SuiteRecord
-from opduel.records.text import counted
+from opduel.support.text import counted
 
 EVERYTHING = "all"  # the spec where only operators or categories are named
 LARGE_TENSORS = "int64"

@@ -11,9 +11,9 @@ from typing import Any
 import platformdirs
 
 from opduel.records import RunError, UsageError
-from opduel.records.atomic import write_atomically
-from opduel.records.files import MissingError, UnreadableError, parse_json, read_text
 from opduel.reporters.remote.token import VARIABLE
+from opduel.support.atomic import write_atomically
+from opduel.support.files import MissingError, UnreadableError, parse_json, read_text
 
 # What may be kept, and the question that asks for it. Each is also an option of harness.py.
 QUESTIONS = {

@@ -14,7 +14,7 @@ from opduel.driver.builds.source_builder import STRATEGIES
 from opduel.driver.commit_file import PLACEHOLDER
 from opduel.frameworks import Framework
 from opduel.records import UsageError
-from opduel.records.command_names import command_name
+from opduel.support.command_names import command_name
 
 GIB = 2**30
 USUAL_PLATFORM = "host"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 from opduel.records import OpduelError, disk_error, is_full
-from opduel.records.command_names import named_for
-from opduel.records.redaction import redact
-from opduel.records.text import one_line, with_short_words
 from opduel.reporters.stream import discard, open_closed_streams
+from opduel.support.command_names import named_for
+from opduel.support.redaction import redact
+from opduel.support.text import one_line, with_short_words
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

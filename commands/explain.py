@@ -5,11 +5,11 @@ from pathlib import Path
 
 from opduel.commands.entry import DONE
 from opduel.records import FLAGGED, Comparison, Report, UsageError
-from opduel.records.text import counted
 from opduel.reporters import read_report
 from opduel.reporters.cause_text import cause_text, sentence_line, without_frames
 from opduel.reporters.document import json_text
 from opduel.reporters.stream import print_result
+from opduel.support.text import counted
 
 
 def explain(path: Path, case: str | None, as_json: bool) -> int:

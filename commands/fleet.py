@@ -19,9 +19,9 @@ from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.records import Report, RunError, UsageError
-from opduel.records.atomic import path_part
 from opduel.records.case import KIND_NAME
 from opduel.reporters.arguments import Parser
+from opduel.support.atomic import path_part
 
 NEEDS_EXTRA = "needs the extra fleet: install it with pip install 'opduel[fleet]'"
 CERTIFICATE_DAYS = 365

@@ -16,9 +16,9 @@ from opduel.driver.catalogue.write import test_text
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, Comparison, OpduelError, Report, UsageError
-from opduel.records.atomic import check_file, check_folder, write_atomically
-from opduel.records.command_names import command_name
 from opduel.reporters.units import human_change
+from opduel.support.atomic import check_file, check_folder, write_atomically
+from opduel.support.command_names import command_name
 
 if TYPE_CHECKING:
     from opduel.harness.other_runs.fuzz import Finding

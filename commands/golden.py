@@ -20,7 +20,7 @@ from opduel.harness.numerics.output_check import OTHER_INPUTS
 from opduel.harness.other_runs.single import SingleProgress
 from opduel.harness.run import run_ab
 from opduel.records import UsageError
-from opduel.records.text import counted
+from opduel.support.text import counted
 
 METRIC = "error"
 

@@ -40,8 +40,8 @@ from opduel.frameworks import Framework
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Report, UsageError
 from opduel.records.measurement import SIDES, Side
-from opduel.records.text import counted
 from opduel.reporters import Reporter
+from opduel.support.text import counted
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -31,10 +31,10 @@ from opduel.harness.run_recording import without_measuring
 from opduel.harness.run_request import RunRequest
 from opduel.harness.verification import first_measurement_of
 from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError, split_kind
-from opduel.records.text import counted
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
+from opduel.support.text import counted
 
 IDENTICAL = "not measured: the two builds are byte-identical, library and Python code"
 

@@ -9,8 +9,8 @@ from opduel.commands.entry import DONE
 from opduel.commands.harness_options import HarnessOptions
 from opduel.harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
 from opduel.records import UsageError
-from opduel.records.command_names import option_prefix
 from opduel.reporters.stream import print_result
+from opduel.support.command_names import option_prefix
 
 Row = tuple[str, str, str]
 

@@ -20,7 +20,7 @@ from opduel.driver.git.repository import Repository, open_repository
 from opduel.frameworks import Framework
 from opduel.harness.specs import find_spec, load_spec
 from opduel.records import Case, Commit, UsageError
-from opduel.records.text import counted
+from opduel.support.text import counted
 
 CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/performance.md
 SHOWN = 5  # names in a line

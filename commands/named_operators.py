@@ -11,7 +11,7 @@ from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import list_specs, read_plain
 from opduel.records import Build, Case, UsageError
-from opduel.records.command_names import command_name
+from opduel.support.command_names import command_name
 
 
 def refuse_unknown_operators(

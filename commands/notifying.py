@@ -15,7 +15,6 @@ from opduel.driver.culprit_code import changed_code_lines
 from opduel.driver.journal import NOTICE, Journal
 from opduel.driver.outcome import Culprit, Outcome
 from opduel.records import Comparison, OpduelError, Report
-from opduel.records.outbox import Attempt, Entry
 from opduel.reporters import Reporter
 from opduel.reporters.alerts import (
     Alert,
@@ -31,6 +30,7 @@ from opduel.reporters.alerts import (
 from opduel.reporters.notifier import Notifier, pages_of, places_of
 from opduel.reporters.summary import worst_first
 from opduel.reporters.text import printable
+from opduel.support.outbox import Attempt, Entry
 
 TRACED = (
     "confirmed by a second measurement on fresh processes, and traced by bisection; the figures are each commit's own"

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.harness_options import HarnessOptions
-from opduel.records.command_names import command_name
+from opduel.support.command_names import command_name
 
 
 @dataclass(frozen=True)

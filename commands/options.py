@@ -25,12 +25,12 @@ from opduel.commands.option_types import (
 )
 from opduel.harness.specs.fields import DTYPES, MAX_INPUT_SETS
 from opduel.records import USUAL_ROUNDS, rounds_at
-from opduel.records.command_names import command_name
 from opduel.records.configuration import SMALL_THRESHOLD
 from opduel.records.measurement import Profiler
 from opduel.reporters import add_reporter_options
 from opduel.reporters.arguments import AddOption as AddOption
 from opduel.reporters.arguments import Parser as Parser
+from opduel.support.command_names import command_name
 
 PROFILERS: tuple[Profiler, ...] = ("python", "native")
 NETWORK_FORMS = (

@@ -19,8 +19,8 @@ from opduel.driver.catalogue.write import spec_text
 from opduel.frameworks import framework_names, get_framework
 from opduel.harness.specs.load import validate
 from opduel.records import UsageError
-from opduel.records.atomic import check_file, write_atomically
-from opduel.records.text import counted
+from opduel.support.atomic import check_file, write_atomically
+from opduel.support.text import counted
 
 TIMEOUT_S = 1800.0  # each benchmark's inputs are made, and it is called once
 

@@ -17,16 +17,16 @@ from opduel.frameworks import Framework
 from opduel.harness.machine.host import host_fingerprint
 from opduel.harness.prior_runs import PriorRuns, Setting, learn
 from opduel.records import Report, UsageError
-from opduel.records.atomic import user_path
-from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json
-from opduel.records.redaction import without_user
-from opduel.records.text import counted
 from opduel.reporters import read_report
 from opduel.reporters.document import REPORT_NAME, from_text
 from opduel.reporters.http_retry import OneAnswerSession, TooLongError, within
 from opduel.reporters.remote.place import is_open, origin, parse_place
 from opduel.reporters.remote.token import Token, find_token
 from opduel.reporters.text import short_line
+from opduel.support.atomic import user_path
+from opduel.support.files import LONGEST_REPORT, UnreadableError, parse_json
+from opduel.support.redaction import without_user
+from opduel.support.text import counted
 
 MOST_REPORTS = 50  # the newest: what a case cost a year ago says little
 CONNECT_S, SILENCE_S, WHOLE_S = 10.0, 30.0, 120.0  # seconds for one answer

@@ -9,7 +9,7 @@ from typing import Any
 from opduel.commands.harness_options import HarnessOptions
 from opduel.frameworks import Framework
 from opduel.records import Case, UsageError
-from opduel.records.redaction import mask_everywhere, recorded_variables, secret_arguments, secrets_of
+from opduel.support.redaction import mask_everywhere, recorded_variables, secret_arguments, secrets_of
 
 BUILD = "{build}"
 _COMMAND_LINES = ("command_args", "string_map")

@@ -14,8 +14,8 @@ from rich.progress import Progress as Bar
 
 from opduel.harness.measurement_plan import HostProgress, Progress
 from opduel.harness.other_runs.single import SingleProgress
-from opduel.records.text import clipped, counted, printable
 from opduel.reporters.stream import write_text
+from opduel.support.text import clipped, counted, printable
 
 PLAIN_EVERY_S = 15.0
 FLEET_EVERY_S = 60.0  # plain lines that name hosts; their runs take long

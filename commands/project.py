@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from opduel.records import UsageError
-from opduel.records.atomic import user_path
-from opduel.records.files import MissingError, UnreadableError, read_text
+from opduel.support.atomic import user_path
+from opduel.support.files import MissingError, UnreadableError, read_text
 
 OWN_FILE, SHARED_FILE = "opduel.toml", "pyproject.toml"
 # What a file that comes with a checkout must not say: it would run a command, choose the user's secrets, or have the

@@ -7,7 +7,7 @@ from typing import Any
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.records import RunConfiguration
 from opduel.records.configuration import OPTIONS, kinds
-from opduel.records.redaction import recorded_command
+from opduel.support.redaction import recorded_command
 
 # Options whose values a report keeps: those of the run's configuration, and these. All others are masked, new ones too,
 # until somebody adds them here: what can hold a password, a token, a header, or somebody's whole document

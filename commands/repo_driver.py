@@ -51,12 +51,12 @@ from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.records import WORSE, Build, OpduelError, UsageError, Verdict
-from opduel.records.atomic import path_part
-from opduel.records.command_names import command_name
-from opduel.records.text import counted
 from opduel.reporters import reporter_options
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.notifier import Notifier
+from opduel.support.atomic import path_part
+from opduel.support.command_names import command_name
+from opduel.support.text import counted
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

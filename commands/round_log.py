@@ -10,8 +10,8 @@ from io import FileIO
 from pathlib import Path
 
 from opduel.records import UsageError
-from opduel.records.atomic import is_special
-from opduel.records.files import UnreadableError, parse_json
+from opduel.support.atomic import is_special
+from opduel.support.files import UnreadableError, parse_json
 
 FORMAT = 1
 HEADER = "opduel_round_log"

@@ -33,9 +33,9 @@ from opduel.driver.builds import Releases, load_releases
 from opduel.driver.builds.resolve import names_build
 from opduel.frameworks import Framework, get_framework
 from opduel.records import RunError, UsageError
-from opduel.records.atomic import user_path
 from opduel.records.measurement import SIDES
 from opduel.reporters.formats import FORMATS, described
+from opduel.support.atomic import user_path
 
 DESCRIPTION = """Perform one benchmark run, or look for regressions in commits. On its first use on a terminal it asks
 which builds to measure and where to keep reports, and keeps the answers. Every other option is passed through: to

@@ -12,9 +12,6 @@ from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.options import AddOption, Parser
 from opduel.driver.journal import NOTICE, RUN, Journal
 from opduel.records import RunError, UsageError
-from opduel.records.atomic import user_path
-from opduel.records.command_names import command_name, option_prefix
-from opduel.records.outbox import Delivery, Entry
 from opduel.reporters import read_report
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.remote.delivery import Sender
@@ -23,6 +20,9 @@ from opduel.reporters.remote.reporter import sender_from, warn_of_open_token
 from opduel.reporters.remote.spool import REPORT, endpoint_of, place_of
 from opduel.reporters.stream import print_result
 from opduel.reporters.text import escaped
+from opduel.support.atomic import user_path
+from opduel.support.command_names import command_name, option_prefix
+from opduel.support.outbox import Delivery, Entry
 
 COLUMNS = ("state", "run", "category", "endpoint", "what", "entry")
 

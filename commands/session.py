@@ -37,15 +37,15 @@ from opduel.harness.profiles import is_profiles_folder
 from opduel.harness.rounds.instructions import require_counting
 from opduel.harness.run_request import RunRequest, forecast
 from opduel.records import Build, Case, Report, RunConfiguration, RunError, UsageError, usual_rounds
-from opduel.records.atomic import check_folder
 from opduel.records.measurement import Side
 from opduel.records.run_record import CommonRunRecord, RunLabels
-from opduel.records.text import counted
 from opduel.reporters import Reporter, ReportOutcome, chosen_reporters, report_all
 from opduel.reporters.local import FolderReporter, LocalReporter, report_on_disk
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line
+from opduel.support.atomic import check_folder
+from opduel.support.text import counted
 
 
 @dataclass(frozen=True)

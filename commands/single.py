@@ -20,12 +20,12 @@ from opduel.comparator.baseline import DEFAULT_BASELINE_THRESHOLD, compare_with_
 from opduel.frameworks import Framework
 from opduel.harness.other_runs.single import SingleRequest, run_single
 from opduel.records import DEFAULT_METRIC, Build, RunError, UsageError
-from opduel.records.atomic import check_file, write_atomically
 from opduel.records.single import BaselineComparison, SingleReport
-from opduel.records.text import counted
 from opduel.reporters.single_document import read_single, single_text
 from opduel.reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
 from opduel.reporters.stream import print_result, write_text
+from opduel.support.atomic import check_file, write_atomically
+from opduel.support.text import counted
 
 FORMATS: dict[str, Callable[[SingleReport], str]] = {"json": single_text, "csv": csv_text, "md": markdown_text}
 MOST_NAMED = 5  # of the cases that were not measured

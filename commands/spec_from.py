@@ -20,9 +20,9 @@ from opduel.harness.specs import expand_cases, load_spec
 from opduel.harness.specs.fields import DTYPES
 from opduel.harness.specs.schema import SCHEMA_FILE
 from opduel.records import UsageError
-from opduel.records.atomic import check_file, write_atomically
-from opduel.records.text import counted
 from opduel.reporters.stream import print_result
+from opduel.support.atomic import check_file, write_atomically
+from opduel.support.text import counted
 
 MAX_SIZE = 2**31 - 1
 _SHAPE = re.compile(rf"(?P<name>[^=]+)=(?P<sizes>[0-9]+(,[0-9]+)*)(:(?P<dtype>{'|'.join(DTYPES)}))?\Z")

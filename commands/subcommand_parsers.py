@@ -9,9 +9,9 @@ from opduel.commands.driver_options import driver_parser
 from opduel.commands.in_build import python_parser
 from opduel.commands.options import Parser, harness_parser
 from opduel.commands.subcommand_names import SUBCOMMANDS
-from opduel.records.command_names import named_for
 from opduel.records.measurement import SIDES
 from opduel.reporters.formats import FORMATS, described
+from opduel.support.command_names import named_for
 
 # With settings in a project's file.
 CONFIGURED = ("compare", "measure", "local", "drive", "bisect", "calibrate")

@@ -31,9 +31,9 @@ from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.records import METRICS, Build, Case, UsageError, case_id_for
 from opduel.records.measurement import Side
-from opduel.records.redaction import redact
 from opduel.records.run_record import SuiteRecord
-from opduel.records.text import counted
+from opduel.support.redaction import redact
+from opduel.support.text import counted
 
 log = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ from opduel.driver.runs import NotSettled
 from opduel.driver.suites.source import SuiteChangedError
 from opduel.driver.watch_settings import Services, Tally, WatchSettings, explain_os_error, record
 from opduel.records import Commit, NoSpaceError, OpduelError, RunError, UsageError
-from opduel.records.files import UnreadableError, read_text
+from opduel.support.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 

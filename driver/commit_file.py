@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from opduel.records import Commit, UsageError
-from opduel.records.files import MissingError, UnreadableError, read_text
+from opduel.support.files import MissingError, UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import BaseModel, Field, ValidationError
 
 from opduel.records import Build, Commit, UsageError
-from opduel.records.files import UnreadableError, parse_json, read_text
-from opduel.records.validation import explain
+from opduel.support.files import UnreadableError, parse_json, read_text
+from opduel.support.validation import explain
 
 
 class _Program(BaseModel):

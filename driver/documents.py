@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from opduel.records import disk_error
-from opduel.records.atomic import write_atomically
+from opduel.support.atomic import write_atomically
 
 
 def write_document(path: Path, document: object) -> None:

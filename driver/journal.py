@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from opduel.records.outbox import OUTBOX_TABLE, Entry, Outbox
-from opduel.records.redaction import redact
-from opduel.records.sqlite_file import SqliteFile
+from opduel.support.outbox import OUTBOX_TABLE, Entry, Outbox
+from opduel.support.redaction import redact
+from opduel.support.sqlite_file import SqliteFile
 
 RUN, NOTICE = "run", "notice"  # kinds of entries in the outbox: a finished run (its key is the run's name), an alert
 RECIPIENT = "reporters"  # the receiver of runs

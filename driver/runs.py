@@ -11,7 +11,7 @@ from typing import Protocol
 
 from opduel.driver.journal import RUN, Journal, Rounds
 from opduel.records import FLAGGED, Build, Report, RunError, UsageError
-from opduel.records.outbox import Attempt, Entry
+from opduel.support.outbox import Attempt, Entry
 
 TRIES = 3  # of a measurement that could not be trusted
 BUDGETS = 3  # time budgets of one run, from its first test on, as long as a case that looks changed is not settled

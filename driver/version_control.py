@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 
 from opduel.records import NoSpaceError, RunError
-from opduel.records.redaction import redact
+from opduel.support.redaction import redact
 
 NETWORK_SECONDS = 3600.0  # for one command that uses the network
 PAUSES = (10.0, 60.0)  # seconds between the attempts to fetch

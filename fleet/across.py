@@ -27,8 +27,8 @@ from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import InterruptedRunError
 from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED, Case, OpduelError, Report, RunError
-from opduel.records.files import UnreadableError, parse_json
-from opduel.records.text import counted
+from opduel.support.files import UnreadableError, parse_json
+from opduel.support.text import counted
 
 POLL_S = 0.2
 GRACE_S = 10.0  # for the caller's thread to serve a request after an interrupt

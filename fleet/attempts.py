@@ -13,7 +13,7 @@ from opduel.fleet.run_log import LoggedRun
 from opduel.fleet.shards import Shard
 from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED
-from opduel.records.text import one_line
+from opduel.support.text import one_line
 
 FINISH_S = 60.0  # for a host that was asked to finish
 

@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
-from opduel.records.text import one_line
+from opduel.support.text import one_line
 
 POLL_S = 0.2
 EVENT_EVERY_S = 30.0  # a client gives up a host that sends nothing for minutes

@@ -35,8 +35,8 @@ from opduel.fleet.stragglers import UnderWay, pace_of, straggler
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run_request import RunRequest
 from opduel.records import Case, Report, RunError
-from opduel.records.text import counted
 from opduel.reporters.document import from_text
+from opduel.support.text import counted
 
 POLL_S = 0.3
 LOOK_S = 2.0  # between looks at which hosts are there

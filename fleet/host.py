@@ -26,9 +26,9 @@ from opduel.driver.builds.transfer import build_at, sha256_of
 from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, LOG, MODELS, REFUSAL, REPORT, ROUNDS, Answer, Job
 from opduel.harness.models import checksum_of, place_of
 from opduel.records import UsageError
-from opduel.records.atomic import write_atomically
-from opduel.records.text import one_line
 from opduel.reporters.document import from_text
+from opduel.support.atomic import write_atomically
+from opduel.support.text import one_line
 
 TOPIC = "opduel"
 ROOT = Path(__file__).absolute().parents[2]  # from where Python finds opduel, installed or not

@@ -10,8 +10,8 @@ from opduel.fleet.shards import Shard
 from opduel.harness.checkpoint import fingerprint
 from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED, Case, Report
-from opduel.records.files import UnreadableError, parse_json
 from opduel.reporters.document import from_text
+from opduel.support.files import UnreadableError, parse_json
 
 KIND = "fleet"  # of this run's texts in a log
 

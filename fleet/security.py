@@ -11,7 +11,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from distributed import Security
 
 from opduel.records import RunError, UsageError
-from opduel.records.atomic import write_atomically
+from opduel.support.atomic import write_atomically
 
 AUTHORITY, AUTHORITY_KEY = "ca.pem", "ca-key.pem"
 CERTIFICATE, KEY = "fleet.pem", "fleet-key.pem"

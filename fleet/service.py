@@ -26,7 +26,7 @@ from opduel.fleet.kinds import features_of, host_kind
 from opduel.fleet.security import security_of
 from opduel.harness.machine.host import PROC, host_name, text_of
 from opduel.records import RunError
-from opduel.records.text import one_line
+from opduel.support.text import one_line
 
 NO_PAGES = f"{LOOPBACK}:0"  # where Dask's web server listens, which can't be turned off
 PAGES = "distributed.scheduler.http.routes"

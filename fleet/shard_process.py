@@ -34,10 +34,10 @@ from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import InterruptedRunError, run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, OpduelError, Report, RunError
-from opduel.records.atomic import write_atomically
 from opduel.records.build import PROGRAM_VARIABLE
 from opduel.records.measurement import Side
 from opduel.reporters.document import to_bytes
+from opduel.support.atomic import write_atomically
 
 EVENT_EVERY_S = 60.0  # between events during setup_cache, as a silent host is given up
 _finishing = threading.Event()

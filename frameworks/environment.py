@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from opduel.frameworks.base import Framework
 from opduel.records import Build, UsageError
-from opduel.records.redaction import mask_everywhere, recorded_variables
+from opduel.support.redaction import mask_everywhere, recorded_variables
 
 OURS = "OPDUEL_"  # prefix of this project's own variables
 # glibc's malloc must not return freed blocks to the kernel, which makes some processes ten times slower than others.

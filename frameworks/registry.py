@@ -13,7 +13,7 @@ from opduel.frameworks.onnxruntime.framework import ONNXRuntime
 from opduel.frameworks.python.framework import Python
 from opduel.frameworks.torch.framework import Torch
 from opduel.records import UsageError
-from opduel.records.text import one_line
+from opduel.support.text import one_line
 
 _FRAMEWORKS: dict[str, type[Framework]] = {
     framework.name: framework for framework in (MXNet, Asv, Generic, ONNXRuntime, Python, Torch)

@@ -26,7 +26,7 @@ from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Case, HostRecord, PairSample, RunConfiguration, Stage
 from opduel.records.case import METRICS
 from opduel.records.host_record import NoiseRecord
-from opduel.records.validation import explain
+from opduel.support.validation import explain
 
 FORMAT = 1  # raised when older texts would be misread
 Phase = Literal["first", "verify"]

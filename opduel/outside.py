@@ -16,8 +16,8 @@ from opduel.harness.specs.model import Settings
 from opduel.inside import known_frameworks
 from opduel.records import Build, RunConfiguration, UsageError
 from opduel.records.measurement import Profiler
-from opduel.records.validation import explain
 from opduel.reporters.opperf_form import group_by_input, opperf_entry
+from opduel.support.validation import explain
 from opduel.user_inputs import read_input
 
 Spec = Mapping[str, Any]

@@ -2,7 +2,7 @@
 
 They compute only what follows from their own fields (``work.py``: rates and roofline), and do no I/O.
 
-``Build pair -> Case -> Round -> Comparison -> Report``.  Every package may import this one; it imports none.
+``Build pair -> Case -> Round -> Comparison -> Report``.  Every package may import this one; it imports ``support`` alone.
 """
 
 from opduel.records.build import Build, Commit
@@ -24,7 +24,6 @@ from opduel.records.case import (
 )
 from opduel.records.cause import Candidate, Cause, Examination, Frame, Observation, Part, Source
 from opduel.records.configuration import USUAL_ROUNDS, RunConfiguration, rounds_at, usual_rounds
-from opduel.records.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full
 from opduel.records.host_record import HostRecord
 from opduel.records.measurement import Failure, Incident, PairSample, Stage
 from opduel.records.report import (
@@ -46,3 +45,4 @@ from opduel.records.report import (
 )
 from opduel.records.run_record import RunLabels, RunRecord
 from opduel.records.work import Achieved, Work, achieved, roof
+from opduel.support.errors import BrokenBuildError, NoSpaceError, OpduelError, RunError, UsageError, disk_error, is_full

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from opduel.records.redaction import redact
+from opduel.support.redaction import redact
 
 Side = Literal["control", "treatment"]
 SIDES: tuple[Side, Side] = ("control", "treatment")

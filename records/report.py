@@ -11,9 +11,9 @@ from opduel.records.cause import Cause
 from opduel.records.configuration import RunConfiguration
 from opduel.records.host_record import HostRecord
 from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample, Side
-from opduel.records.redaction import redact_data, redact_inputs
 from opduel.records.run_record import RunRecord
 from opduel.records.work import Work
+from opduel.support.redaction import redact_data, redact_inputs
 
 SCHEMA_VERSION = 2
 

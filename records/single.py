@@ -8,9 +8,9 @@ from opduel.records.build import Build
 from opduel.records.case import Mode
 from opduel.records.host_record import HostRecord
 from opduel.records.measurement import Failure
-from opduel.records.redaction import redact_data, redact_inputs
 from opduel.records.run_record import SingleRunRecord
 from opduel.records.work import Work
+from opduel.support.redaction import redact_data, redact_inputs
 
 SINGLE_SCHEMA_VERSION = 2  # of the document that SingleReport is written as
 BaselineVerdict = Literal["slower", "faster", "within", "failed", "new", "gone", "incomparable"]

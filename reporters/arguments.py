@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from opduel.records import UsageError
-from opduel.records.redaction import MASK
-from opduel.records.text import LONGEST_QUOTE, clipped
 from opduel.reporters.stream import print_result
+from opduel.support.redaction import MASK
+from opduel.support.text import LONGEST_QUOTE, clipped
 
 MAY_BE_EMPTY = frozenset({"user_identifier"})  # it is empty in a script whose variable is not set
 

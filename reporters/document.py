@@ -11,9 +11,9 @@ from typing import Any, NoReturn
 from pydantic import TypeAdapter, ValidationError
 
 from opduel.records import SCHEMA_VERSION, Cause, Comparison, Examination, Report, UsageError
-from opduel.records.atomic import write_atomically
-from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, read_bytes
-from opduel.records.validation import check_version, explain
+from opduel.support.atomic import write_atomically
+from opduel.support.files import LONGEST_REPORT, UnreadableError, parse_json, read_bytes
+from opduel.support.validation import check_version, explain
 
 REPORT_NAME = "report.json"
 _MOST_DIGITS = 308  # of a whole number: with more it may be no float

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from opduel.records import Report, UsageError
-from opduel.records.atomic import check_file, check_folder, path_part, user_path, write_atomically
 from opduel.records.measurement import SIDES, Side
 from opduel.reporters.base import Reporter, writing
 from opduel.reporters.formats import FORMATS, check_side, write_format
 from opduel.reporters.html import write_page
+from opduel.support.atomic import check_file, check_folder, path_part, user_path, write_atomically
 
 SIDE, RUN = "{side}", "{run}"
 

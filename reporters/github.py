@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import ClassVar, Literal
 
 from opduel.records import Comparison, Report, RunError, UsageError
-from opduel.records.command_names import command_name
 from opduel.reporters.alerts import is_confirmed
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.kept_comment import keep_comment
@@ -26,6 +25,7 @@ from opduel.reporters.stream import write_text
 from opduel.reporters.summary import Conclusion, caveats, conclusion, worst_first
 from opduel.reporters.text import printable, shorten
 from opduel.reporters.units import human_change, human_interval, human_value
+from opduel.support.command_names import command_name
 
 Kind = Literal["error", "warning", "notice"]
 MOST_SHOWN = 10  # annotations of a kind that GitHub shows of one step

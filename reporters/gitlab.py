@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from opduel.records import Report, UsageError
-from opduel.records.command_names import command_name
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.kept_comment import KeptComment, keep_comment
+from opduel.support.command_names import command_name
 
 TOKEN = "OPDUEL_GITLAB_TOKEN"  # not CI_JOB_TOKEN, which may not write notes
 

@@ -15,10 +15,10 @@ import requests
 import urllib3
 
 from opduel.records import Report, RunError
-from opduel.records.redaction import redact
 from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, retry, retry_after_s, within
 from opduel.reporters.markdown import cell, to_markdown
 from opduel.reporters.text import printable
+from opduel.support.redaction import redact
 
 LONGEST = 65_536  # characters of a comment: GitHub's limit; GitLab takes 1,000,000
 A_PAGE = 100  # comments, the most that either gives at once

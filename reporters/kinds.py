@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from opduel.records import CLAIMS, Comparison, Report
-from opduel.records.text import counted
 from opduel.reporters.units import human_change
+from opduel.support.text import counted
 
 _MOST_NAMED = 5
 # Verdict -> what may be true of the case; for verdicts that are not here, anything.

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from opduel.records import Report, RunRecord, UsageError
-from opduel.records.atomic import check_folder, path_part, user_path, write_atomically
 from opduel.reporters.base import PartlyReportedError, Reporter, ReportOutcome, deliver_all, writing
 from opduel.reporters.document import REPORT_NAME, read_report, to_bytes, write_report
 from opduel.reporters.html import write_page
 from opduel.reporters.interchange.speedscope import has_frames, to_speedscope
+from opduel.support.atomic import check_folder, path_part, user_path, write_atomically
 
 PAGE, FLAMES, CALLGRIND = ".html", ".speedscope.json", ".callgrind"
 BESIDE = (PAGE, FLAMES, CALLGRIND)  # suffixes of what lies beside a report; the last one is a folder

@@ -14,12 +14,12 @@ from contextlib import suppress
 from typing import IO, ClassVar, Self
 
 from opduel.records import RunError, UsageError
-from opduel.records.output import key_line
-from opduel.records.redaction import SHORTEST_SECRET, redact
 from opduel.reporters.alert_text import plain_text, variables
 from opduel.reporters.alerts import Alert
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.text import printable, shorten
+from opduel.support.output import key_line
+from opduel.support.redaction import SHORTEST_SECRET, redact
 
 LONGEST_S = 30.0  # for the command
 _MOST_SAID = 4096  # bytes at the end of the output in which the error is searched

@@ -13,13 +13,13 @@ import requests
 import urllib3
 
 from opduel.records import RunError, UsageError
-from opduel.records.atomic import user_path
-from opduel.records.files import UnreadableError, read_text
 from opduel.reporters.alert_text import slack_message
 from opduel.reporters.alerts import Alert
 from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, retry, within
 from opduel.reporters.notifier import UNVERIFIED, Notifier
 from opduel.reporters.text import printable
+from opduel.support.atomic import user_path
+from opduel.support.files import UnreadableError, read_text
 
 VARIABLE = "OPDUEL_NOTIFY_WEBHOOK"
 SILENCE_S = 10.0  # without any data from the server

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
-from opduel.records.files import UnreadableError, read_text
 from opduel.reporters.kept_comment import A_PAGE, KeptComment
+from opduel.support.files import UnreadableError, read_text
 
 TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
 LONGEST_EVENT = 16 * 1024**2  # bytes

@@ -8,7 +8,6 @@ from functools import cache
 from importlib.metadata import entry_points
 
 from opduel.records import UsageError
-from opduel.records.text import one_line
 from opduel.reporters.base import Reporter
 from opduel.reporters.export import ExportReporter, HtmlReporter
 from opduel.reporters.github import GithubReporter
@@ -20,6 +19,7 @@ from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import JsonReporter, SimpleScreenReporter
+from opduel.support.text import one_line
 
 REPORTERS: tuple[type[Reporter], ...] = (
     ScreenReporter,

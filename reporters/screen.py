@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.text import Text
 
 from opduel.records import Failure, Report
-from opduel.records.output import key_line
 from opduel.reporters.base import Reporter
 from opduel.reporters.kinds import kinds_text
 from opduel.reporters.run_text import (
@@ -30,6 +29,7 @@ from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines, 
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import VerdictCount, notes, open_lines, validity_line, verdict_counts, worst_first
 from opduel.reporters.text import fold, printable, shorten
+from opduel.support.output import key_line
 
 NARROW = 80  # columns, wherever the output is no terminal
 _NARROWEST = 76  # narrower terminals wrap

@@ -6,11 +6,11 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from opduel.records import UsageError
-from opduel.records.files import LONGEST_REPORT, UnreadableError, parse_json, read_text
 from opduel.records.single import SINGLE_SCHEMA_VERSION, SingleReport
-from opduel.records.validation import check_version, explain
 from opduel.reporters.document import json_text
 from opduel.reporters.opperf_form import opperf_results
+from opduel.support.files import LONGEST_REPORT, UnreadableError, parse_json, read_text
+from opduel.support.validation import check_version, explain
 
 KIND = "opduel single-build run"
 _ADAPTER: TypeAdapter[SingleReport] = TypeAdapter(SingleReport)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from opduel.records import FLAGGED, ONE_SIDED, Comparison, Report, Verdict, verdict_words
-from opduel.records.text import counted
 from opduel.reporters.units import human_change
+from opduel.support.text import counted
 
 WORST_FIRST: tuple[Verdict, ...] = (
     *("regressed", "failed", "inconclusive", "not_better"),  # what may be worse

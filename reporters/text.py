@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len, chop_cells
 
-from opduel.records.text import escape
-from opduel.records.text import printable as printable
+from opduel.support.text import escape
+from opduel.support.text import printable as printable
 
 _ELLIPSIS = "..."
 _INDENT = "  "

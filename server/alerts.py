@@ -1,7 +1,7 @@
 """Alerts on change points: each is sent to every receiver once, and again when it has changed materially.
 
 Several processes may send alerts at once: each claims what it sends in one transaction, and leaves out what another one
-has claimed. records/outbox.py does not fit: it is a file of one machine, and delivers at least once, not exactly once.
+has claimed. support/outbox.py does not fit: it is a file of one machine, and delivers at least once, not exactly once.
 """
 
 import hashlib

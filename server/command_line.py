@@ -12,7 +12,6 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as DatabaseTimeout
 
 from opduel.records import OpduelError, RunError, UsageError
-from opduel.records.text import one_line
 from opduel.reporters.arguments import Parser
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.notify_command import NotifyCommand
@@ -27,6 +26,7 @@ from opduel.server.models import Token
 from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, normalize_public_url
 from opduel.server.storage import remove_runs
 from opduel.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token
+from opduel.support.text import one_line
 
 PROGRAM = "python -m opduel.server"
 _DATABASE = (

@@ -8,7 +8,6 @@ from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy.orm import Session
 
-from opduel.records.validation import explain
 from opduel.server.access import CanRead, CanWrite, database_of
 from opduel.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, problems, require_found
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
@@ -24,6 +23,7 @@ from opduel.server.findings import (
 )
 from opduel.server.schemas import CaseOut, Part, model_from_row, part
 from opduel.server.upload import small_body
+from opduel.support.validation import explain
 
 router = APIRouter(
     prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parameter is wrong"}), tags=["change points"]

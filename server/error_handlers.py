@@ -9,11 +9,11 @@ from sqlalchemy.exc import InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 from starlette.exceptions import HTTPException as AnyHTTPException
 
-from opduel.records.validation import explain_problem
 from opduel.reporters.text import short_line
 from opduel.server.access import LoginNeeded, is_api
 from opduel.server.logs import logger
 from opduel.server.templating import page
+from opduel.support.validation import explain_problem
 
 RETRY_AFTER_S = 30
 DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)  # away, busy, or its disk is full

@@ -13,9 +13,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from opduel.records import Build, Comparison, Report, UsageError
 from opduel.records.build import AGAINST
-from opduel.records.validation import explain
 from opduel.reporters.document import from_text
 from opduel.server.error_handlers import Refused
+from opduel.support.validation import explain
 
 MOST_VALUES_PER_BYTE = 1 / 16  # a report has fewer; empty lists would take a hundred times their size in memory
 _EARLIEST_YEAR, _LATEST_YEAR = 1970, 9998  # of moments: in any time zone there is one year more

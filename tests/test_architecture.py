@@ -11,22 +11,23 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MAY_IMPORT = {
-    "records": set(),
-    "frameworks": {"records"},
-    "comparator": {"records"},
-    "reporters": {"records", "comparator"},
-    "server": {"records", "comparator", "reporters"},
-    "driver": {"records", "frameworks"},
-    "harness": {"records", "frameworks", "comparator"},
-    "causes": {"records", "frameworks", "comparator", "harness"},
-    "fleet": {"records", "frameworks", "comparator", "reporters", "driver", "harness"},
+    "support": set(),
+    "records": {"support"},
+    "frameworks": {"support", "records"},
+    "comparator": {"support", "records"},
+    "reporters": {"support", "records", "comparator"},
+    "server": {"support", "records", "comparator", "reporters"},
+    "driver": {"support", "records", "frameworks"},
+    "harness": {"support", "records", "frameworks", "comparator"},
+    "causes": {"support", "records", "frameworks", "comparator", "harness"},
+    "fleet": {"support", "records", "frameworks", "comparator", "reporters", "driver", "harness"},
     "commands": {
-        *("records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "fleet", "causes"),
-        "inside",
+        *("support", "records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "fleet"),
+        *("causes", "inside"),
     },
     "opduel": {
-        *("records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "fleet", "commands"),
-        "inside",
+        *("support", "records", "frameworks", "comparator", "reporters", "server", "driver", "harness", "fleet"),
+        *("commands", "inside"),
     },
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from benchmarks.injected_causes.cause import Cause, Truth
 from opduel.comparator.calibration import Rate
-from opduel.records.text import counted
+from opduel.support.text import counted
 
 ROUNDING = 0.005  # the sentence has whole per cents
 NOT_EXPLAINED = "not explained"

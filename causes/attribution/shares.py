@@ -12,7 +12,7 @@ from opduel.causes.attribution.matching import Amounts, MatchedPart, match_parts
 from opduel.causes.function_names import is_of_the_interpreter
 from opduel.records.cause import OF_MEASURED, Candidate, Examination, Observation, Source
 from opduel.records.measurement import Side
-from opduel.records.text import clipped, one_line, printable, without_controls
+from opduel.support.text import clipped, one_line, printable, without_controls
 
 ALPHA = 0.05
 # Up to five sources examine a case; in at most one of twenty cases without a difference they may name something.

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from opduel.causes.function_names import short_name
 from opduel.records.cause import ONE_BY_ONE, VECTORS, Candidate, without_clone
-from opduel.records.text import counted
+from opduel.support.text import counted
 
 NOUNS = {"ns": "time", "instructions": "instructions", "bytes": "memory"}  # by unit
 

@@ -9,7 +9,7 @@ from opduel.causes.wording.leads import LEAST_NAMED, LEAST_REACH
 from opduel.causes.wording.phrases import share_of
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Source
-from opduel.records.text import counted
+from opduel.support.text import counted
 
 KERNEL, IN_THE_KERNEL = "kernel", 0.25  # a resource: the kernel's time; the share of it that is worth words
 LONGEST_COUNT_NS = 10_000.0  # the most that a page fault without a disk, or a switch to another thread, costs

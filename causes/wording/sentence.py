@@ -38,7 +38,7 @@ from opduel.causes.wording.resources import (
 )
 from opduel.records import Comparison
 from opduel.records.cause import ELSEWHERE, OF_MEASURED, Candidate, Cause, Examination, Source
-from opduel.records.text import one_line
+from opduel.support.text import one_line
 
 # If several sources explain the change to the same degree, the one that a person can best act on comes first.
 PREFERENCE: tuple[Source, ...] = (

@@ -23,7 +23,7 @@ from opduel.driver.builds.process import clean_environment, run
 from opduel.driver.builds.repository_data import Platform
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.records import BrokenBuildError, Commit, NoSpaceError, RunError
-from opduel.records.output import MOST_KEPT, keep_ends, key_line
+from opduel.support.output import MOST_KEPT, keep_ends, key_line
 
 _LOG_END_BYTES = 2**20  # of a log, in which the reason is looked for
 # With these the environment would decide what is compiled, and by which compiler, unknown to the build's identity.

@@ -7,8 +7,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from opduel.records import UsageError
-from opduel.records.files import UnreadableError, read_text
-from opduel.records.validation import explain
+from opduel.support.files import UnreadableError, read_text
+from opduel.support.validation import explain
 
 
 class Strict(BaseModel):

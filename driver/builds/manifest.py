@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from opduel.driver.builds.releases import Recipe
 from opduel.driver.builds.requirements import LockedRecipe
 from opduel.records import Build
-from opduel.records.validation import explain
+from opduel.support.validation import explain
 
 FILE_NAME = "manifest.json"
 

@@ -16,8 +16,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from opduel.driver.builds import uv
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.records import RunError, UsageError
-from opduel.records.atomic import path_part, write_atomically
-from opduel.records.files import UnreadableError, read_text
+from opduel.support.atomic import path_part, write_atomically
+from opduel.support.files import UnreadableError, read_text
 
 _FILE_SUFFIX = ".txt"
 _PYTHON = re.compile(r"python\s*==\s*(.*)", re.IGNORECASE)  # which Python, among the requirements

@@ -12,7 +12,7 @@ from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.builds.manifest import FILE_NAME, Manifest, ProgramRecipe, UnusableBuild, read_manifest
 from opduel.records import Build, RunError
-from opduel.records.text import one_line
+from opduel.support.text import one_line
 
 _PIECE = 2**20
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from opduel.driver.builds.process import Outcome, run
 from opduel.records import BrokenBuildError, NoSpaceError, RunError, UsageError
-from opduel.records.command_names import reinstall_words
-from opduel.records.output import key_line
-from opduel.records.redaction import redact
+from opduel.support.command_names import reinstall_words
+from opduel.support.output import key_line
+from opduel.support.redaction import redact
 
 _SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
 _TIMEOUT_S = 1800.0  # a release is 50 to 100 MB, and the line may be slow

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from opduel.records import UsageError
-from opduel.records.files import TooLargeError, UnreadableError, parse_json, read_text
+from opduel.support.files import TooLargeError, UnreadableError, parse_json, read_text
 
 MAX_BYTES = 32 * 2**20
 MAX_NODES = 50_000

@@ -9,8 +9,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from opduel.records import UsageError
-from opduel.records.atomic import write_atomically
-from opduel.records.redaction import redact
+from opduel.support.atomic import write_atomically
+from opduel.support.redaction import redact
 
 TOKEN_VARIABLE, USER_VARIABLE = "OPDUEL_GIT_TOKEN", "OPDUEL_GIT_USER"
 DEFAULT_USER = "x-access-token"

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from opduel.records import UsageError
-from opduel.records.atomic import write_atomically
+from opduel.support.atomic import write_atomically
 
 
 def borrowed_folders(repository: Path) -> list[str]:

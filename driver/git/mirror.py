@@ -23,7 +23,7 @@ from opduel.driver.git.refs import (
 )
 from opduel.driver.version_control import FIRST_PAUSES
 from opduel.records import UsageError
-from opduel.records.files import UnreadableError, read_text
+from opduel.support.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 

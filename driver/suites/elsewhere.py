@@ -9,7 +9,7 @@ from opduel.driver.builds.transfer import pack_files
 from opduel.driver.suites.source import Suite, digest_of, files_of
 from opduel.driver.suites.work import CacheOrder
 from opduel.records import Case, RunError
-from opduel.records.text import one_line
+from opduel.support.text import one_line
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from opduel.driver.git.gitpython import git
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.lock import sole_driver
 from opduel.records import Commit, RunError, UsageError
-from opduel.records.atomic import path_part
-from opduel.records.files import UnreadableError, read_text
-from opduel.records.redaction import redact
+from opduel.support.atomic import path_part
+from opduel.support.files import UnreadableError, read_text
+from opduel.support.redaction import redact
 
 log = logging.getLogger(__name__)
 

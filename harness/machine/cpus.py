@@ -17,7 +17,7 @@ import numpy as np
 
 from opduel.records import RunError, UsageError
 from opduel.records.host_record import RooflineRecord
-from opduel.records.output import key_line
+from opduel.support.output import key_line
 
 _SYS = Path("/sys")
 _CPUS = _SYS / "devices/system/cpu"

@@ -13,8 +13,8 @@ from urllib.parse import unquote, urlsplit
 from opduel.harness.models.archive import unpack
 from opduel.harness.models.download import Limits, copy_limited, download
 from opduel.records import Case, ModelFile, NoSpaceError, OpduelError, UsageError, is_full
-from opduel.records.atomic import write_atomically
-from opduel.records.redaction import bare_address
+from opduel.support.atomic import write_atomically
+from opduel.support.redaction import bare_address
 
 DOWNLOADS = 2  # of a file whose checksum differs: AI-PEP's rule
 _MODE = 0o600  # of a file in the cache

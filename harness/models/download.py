@@ -11,7 +11,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 from urllib3.exceptions import DecodeError, ProtocolError, ReadTimeoutError
 
 from opduel.records import RunError, UsageError
-from opduel.records.redaction import bare_address
+from opduel.support.redaction import bare_address
 
 GIB = 1024**3
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)

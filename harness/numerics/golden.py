@@ -31,9 +31,9 @@ from opduel.harness.processes.forking import with_checked_forks
 from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, RunError, UsageError
-from opduel.records.atomic import write_atomically
-from opduel.records.files import MissingError, UnreadableError, parse_json, read_bytes
-from opduel.records.validation import check_version, explain
+from opduel.support.atomic import write_atomically
+from opduel.support.files import MissingError, UnreadableError, parse_json, read_bytes
+from opduel.support.validation import check_version, explain
 
 MANIFEST = "golden.json"
 KIND, SCHEMA_VERSION = "opduel golden outputs", 2

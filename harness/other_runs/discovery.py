@@ -14,7 +14,7 @@ from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.records import VALUE, Build, Case, Failure, UsageError
 from opduel.records.measurement import SIDES, Side
-from opduel.records.text import counted
+from opduel.support.text import counted
 
 LONGEST_NAME = 150  # characters of a value's name in an id
 _UNFIT = re.compile(r"[^A-Za-z0-9_.+=,@:<>\[\]-]+")

@@ -20,7 +20,7 @@ from opduel.harness.rounds.counter_round import run_memory_round, run_value_roun
 from opduel.harness.rounds.instructions import run_counting_round
 from opduel.harness.rounds.pair import Round, RoundResult, run_round
 from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, METRICS, VALUE, Case, PairSample, RunError, Stage
-from opduel.records.text import counted
+from opduel.support.text import counted
 
 __all__ = ["Batch", "FirstMeasurement", "MeasurementPlan", "MeasurementResult", "Progress", "Schedule"]
 

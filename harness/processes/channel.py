@@ -15,8 +15,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from opduel.records.output import MOST_KEPT, keep_ends
-from opduel.records.text import without_controls
+from opduel.support.output import MOST_KEPT, keep_ends
+from opduel.support.text import without_controls
 
 OUTPUT_TAIL_BYTES = 2000
 LOOK_S = 0.2  # how often the length of outputs is looked at while an answer is awaited

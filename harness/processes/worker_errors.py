@@ -9,7 +9,7 @@ from dataclasses import replace
 from opduel.harness.machine.host import out_of_memory_kills
 from opduel.records import Failure
 from opduel.records.measurement import FROM_OUTSIDE, SIDES, SKIPPED, Side
-from opduel.records.output import key_line
+from opduel.support.output import key_line
 
 _FATAL = re.compile(r"(segmentation fault|floating point exception|aborted|illegal instruction|bus error)", re.I)
 # How allocators say that there is no memory: Python's, C++'s, those of frameworks and devices, the system's.

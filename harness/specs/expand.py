@@ -17,7 +17,7 @@ from opduel.harness.specs.programs import ProgramTest, program_cases
 from opduel.harness.specs.two_sided import with_sides
 from opduel.harness.specs.values import Tensor
 from opduel.records import DEFAULT_METRIC, DEFAULT_MODE, METRICS, Case, Direction, Tolerance, UsageError, case_id_for
-from opduel.records.validation import explain
+from opduel.support.validation import explain
 
 DEFAULT_DTYPE = "float32"
 DEFAULT_CONTEXT = "cpu"

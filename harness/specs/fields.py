@@ -19,7 +19,7 @@ from pydantic_core import PydanticCustomError
 
 from opduel.frameworks import framework_names, get_framework
 from opduel.frameworks.roles import CommandCases, FunctionCases
-from opduel.records.text import show
+from opduel.support.text import show
 
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
 DIRECTIONS = ("forward", "backward", "both")

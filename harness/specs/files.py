@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_v
 
 from opduel.harness.specs.fields import StrictModel, field_error, optional, text
 from opduel.records import ModelFile
-from opduel.records.text import show
+from opduel.support.text import show
 
 MD5_PATTERN = r"^[0-9a-f]{32}$"
 SHA256_PATTERN = r"^[0-9a-f]{64}$"

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.records import UsageError
-from opduel.records.command_names import command_name
+from opduel.support.command_names import command_name
 
 SUFFIXES = (".json", ".yaml", ".yml")
 FOLDER_NAMES = ("specs", "specifications")

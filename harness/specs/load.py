@@ -11,8 +11,8 @@ from opduel.harness.specs.expand import expand_cases
 from opduel.harness.specs.model import AnyTest, Settings, Spec
 from opduel.harness.specs.read import read_plain
 from opduel.records import UsageError
-from opduel.records.text import one_line, show
-from opduel.records.validation import explain
+from opduel.support.text import one_line, show
+from opduel.support.validation import explain
 
 _DIRECTIONS = ("run_backward", "directions")  # two ways to say one thing
 SAVED_NETWORK = frozenset({"nodes", "arg_nodes", "heads"})  # what driver/catalogue/graph.py checks

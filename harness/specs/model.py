@@ -59,7 +59,7 @@ from opduel.harness.specs.values import (
     Value,
 )
 from opduel.records import METRICS, MODES, UsageError
-from opduel.records.text import show
+from opduel.support.text import show
 
 MAX_COUNT = 1000
 _ARGUMENT = re.compile(ARGUMENT_PATTERN.removesuffix("$") + r"\Z")

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from opduel.harness.specs.fields import Seconds, StrictModel, Threshold, field_error, one_of, optional, some_of, text
 from opduel.records import METRICS, VALUE, Case, UsageError, case_id_for
-from opduel.records.text import show
+from opduel.support.text import show
 
 PROGRAM = "{program}"
 FORMATS = ("google_benchmark", "json_lines", "observer")

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from opduel.records import UsageError
-from opduel.records.files import TooLargeError, UnreadableError, read_bytes
+from opduel.support.files import TooLargeError, UnreadableError, read_bytes
 
 MAX_BYTES = 2 * 1024 * 1024
 MAX_VALUES = 500_000  # after YAML's aliases have been followed

@@ -20,7 +20,7 @@ from opduel.harness.specs.fields import (
 )
 from opduel.harness.specs.values import Attribute
 from opduel.records.measurement import SIDES
-from opduel.records.text import show
+from opduel.support.text import show
 
 # Frameworks that are two, one on each side; all others can be on a side.
 PAIRED_FRAMEWORKS = tuple(name for name in framework_names() if isinstance(get_framework(name).cases, PairedCases))

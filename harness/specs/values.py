@@ -35,7 +35,7 @@ from opduel.harness.specs.fields import (
     number,
     optional,
 )
-from opduel.records.text import show
+from opduel.support.text import show
 
 MAX_DIMENSIONS = 32
 MAX_ELEMENTS = 2**40  # beyond what any machine holds; whether this one does is asked where the tensor is made

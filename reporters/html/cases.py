@@ -18,7 +18,6 @@ from opduel.records import (
     verdict_words,
 )
 from opduel.records.host_record import RooflineRecord
-from opduel.records.text import counted
 from opduel.reporters.cause_text import caption, cells
 from opduel.reporters.run_text import confidence_text, failure_text, rates_words
 from opduel.reporters.screen_table import breakdown_rows
@@ -32,6 +31,7 @@ from opduel.reporters.units import (
     human_value,
     scale_of,
 )
+from opduel.support.text import counted
 
 _DIGITS = 8  # of the numbers that are drawn; those in the table are complete
 _FRAME_DIGITS = 6  # of a flame graph's amounts: it is less than 10,000 pixels wide, and its texts show three

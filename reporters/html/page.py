@@ -12,7 +12,6 @@ import jinja2
 from markupsafe import Markup, escape
 
 from opduel.records import Comparison, Report
-from opduel.records.atomic import write_atomically
 from opduel.reporters import units
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash, flame_style
 from opduel.reporters.document import strict
@@ -23,6 +22,7 @@ from opduel.reporters.reproduce import reproduction
 from opduel.reporters.run_text import confidence_text, failure_text
 from opduel.reporters.summary import WORST_FIRST, worst_first
 from opduel.reporters.text import printable, printable_lines
+from opduel.support.atomic import write_atomically
 
 _HERE = Path(__file__).parent
 _MOST_ROWS = 200  # of a table in a notebook

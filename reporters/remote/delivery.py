@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from opduel.records import RunError
-from opduel.records.outbox import Attempt, Delivery, Entry
 from opduel.reporters.http_retry import retry
 from opduel.reporters.remote.post import Answer, Payload, Waits, post
 from opduel.reporters.remote.spool import REPORT, Spool, endpoint_of, place_of
 from opduel.reporters.remote.token import Token
+from opduel.support.outbox import Attempt, Delivery, Entry
 
 _OTHERS = "another process is sending from this spool"
 _NO_TIME = "no time was left for it"

@@ -6,8 +6,8 @@ from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from opduel.records import UsageError
-from opduel.records.redaction import redact, without_user
-from opduel.records.text import clipped, printable
+from opduel.support.redaction import redact, without_user
+from opduel.support.text import clipped, printable
 
 FORM = "<domain>/<endpoint>|<category>"
 LONGEST_CATEGORY = 100  # characters

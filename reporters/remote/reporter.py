@@ -10,9 +10,6 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, Self
 
 from opduel.records import Report, RunError, UsageError
-from opduel.records.atomic import check_folder, user_path
-from opduel.records.command_names import command_name
-from opduel.records.outbox import Delivery
 from opduel.reporters.base import PartlyReportedError, Reporter
 from opduel.reporters.document import to_bytes
 from opduel.reporters.remote.delivery import Sender
@@ -20,6 +17,9 @@ from opduel.reporters.remote.place import FORM, Place, is_open, parse_place
 from opduel.reporters.remote.post import Payload
 from opduel.reporters.remote.spool import Spool, default_spool, endpoint_of, place_of
 from opduel.reporters.remote.token import VARIABLE, Token, find_token
+from opduel.support.atomic import check_folder, user_path
+from opduel.support.command_names import command_name
+from opduel.support.outbox import Delivery
 
 log = logging.getLogger(__name__)
 

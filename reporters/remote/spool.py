@@ -11,9 +11,9 @@ from pathlib import Path
 
 import platformdirs
 
-from opduel.records.outbox import OUTBOX_TABLE, Entry, Outbox
-from opduel.records.sqlite_file import SqliteFile
 from opduel.reporters.remote.place import Place
+from opduel.support.outbox import OUTBOX_TABLE, Entry, Outbox
+from opduel.support.sqlite_file import SqliteFile
 
 REPORT = "report"  # the kind of the entries; their receiver is a place, their key the run's id
 _FILE = "outbox.db"

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opduel.records import UsageError
-from opduel.records.atomic import user_path
-from opduel.records.files import TooLargeError, UnreadableError, read_bytes
-from opduel.records.redaction import SHORTEST_SECRET, redact
+from opduel.support.atomic import user_path
+from opduel.support.files import TooLargeError, UnreadableError, read_bytes
+from opduel.support.redaction import SHORTEST_SECRET, redact
 
 VARIABLE = "OPDUEL_REMOTE_ACCESS_TOKEN"
 _LONGEST = 4096  # characters

@@ -10,13 +10,13 @@ from made_reports import build, comparison
 
 from opduel.commands.run_bench import main
 from opduel.records import Report
-from opduel.records.atomic import write_atomically
 from opduel.records.host_record import HostRecord
 from opduel.records.run_record import RunRecord
 from opduel.reporters import read_report, write_report
 from opduel.reporters.formats import FORMATS, write_format
 from opduel.reporters.html import to_html
 from opduel.reporters.markdown import to_markdown
+from opduel.support.atomic import write_atomically
 
 
 def test_a_report_is_printed_as_markdown(home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,6 @@ from opduel.driver.outcome import Culprit, Outcome
 from opduel.driver.revisions import Revision
 from opduel.records import Commit, Comparison, Report, RunError
 from opduel.records.host_record import HostRecord
-from opduel.records.outbox import Outbox
 from opduel.records.run_record import RunRecord
 from opduel.reporters.alert_text import headline, plain_text
 from opduel.reporters.alerts import Alert
@@ -35,6 +34,7 @@ from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
 from opduel.reporters.simple_screen import JsonReporter
 from opduel.reporters.summary import conclusion
+from opduel.support.outbox import Outbox
 
 AUTHOR = "Ada <ada@toy.example>"
 COMMITS = [Commit(f"{number:x}" * 40, 1_700_000_000, AUTHOR, f"Change {number}") for number in range(9)]

@@ -42,6 +42,7 @@ ROOTS = (
     "harness",
     "opduel",
     "records",
+    "support",
     "reporters",
 )
 TEXTS = (".py", ".md", ".yaml", ".html", ".js")

@@ -14,7 +14,7 @@ import pytest
 
 from opduel.driver.journal import FIRST_RETRY_S, LAST_RETRY_S, RUN, Journal, pause_after
 from opduel.records import RunError, UsageError
-from opduel.records.outbox import Attempt
+from opduel.support.outbox import Attempt
 
 WEEK_S = 7 * 86400.0
 

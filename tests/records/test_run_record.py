@@ -13,7 +13,7 @@ from opduel.records.run_record import ValidityRecord
 from opduel.reporters.document import from_text, to_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
-ROOMS = ("commands", "comparator", "driver", "harness", "records", "reporters", "server")
+ROOMS = ("commands", "comparator", "driver", "harness", "records", "reporters", "server", "support")
 
 
 def test_keys_are_attributes_of_their_types() -> None:

@@ -13,12 +13,12 @@ import report_samples as samples
 from made_report import made_report
 
 from opduel.records import Report, RunError
-from opduel.records.atomic import path_part
 from opduel.reporters.base import Reporter, report_all
 from opduel.reporters.document import read_report
 from opduel.reporters.html import page
 from opduel.reporters.interchange.speedscope import to_speedscope
 from opduel.reporters.local import LocalReporter, SimpleLocalReporter, report_on_disk, run_folder
+from opduel.support.atomic import path_part
 
 PAIR = "mxnet==1.8.0.post0..mxnet==1.9.1"
 BOTH = pytest.mark.parametrize("kind", [LocalReporter, SimpleLocalReporter])

@@ -17,8 +17,6 @@ import report_samples as samples
 from faulty_server import TOKEN, Fault, ResultsServer
 
 from opduel.records import RunError, UsageError
-from opduel.records.outbox import LONGEST_S, Outbox
-from opduel.records.sqlite_file import SqliteFile
 from opduel.reporters.document import write_report
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, parse_place
@@ -26,6 +24,8 @@ from opduel.reporters.remote.post import Waits
 from opduel.reporters.remote.reporter import RemoteReporter
 from opduel.reporters.remote.spool import Spool, place_of
 from opduel.reporters.remote.token import Token
+from opduel.support.outbox import LONGEST_S, Outbox
+from opduel.support.sqlite_file import SqliteFile
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = Place("https://results.example.org/api/v1/reports", "nightly")

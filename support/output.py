@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 
-from opduel.records.text import without_controls
+from opduel.support.text import without_controls
 
 MOST_KEPT = 64 * 2**20  # bytes of output in a file
 KEPT_END = 2**20  # bytes of each end of longer output

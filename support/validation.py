@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from opduel.records.errors import UsageError
-from opduel.records.text import one_line, show
+from opduel.support.errors import UsageError
+from opduel.support.text import one_line, show
 
 # How to correct what pydantic itself finds; our own validators' messages name the fix.
 _FIXES = {

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opduel.records.output import keep_ends, key_line
+from opduel.support.output import keep_ends, key_line
 
 ENGINE = "[10:57:33] ../src/engine/engine.cc:54: MXNet start using engine: NaiveEngine"
 TRACEBACK = "Traceback (most recent call last):"

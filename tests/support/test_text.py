@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opduel.records import UsageError
-from opduel.records.text import LONGEST_LINE, clipped, counted, one_line, without_controls
+from opduel.support.text import LONGEST_LINE, clipped, counted, one_line, without_controls
 
 
 def test_the_middle_is_what_is_left_out() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from opduel.records.errors import NoSpaceError, RunError, UsageError
+from opduel.support.errors import NoSpaceError, RunError, UsageError
 
 log = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from opduel.records.errors import NoSpaceError, RunError
-from opduel.records.sqlite_file import SqliteFile
+from opduel.support.errors import NoSpaceError, RunError
+from opduel.support.sqlite_file import SqliteFile
 
 State = Literal["waiting", "refused", "damaged", "delivered"]
 

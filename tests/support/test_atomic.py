@@ -14,7 +14,7 @@ from opduel.driver.documents import write_document
 from opduel.driver.git.access import write_askpass
 from opduel.driver.git.borrowing import borrow
 from opduel.records import RunError
-from opduel.records.atomic import write_atomically
+from opduel.support.atomic import write_atomically
 
 
 def test_bytes_and_what_a_function_writes(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opduel.records import Failure, RunError, redaction
-from opduel.records.redaction import (
+from opduel.support.redaction import (
     bare_address,
     mask_everywhere,
     recorded_command,

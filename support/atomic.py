@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
-from opduel.records.errors import UsageError
+from opduel.support.errors import UsageError
 
 _LONGEST_PART = 80  # characters; two of them and ".." stay below the 255 bytes of a name
 

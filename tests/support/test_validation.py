@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, TypeAdapter, ValidationError, field_validator
 
-from opduel.records.text import LONGEST_LINE, LONGEST_VALUE, show
-from opduel.records.validation import explain
+from opduel.support.text import LONGEST_LINE, LONGEST_VALUE, show
+from opduel.support.validation import explain
 
 
 class Part(BaseModel):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from opduel.records import NoSpaceError, RunError
-from opduel.records.outbox import LONGEST_S, OUTBOX_TABLE, Attempt, Delivery, Entry, Outbox
-from opduel.records.sqlite_file import SqliteFile
+from opduel.support.outbox import LONGEST_S, OUTBOX_TABLE, Attempt, Delivery, Entry, Outbox
+from opduel.support.sqlite_file import SqliteFile
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -161,8 +161,8 @@ WRITER = """
 import sys
 import time
 from pathlib import Path
-from opduel.records.outbox import OUTBOX_TABLE, Outbox
-from opduel.records.sqlite_file import SqliteFile
+from opduel.support.outbox import OUTBOX_TABLE, Outbox
+from opduel.support.sqlite_file import SqliteFile
 outbox = Outbox(SqliteFile(Path(sys.argv[1]), OUTBOX_TABLE, "--spool", shared=True))
 for number in range(10 ** 9):
     outbox.add("report", ["one"], f"{sys.argv[2]} {number}", b"x" * 5000)

@@ -17,11 +17,11 @@ from opduel.driver.catalogue.graph import check_graph_file
 from opduel.driver.descriptor import read_info
 from opduel.harness.specs.read import read_plain
 from opduel.records import UsageError, files
-from opduel.records.files import MissingError, TooLargeError, UnreadableError, parse_json, read_bytes, read_text
 from opduel.reporters import read_report
 from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.remote.token import find_token
 from opduel.reporters.single_document import read_single
+from opduel.support.files import MissingError, TooLargeError, UnreadableError, parse_json, read_bytes, read_text
 
 READERS = {  # every reader of a file that a user names
     "the config": read_config,

@@ -3,8 +3,8 @@
 import errno
 import os
 
-from opduel.records.redaction import redact
-from opduel.records.text import one_line
+from opduel.support.redaction import redact
+from opduel.support.text import one_line
 
 
 class OpduelError(Exception):

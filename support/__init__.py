@@ -1,0 +1,1 @@
+"""What every package needs besides the records: errors, texts, secrets, files and SQLite."""
