@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from opduel.harness.specs.fields import CONTEXT_PATTERN, DIRECTIONS, MAX_INPUT_SETS
 from opduel.records import METRICS, SAMPLED
+from opduel.records.case import CONTEXT_PATTERN, DIRECTIONS, MAX_INPUT_SETS
 
 PROGRAM_WORD = "program"  # {program} is the program itself
 

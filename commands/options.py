@@ -23,8 +23,8 @@ from opduel.commands.option_types import (
     threshold,
     variable,
 )
-from opduel.harness.specs.fields import DTYPES, MAX_INPUT_SETS
 from opduel.records import USUAL_ROUNDS, rounds_at
+from opduel.records.case import DTYPES, MAX_INPUT_SETS
 from opduel.records.configuration import SMALL_THRESHOLD
 from opduel.records.measurement import Profiler
 from opduel.reporters import add_reporter_options

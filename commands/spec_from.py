@@ -17,9 +17,9 @@ from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.specs import expand_cases, load_spec
-from opduel.harness.specs.fields import DTYPES
 from opduel.harness.specs.schema import SCHEMA_FILE
 from opduel.records import UsageError
+from opduel.records.case import DTYPES
 from opduel.reporters.stream import print_result
 from opduel.support.atomic import check_file, write_atomically
 from opduel.support.text import counted

@@ -1,29 +1,30 @@
 """Find frameworks by name: opduel's own, and those of other packages (entry points ``opduel.frameworks``)."""
 
 from functools import cache, partial
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from opduel.frameworks.asv.framework import Asv
 from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
-from opduel.frameworks.cross.framework import Cross
-from opduel.frameworks.generic.framework import Generic
-from opduel.frameworks.mxnet.framework import MXNet
-from opduel.frameworks.onnxruntime.framework import ONNXRuntime
-from opduel.frameworks.python.framework import Python
-from opduel.frameworks.torch.framework import Torch
 from opduel.records import UsageError
 from opduel.support.text import one_line
 
-_FRAMEWORKS: dict[str, type[Framework]] = {
-    framework.name: framework for framework in (MXNet, Asv, Generic, ONNXRuntime, Python, Torch)
+# Name -> its class in opduel.frameworks.<name>.framework, which is loaded when the framework is asked for.
+_CLASSES = {
+    "mxnet": "MXNet",
+    "asv": "Asv",
+    "generic": "Generic",
+    "onnxruntime": "ONNXRuntime",
+    "python": "Python",
+    "torch": "Torch",
 }
+_CROSS = "cross"
 GROUP = "opduel.frameworks"
 
 
 def framework_names() -> list[str]:
     """Return the names of all frameworks: the usual one first, those of other packages last."""
-    return list(dict.fromkeys([*_FRAMEWORKS, Cross.name, *sorted(_installed())]))
+    return list(dict.fromkeys([*_CLASSES, _CROSS, *sorted(_installed())]))
 
 
 def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework:
@@ -32,10 +33,14 @@ def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework
     Raises:
         UsageError: there is none of that name.
     """
-    if name == Cross.name:
+    if name == _CROSS:
+        from opduel.frameworks.cross.framework import Cross
+
         return Cross(partial(get_framework, frameworks_dir=frameworks_dir), frameworks_dir)
-    if name in _FRAMEWORKS:
-        return _FRAMEWORKS[name](frameworks_dir)
+    if name in _CLASSES:
+        module = import_module(f"opduel.frameworks.{name}.framework")
+        framework_class: type[Framework] = getattr(module, _CLASSES[name])
+        return framework_class(frameworks_dir)
     if name in _installed():
         return _loaded(_installed()[name])(frameworks_dir)
     raise UsageError(f"framework {name!r} is not known: use one of {', '.join(framework_names())}")

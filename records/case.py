@@ -9,6 +9,11 @@ Direction = Literal["forward", "backward", "both"]
 Mode = Literal["imperative", "hybridized"]
 MODES: tuple[Mode, ...] = ("imperative", "hybridized")
 DEFAULT_MODE: Mode = "imperative"
+# What a spec, or a command line, may say of a case.
+DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
+DIRECTIONS = ("forward", "backward", "both")
+CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
+MAX_INPUT_SETS = 1000
 
 
 @dataclass(frozen=True)

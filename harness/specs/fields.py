@@ -19,11 +19,9 @@ from pydantic_core import PydanticCustomError
 
 from opduel.frameworks import framework_names, get_framework
 from opduel.frameworks.roles import CommandCases, FunctionCases
+from opduel.records.case import CONTEXT_PATTERN, DIRECTIONS, DTYPES, MAX_INPUT_SETS
 from opduel.support.text import show
 
-DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
-DIRECTIONS = ("forward", "backward", "both")
-MAX_INPUT_SETS = 1000
 PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRAWN")
 
 # Where operators live. No other module can be reached from a spec: not the framework's own, let alone os.
@@ -61,7 +59,6 @@ FUNCTION_PATTERN = r"^[a-z][a-z0-9_]{0,63}$"
 ANY_FUNCTION_PATTERN = rf"^([a-z][a-z0-9_]{{0,63}}|(?!.{{101}}){_NAME}(\.{_NAME})+)$"
 _SUBSCRIPT = rf"({_SIZE}|({_SIZE})?:({_SIZE})?(:({_SIZE})?)?|\.\.\.|None)"
 INDEX_PATTERN = rf"^{_SUBSCRIPT}( ?, ?{_SUBSCRIPT})*$"
-CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
 SIZE_NAME_PATTERN = r"^[A-Za-z][A-Za-z0-9_]{0,15}$"
 PERCENT_PATTERN = r"^[0-9]{1,2}(\.[0-9]+)?%$"
 _PLACEHOLDER = rf"\{{({'|'.join(PLACEHOLDERS)})\}}"

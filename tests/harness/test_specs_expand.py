@@ -13,11 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from opduel.harness.specs import expand_cases, load_spec, select_cases
-from opduel.harness.specs.fields import CONTEXT_PATTERN, DTYPES, PLACEHOLDERS
+from opduel.harness.specs.fields import PLACEHOLDERS
 from opduel.harness.specs.load import validate
 from opduel.harness.specs.schema import SCHEMA_FILE
 from opduel.harness.specs.values import Init
 from opduel.records import Case, UsageError
+from opduel.records.case import CONTEXT_PATTERN, DTYPES
 
 
 def cases_of(
