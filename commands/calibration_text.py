@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from opduel.comparator.calibration import CONFIDENCE, Rate, Row
 from opduel.harness.machine.system_check import Facts, Remedy
 from opduel.harness.other_runs.power_analysis import POWER, Forecast
-from opduel.reporters.units import human_duration
-from opduel.support.text import counted
+from opduel.support.text import counted, duration
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ def outcome_lines(outcome: Outcome) -> list[str]:
     cases, runs = counted(outcome.cases, "case"), counted(outcome.runs, "run")
     head = f"{outcome.build} against itself, {cases} of {outcome.spec}, {runs}"
     return [
-        f"{head}, {human_duration(outcome.seconds)}" + ("" if outcome.complete else "; not completed"),
+        f"{head}, {duration(outcome.seconds)}" + ("" if outcome.complete else "; not completed"),
         "",
         *_table(outcome.rows),
         "",

@@ -15,7 +15,7 @@ from rich.progress import Progress as Bar
 from opduel.harness.measurement_plan import HostProgress, Progress
 from opduel.harness.other_runs.single import SingleProgress
 from opduel.reporters.stream import write_text
-from opduel.support.text import clipped, counted, printable
+from opduel.support.text import clipped, counted, duration, printable
 
 PLAIN_EVERY_S = 15.0
 FLEET_EVERY_S = 60.0  # plain lines that name hosts; their runs take long
@@ -125,7 +125,7 @@ class ProgressDisplay:
             self._bar.update(self._task, description=text, completed=finished, total=total)
             if not self._live and not self._quiet and self._clock() - self._printed_at >= every_s:
                 self._printed_at = self._clock()
-                write_text(self._stream, f"{text}, {minutes(elapsed_s)} elapsed{more}\n")
+                write_text(self._stream, f"{text}, {duration(int(elapsed_s))} elapsed{more}\n")
 
 
 def _write_to(handler: "logging.StreamHandler[TextIO]", stream: TextIO) -> None:
@@ -141,8 +141,8 @@ def describe(progress: Progress) -> str:
     if progress.measured_on:
         return f"{phase} {progress.rounds}, {cases}, {progress.measured_on} more (busy host)"
     if progress.end_s is not None:
-        return f"{phase} {progress.rounds}, {cases}, about {minutes(progress.end_s)} left"
-    return f"{phase} {progress.rounds}, {cases}, next look in {minutes(progress.left_s)}"
+        return f"{phase} {progress.rounds}, {cases}, about {duration(int(progress.end_s))} left"
+    return f"{phase} {progress.rounds}, {cases}, next look in {duration(int(progress.left_s))}"
 
 
 def describe_fleet(progress: Progress) -> str:
@@ -150,7 +150,7 @@ def describe_fleet(progress: Progress) -> str:
     hosts = counted(len(progress.hosts), "host")
     cases = f"{progress.open_cases} of {progress.cases} cases open"
     measured = progress.open_cases < progress.cases
-    return f"{hosts}, {cases}" + (f", about {minutes(progress.left_s)} left" if measured else "")
+    return f"{hosts}, {cases}" + (f", about {duration(int(progress.left_s))} left" if measured else "")
 
 
 def describe_host(host: HostProgress) -> str:
@@ -170,8 +170,3 @@ def hosts_in_words(hosts: Sequence[HostProgress]) -> str:
     ]
     more = len(hosts) - PLAIN_HOSTS
     return ", ".join([*words, *([f"and {more} more"] if more > 0 else [])])
-
-
-def minutes(seconds: float) -> str:
-    """``m:ss``."""
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"

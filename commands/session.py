@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import math
 import secrets
 import shutil
 import sys
@@ -27,7 +28,6 @@ from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.prior_runs import read_prior_runs
-from opduel.commands.progress import minutes
 from opduel.commands.recorded_options import run_configuration
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, adaptor_names, require_functions, run_environment
 from opduel.harness.machine.cpus import plan_cpus
@@ -45,7 +45,7 @@ from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line
 from opduel.support.atomic import check_folder
-from opduel.support.text import counted
+from opduel.support.text import counted, duration
 
 
 @dataclass(frozen=True)
@@ -232,11 +232,10 @@ def log_forecast(request: RunRequest) -> None:
         return
     rounds = max(expected.rounds.values())
     budget = request.configuration.time_budget
-    within = "" if budget is None or budget > expected.total_s else f"; the time budget is {minutes(budget)}"
-    words = "%d of %d cases known; if none has changed, measuring all takes about %s, %s%s"
-    log.info(
-        words, expected.known_cases, len(expected.rounds), minutes(expected.total_s), counted(rounds, "round"), within
-    )
+    within = "" if budget is None or budget > expected.total_s else f"; the time budget is {duration(budget)}"
+    took = f"about {duration(math.ceil(expected.total_s))}, {counted(rounds, 'round')}{within}"
+    words = "%d of %d cases known; if none has changed, measuring all takes %s"
+    log.info(words, expected.known_cases, len(expected.rounds), took)
 
 
 def log_profiles(run: CommonRunRecord) -> None:

@@ -3,11 +3,14 @@
 All reporters show them as ``Comparison.note``.
 """
 
+import math
+
 from opduel.comparator.case_analysis import CaseAnalysis
 from opduel.comparator.effect_estimate import as_ratio
 from opduel.comparator.group_sequential import SequentialTest
 from opduel.comparator.looks import FRESH_PAIRS
 from opduel.records import ONE_SIDED, Forecast, Metric, Verdict
+from opduel.support.text import duration
 
 
 def explain(analysis: CaseAnalysis, family: int, alpha: float, suspected: Verdict | None) -> str:
@@ -46,16 +49,7 @@ def describe_forecast(forecast: Forecast, most: int) -> str:
     rounds = f"{forecast.rounds} more round{'' if forecast.rounds == 1 else 's'}"
     if forecast.seconds is None:
         return f"about {rounds} would likely settle it"
-    return f"about {duration(forecast.seconds)} more ({rounds}) would likely settle it"
-
-
-def duration(seconds: float) -> str:
-    """Return ``40 s``, ``3 min`` or ``2.5 h``: seconds and minutes rounded up, as precise as a forecast is."""
-    if seconds < 90:
-        return f"{max(5, 5 * -(-int(seconds) // 5))} s"
-    if seconds < 90 * 60:
-        return f"{-(-int(seconds) // 60)} min"
-    return f"{seconds / 3600:.1f} h"
+    return f"about {duration(math.ceil(forecast.seconds))} more ({rounds}) would likely settle it"
 
 
 def _why_open(analysis: CaseAnalysis, family: int, alpha: float) -> str:

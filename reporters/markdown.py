@@ -8,7 +8,8 @@ from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.run_text import differences_text, frameworks_text
 from opduel.reporters.summary import VerdictCount, caveats, notes, verdict_counts, worst_first
 from opduel.reporters.text import printable
-from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
+from opduel.reporters.units import human_change, human_interval, human_share, human_value
+from opduel.support.text import duration
 
 # In <details>, which GitHub and GitLab show as one line.
 FOLDED: tuple[Verdict, ...] = ("inconclusive", "not_better", "not_worse", "unchanged")
@@ -71,7 +72,7 @@ def _heading(report: Report) -> Iterator[str]:
     words = [
         f"spec {code(str(run.spec))}",
         f"{cell(str(run.rounds))} process pairs",
-        "" if wall is None else human_duration(wall),
+        "" if wall is None else duration(wall),
         f"seed {cell(str(run.seed))}",
         f"host {cell(str(report.host.cpu_model))}, {cell(str(report.host.logical_cpus))} CPUs",
     ]

@@ -8,7 +8,8 @@ from opduel.records import SAMPLED, Build, Commit, Comparison, Failure, HostReco
 from opduel.records.build import differing_packages
 from opduel.records.host_record import RooflineRecord
 from opduel.records.run_record import SuiteRecord
-from opduel.reporters.units import human_duration, human_share, human_size
+from opduel.reporters.units import human_share, human_size
+from opduel.support.text import duration
 
 _BUSY = 0.05  # share of the CPUs that others took, from which on it is said
 _MOST_PACKAGES = 3  # that differ: the page has all of them
@@ -110,7 +111,7 @@ def effort_text(report: Report) -> str:
         f"seed {run.seed}" if run.seed is not None else "",
         threads_text(report),
         "" if run.rounds is None else f"{run.rounds} rounds",
-        "" if run.wall_s is None else human_duration(run.wall_s),
+        "" if run.wall_s is None else duration(run.wall_s),
     ]
     return ", ".join(word for word in words if word)
 

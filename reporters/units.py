@@ -61,17 +61,6 @@ def human_size(size: float | None) -> str:
     return f"{number:.0f} {name}" if number >= 999.5 else f"{number:.3g} {name}"
 
 
-def human_duration(seconds: float | None) -> str:
-    """Return seconds as ``3 min 12 s``."""
-    if seconds is None or not math.isfinite(seconds):
-        return ABSENT
-    whole_seconds = round(seconds)
-    hours, minutes = whole_seconds // 3600, whole_seconds // 60 % 60
-    if hours:
-        return f"{hours} h {minutes} min"
-    return f"{minutes} min {whole_seconds % 60} s" if minutes else f"{seconds:.3g} s"
-
-
 def _change(ratio: float | None) -> str:
     if ratio is None or not math.isfinite(ratio):
         return ABSENT

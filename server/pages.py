@@ -12,7 +12,7 @@ from opduel.records import Verdict, verdict_words
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash, flame_style
 from opduel.reporters.cause_text import HEADINGS
 from opduel.reporters.summary import WORST_FIRST, verdict_counts
-from opduel.reporters.units import human_change, human_duration, human_interval, human_share, human_value
+from opduel.reporters.units import human_change, human_interval, human_share, human_value
 from opduel.server.access import CanRead, database_of, settings_of
 from opduel.server.api import days, require_found, require_run, sent_report
 from opduel.server.causes import causes_for_page
@@ -41,6 +41,7 @@ from opduel.server.queries import (
     search_runs,
 )
 from opduel.server.templating import ENVIRONMENT, page
+from opduel.support.text import duration
 
 _LONGEST_QUERY = 200
 _OFFERED = 30  # runs in the list of a page that offers to compare with one
@@ -240,7 +241,7 @@ ENVIRONMENT.filters.update(
     interval=human_interval,
     share=human_share,
     value=human_value,
-    duration=human_duration,
+    duration=duration,
     log_change=lambda log_ratio: human_change(exp(log_ratio)),
     log_interval=lambda ci: human_interval((exp(ci[0]), exp(ci[1]))),
     p=lambda p: "-" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",

@@ -1,5 +1,6 @@
 """Texts for people: safe to print, on one line, and no longer than anybody reads."""
 
+import math
 import re
 import reprlib
 
@@ -27,6 +28,18 @@ _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun: ``1 case``, ``2 cases``."""
     return f"{count:d} {noun}" if count == 1 else f"{count:d} {noun}s"
+
+
+def duration(seconds: float | None) -> str:
+    """Return seconds as ``0.25 s``, ``3 min 12 s`` or ``1 h 2 min``; ``-`` if they are unknown."""
+    if seconds is None or not math.isfinite(seconds):
+        return "-"
+    if round(seconds) < 60:
+        return f"{seconds:.3g} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    amounts = ((hours, "h"), (minutes, "min"), (0 if hours else rest, "s"))
+    return " ".join(f"{amount} {unit}" for amount, unit in amounts if amount)
 
 
 def printable(text: str) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opduel.comparator import Looks
-from opduel.comparator.explanations import duration
 from opduel.harness.planning.effort import ERRORS_IN_THRESHOLD
 from opduel.harness.planning.effort_planner import EffortPlanner
 from opduel.records import DEFAULT_METRIC, Case, PairSample
+from opduel.support.text import duration
 
 # Runs take so many times as long as their cases' ways to the usual precision, in the median of 21 runs (proof.md): some
 # cases take a further look, and the first forks of others say too little of their noise.
@@ -88,11 +88,13 @@ def outlook_words(
     timed = [case for case in cases if planner.knows(case)]
     open_for_good = [case for case in timed if case.id not in forecast.settles]
     hopeless = [case for case in open_for_good if case.threshold > 0]  # within 0 % nothing can be shown to lie
-    total = duration(forecast.total_s)
+    total = duration(math.ceil(forecast.total_s))
     count = len(forecast.rounds) - len(open_for_good)
     words = f"about {total} more to settle {count} of {len(forecast.rounds)} cases if none has changed"
     if forecast.total_s > left_s:
-        words += f", {duration(left_s)} left: give a larger --time_budget, a larger --threshold or fewer cases"
+        words += (
+            f", {duration(math.ceil(left_s))} left: give a larger --time_budget, a larger --threshold or fewer cases"
+        )
     if hopeless:
         needed = max(_least_threshold(planner, case, looks) for case in hopeless)
         proposed = next((threshold for threshold in THRESHOLDS if threshold >= needed), needed)

@@ -24,14 +24,13 @@ from opduel.reporters.screen_table import breakdown_rows
 from opduel.reporters.text import printable, printable_lines
 from opduel.reporters.units import (
     human_change,
-    human_duration,
     human_interval,
     human_share,
     human_size,
     human_value,
     scale_of,
 )
-from opduel.support.text import counted
+from opduel.support.text import counted, duration
 
 _DIGITS = 8  # of the numbers that are drawn; those in the table are complete
 _FRAME_DIGITS = 6  # of a flame graph's amounts: it is less than 10,000 pixels wide, and its texts show three
@@ -192,7 +191,7 @@ def _effort(effort: Effort) -> str:
     noise = (("quad", effort.quad_sd), ("fork", effort.fork_sd), ("pair", effort.pair_sd))
     deviations = ", ".join(f"{level} {human_share(deviation)}" for level, deviation in noise if deviation is not None)
     last_round = f"{counted(effort.forks, 'fork')} of {counted(effort.quads, 'quad')} in the last round"
-    words = (last_round, f"{human_duration(effort.seconds)} in all", f"noise: {deviations}" if deviations else "")
+    words = (last_round, f"{duration(effort.seconds)} in all", f"noise: {deviations}" if deviations else "")
     return "; ".join(filter(None, words))
 
 

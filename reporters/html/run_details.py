@@ -21,7 +21,8 @@ from opduel.reporters.run_text import (
     roofline_words,
 )
 from opduel.reporters.summary import caveats, not_broken_down_line, notes, verdict_counts, worst_first
-from opduel.reporters.units import human_change, human_duration, human_interval, human_share
+from opduel.reporters.units import human_change, human_interval, human_share
+from opduel.support.text import duration
 
 Rows = list[tuple[str, ...]]
 _NOISE = ("before", "during", "verifying")
@@ -143,7 +144,7 @@ def _facts(mapping: Mapping[str, Any], without: Sequence[str] = ()) -> Rows:
 
 def _fact(key: str, value: Any) -> str:
     if key == "wall_s" and is_number(value):
-        return f"{human_duration(value)} ({value!r})"
+        return f"{duration(value)} ({value!r})"
     return _plain(value)
 
 

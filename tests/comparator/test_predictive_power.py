@@ -10,7 +10,7 @@ from made_samples import a_case, pairs
 from scipy import stats
 
 from opduel.comparator import Looks, RunAnalysis
-from opduel.comparator.explanations import describe_forecast, duration
+from opduel.comparator.explanations import describe_forecast
 from opduel.comparator.predictive_power import LIKELY, Terms, conditional_power, project
 from opduel.comparator.trimmed_mean import TrimmedMean
 from opduel.records import Forecast
@@ -138,20 +138,12 @@ def test_a_case_that_lies_on_a_side_has_a_forecast_only_if_it_looks_changed() ->
     [
         (Forecast(0.9, 1), "about 1 more round would likely settle it"),
         (Forecast(0.9, 12), "about 12 more rounds would likely settle it"),
-        (Forecast(0.9, 12, 170.0), "about 3 min more (12 more rounds) would likely settle it"),
+        (Forecast(0.9, 12, 170.0), "about 2 min 50 s more (12 more rounds) would likely settle it"),
         (Forecast(0.4, None), "with all 30 rounds, the chance to settle it is 40%"),
     ],
 )
 def test_words(forecast: Forecast, words: str) -> None:
     assert describe_forecast(forecast, 30) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [(0.1, "5 s"), (12.0, "15 s"), (89.9, "90 s"), (90.0, "2 min"), (170.0, "3 min"), (5400.0, "1.5 h")],
-)
-def test_durations(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
 
 
 def simulated_last_look(

@@ -1,5 +1,6 @@
 """How long rounds take, which cases a time budget is spent on, and what would settle the open ones: pure."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 from toy_bench import toy_case
 
 from opduel.comparator import plan_looks
-from opduel.comparator.explanations import duration
 from opduel.harness.planning.budget import (
     MOST_EXPLAINED,
     PROFILES_PER_CAUSE,
@@ -28,6 +28,7 @@ from opduel.harness.planning.effort import CaseTime
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.rounds.pair import RoundResult
 from opduel.records import Case, Comparison, Forecast, PairSample
+from opduel.support.text import duration
 
 
 def a_result(names: str, case_s: float, start_s: float, rest_s: float = 0.0) -> RoundResult:
@@ -188,10 +189,8 @@ def test_forecasts_get_their_time_in_figures_and_in_words() -> None:
     assert late.forecast is not None
     assert soon.forecast.seconds == pytest.approx(pace.seconds([(cases["a"], 3), (cases["b"], 3)]))
     assert late.forecast.seconds == pytest.approx(pace.seconds([(cases["a"], 3), (cases["b"], 10)]))
-    assert (
-        soon.note
-        == f"too noisy; about {duration(soon.forecast.seconds or 0)} more (3 more rounds) would likely settle it"
-    )
+    seconds = duration(math.ceil(soon.forecast.seconds or 0))
+    assert soon.note == f"too noisy; about {seconds} more (3 more rounds) would likely settle it"
     assert never.note == "too noisy; with all 30 rounds, the chance to settle it is 30%"
     assert done == settled
 

@@ -10,7 +10,6 @@ from rich.cells import cell_len
 from opduel.reporters.text import escaped, fold, folded_names, printable, shorten
 from opduel.reporters.units import (
     human_change,
-    human_duration,
     human_interval,
     human_share,
     human_size,
@@ -96,15 +95,6 @@ def test_other_numbers() -> None:
     assert [human_share(share) for share in small] == ["0.25 %", "0.04 %", "0.5 %", "0.9 %", "0.99 %", "1.0 %", "0.0 %"]
     assert [human_size(size) for size in (1000, 1008 * 2**30, 1023 * 1024)] == ["1000 B", "1008 GiB", "1023 KiB"]
     assert [human_size(size) for size in (0, 1536, 25276510208, None)] == ["0 B", "1.5 KiB", "23.5 GiB", "-"]
-    durations = (0.25, 59.96, 60, 192, 3725, math.nan)
-    assert [human_duration(duration) for duration in durations] == [
-        "0.25 s",
-        "1 min 0 s",
-        "1 min 0 s",
-        "3 min 12 s",
-        "1 h 2 min",
-        "-",
-    ]
 
 
 @given(text=texts, width=st.integers(3, 40))

@@ -1,11 +1,13 @@
 """Texts for people: one printable line, with what is too long to be read left out."""
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from opduel.records import UsageError
-from opduel.support.text import LONGEST_LINE, clipped, counted, one_line, without_controls
+from opduel.support.text import LONGEST_LINE, clipped, counted, duration, one_line, without_controls
 
 
 def test_the_middle_is_what_is_left_out() -> None:
@@ -15,6 +17,12 @@ def test_the_middle_is_what_is_left_out() -> None:
 
 def test_a_number_agrees_with_its_noun() -> None:
     assert [counted(number, "case") for number in (0, 1, 2)] == ["0 cases", "1 case", "2 cases"]
+
+
+def test_durations() -> None:
+    seconds = (0, 0.25, 59.96, 60, 192, 3725, 7200, math.nan, None)
+    words = ["0 s", "0.25 s", "1 min", "1 min", "3 min 12 s", "1 h 2 min", "2 h", "-", "-"]
+    assert list(map(duration, seconds)) == words
 
 
 def test_an_error_is_one_line_of_bounded_length() -> None:
