@@ -27,11 +27,12 @@ from opduel.commands.session import deliver_report, plan_session
 from opduel.commands.spec_from import spec_from_parser
 from opduel.driver.journal import Journal
 from opduel.driver.outcome import Outcome
-from opduel.records import Failure, RunConfiguration, redaction
+from opduel.records import Failure, RunConfiguration
 from opduel.reporters.document import to_bytes
 from opduel.reporters.formats import FORMATS
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.reproduce import reproduction
+from opduel.support import redaction
 
 MARKER = "M4rk3rSecret"
 DISGUISES = (  # as a secret can stand within a value that is kept

@@ -13,9 +13,10 @@ from opduel.harness.planning.schedule import Progress
 from opduel.harness.prior_runs import Setting, learn
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
-from opduel.records import Case, Comparison, RunConfiguration, RunError, UsageError, redaction
+from opduel.records import Case, Comparison, RunConfiguration, RunError, UsageError
 from opduel.records.run_record import ForksRecord, RunLabels
 from opduel.reporters.document import from_text, to_bytes
+from opduel.support import redaction
 from opduel.support.redaction import redact
 
 

@@ -16,11 +16,12 @@ from opduel.driver.builds.data_file import Strict, read_data
 from opduel.driver.catalogue.graph import check_graph_file
 from opduel.driver.descriptor import read_info
 from opduel.harness.specs.read import read_plain
-from opduel.records import UsageError, files
+from opduel.records import UsageError
 from opduel.reporters import read_report
 from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.remote.token import find_token
 from opduel.reporters.single_document import read_single
+from opduel.support import files
 from opduel.support.files import MissingError, TooLargeError, UnreadableError, parse_json, read_bytes, read_text
 
 READERS = {  # every reader of a file that a user names
@@ -80,7 +81,8 @@ def test_hostile_files_cost_no_memory(hostile: dict[str, Path]) -> None:
     paths = [str(path) for name, path in hostile.items() if name != "null character"]
     code = (
         "import resource, sys; sys.path[:0] = sys.argv[1:3]; from test_files import READERS\n"
-        "from pathlib import Path; from opduel.records import UsageError, files; files.OPENING_S = 0.05\n"
+        "from pathlib import Path; from opduel.records import UsageError\n"
+        "from opduel.support import files; files.OPENING_S = 0.05\n"
         "taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (taken + 50 * 2**20,) * 2)\n"
         "for read in READERS.values():\n"

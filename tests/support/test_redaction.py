@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opduel.records import Failure, RunError, redaction
+from opduel.records import Failure, RunError
+from opduel.support import redaction
 from opduel.support.redaction import (
     bare_address,
     mask_everywhere,
