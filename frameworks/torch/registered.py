@@ -13,15 +13,14 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[0] = os.path.join(
-    os.path.dirname(HERE), "common"
-)  # in place of this folder, whose modules would hide the build's
+# In place of this folder, whose modules would hide the build's.
+sys.path[0] = os.path.join(os.path.dirname(HERE), "common")
 
 import torch
 import torch.nn.functional
 
 from opduel_common.names import constructor_parameters
-from opduel_common.scripts import answer
+from opduel_common.scripts import answer, list_arguments
 
 # Namespaces of functions, and the prefix of the operators that they call.
 NAMESPACES = (
@@ -50,13 +49,12 @@ def schemas():
 
 def usual_overload(overloads):
     """Return the overload that a case calls."""
-    for name in USUAL:
-        for overload in overloads:
-            if overload.overload_name == name:
-                return overload
-    return max(
-        overloads,
-        key=lambda overload: len([argument for argument in overload.arguments if str(argument.type) == "Tensor"]),
+    overload_by_name = {overload.overload_name: overload for overload in reversed(overloads)}
+    usual = [overload_by_name[name] for name in USUAL if name in overload_by_name]
+    return (
+        usual[0]
+        if usual
+        else max(overloads, key=lambda overload: [str(part.type) for part in overload.arguments].count("Tensor"))
     )
 
 
@@ -71,22 +69,15 @@ def arguments_of_schema(schema, first):
     return arguments
 
 
-def arguments_of_parameters(parameters):
-    """Return ``[[name, kind], ...]`` of a function in Python; whether one is a tensor is unknown."""
-    return [
-        [parameter.name, "required" if parameter.default is parameter.empty else "optional"]
-        for parameter in parameters
-        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-        and parameter.name not in NOT_ARGUMENTS
-    ]
+def arguments_of_function(function, is_method, overloads):
+    """Return ``[[name, kind], ...]`` of a function, or None if it has neither a signature nor a schema.
 
-
-def signature_of(function):
-    """Return the parameters of a function in Python, or None."""
+    Whether an argument of a function in Python is a tensor is unknown.
+    """
     try:
-        return list(inspect.signature(function).parameters.values())
+        return list_arguments(inspect.signature(function).parameters.values(), NOT_ARGUMENTS)
     except (TypeError, ValueError):
-        return None
+        return arguments_of_schema(usual_overload(overloads), "self" if is_method else "input") if overloads else None
 
 
 def functions_of(schemas_by_name):
@@ -104,17 +95,11 @@ def functions_of(schemas_by_name):
             if not is_method and (id(function) in seen_ids or not is_of_torch(function)):
                 continue
             seen_ids.add(id(function))
-            overloads = schemas_by_name.get(LIBRARY + prefix + name)
-            parameters = signature_of(function)
-            if parameters is not None:
-                arguments = arguments_of_parameters(parameters)
-            elif overloads:
-                arguments = arguments_of_schema(usual_overload(overloads), "self" if is_method else "input")
-            else:
-                continue
-            functions[namespace + "." + name] = describe_function(
-                arguments, LIBRARY + prefix + name if overloads else None
-            )
+            registered = LIBRARY + prefix + name
+            arguments = arguments_of_function(function, is_method, schemas_by_name.get(registered))
+            if arguments is not None:
+                own = registered if registered in schemas_by_name else None
+                functions[namespace + "." + name] = describe_function(arguments, own)
     return functions
 
 
@@ -130,16 +115,11 @@ def modules_of():
     for name in sorted(dir(torch.nn)):
         kind = getattr(torch.nn, name)
         if inspect.isclass(kind) and issubclass(kind, torch.nn.Module) and kind is not torch.nn.Module:
-            call = arguments_of_parameters(list(inspect.signature(kind.forward).parameters.values())[1:])
-            call_names = [name for name, _ in call]
-            constructor_arguments = [
-                argument
-                for argument in arguments_of_parameters(constructor_parameters(kind, torch.nn.Module))
-                if argument[0] not in call_names
-            ]
-            if issubclass(kind, torch.nn.Sequential):
-                constructor_arguments.append(["layers", "required"])
-            modules["torch.nn." + name] = describe_function(call + constructor_arguments, None)
+            call = list_arguments(inspect.signature(kind.forward).parameters.values(), (*NOT_ARGUMENTS, "self"))
+            call_names = [argument for argument, _ in call]
+            constructor = list_arguments(constructor_parameters(kind), (*NOT_ARGUMENTS, *call_names))
+            layers = [["layers", "required"]] if issubclass(kind, torch.nn.Sequential) else []
+            modules["torch.nn." + name] = describe_function(call + constructor + layers, None)
     return modules
 
 

@@ -4,14 +4,13 @@ It runs inside the build: standard library, asv_runner and the suite.  The worke
 (harness/worker/main.py, load_adaptor).  Environment variables say where the suite is.
 """
 
-import gc
 import os
 import platform
-import tracemalloc
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
 from opduel_common.forks import import_if_safe
+from opduel_common.peaks import peak_of_objects
 
 from .benchmarks import import_all, make_importable
 from .calls import SKIPPED, set_up_benchmark, value_of
@@ -53,20 +52,7 @@ def value(case, seed):
 def memory(case, seed, calls):
     """Return ``{"cpu": bytes}``: the peak of Python objects and NumPy arrays in a call, the median of so many calls."""
     call = make_call(case, seed)
-    before = getattr(call, "before", lambda: None)
-    peaks = []
     try:
-        before()
-        call()  # fills caches, which later calls don't
-        gc.collect()
-        for _ in range(calls):
-            before()
-            tracemalloc.start()
-            allocated_before = tracemalloc.get_traced_memory()[0]
-            call()
-            peaks.append(tracemalloc.get_traced_memory()[1] - allocated_before)
-            tracemalloc.stop()
+        return peak_of_objects(call, calls, getattr(call, "before", lambda: None))
     finally:
-        tracemalloc.stop()
         call.close()
-    return {"cpu": sorted(peaks)[len(peaks) // 2]}

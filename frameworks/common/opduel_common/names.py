@@ -89,23 +89,24 @@ def submodule(container, path, name):
         raise
 
 
-def constructor_parameters(kind, root):
-    """Return the parameters of a class's constructor in order, with its bases', up to ``root``, if it takes kwargs."""
-    parameters = []
+def constructor_parameters(kind):
+    """Return the parameters of a class's constructor in order, with its bases' if it takes ``**kwargs``."""
+    parameters = {}
     for base in kind.__mro__:
         if "__init__" not in vars(base):
             continue
         own = list(inspect.signature(base.__init__).parameters.values())[1:]
-        names = [parameter.name for parameter in parameters]
-        parameters += [
-            parameter
-            for parameter in own
-            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-            and parameter.name not in names
-        ]
-        if base is root or not any(parameter.kind == parameter.VAR_KEYWORD for parameter in own):
+        for parameter in own:
+            if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+                parameters.setdefault(parameter.name, parameter)
+        if not any(parameter.kind == parameter.VAR_KEYWORD for parameter in own):
             break
-    return parameters
+    return list(parameters.values())
+
+
+def constructor_names(kind):
+    """Return the names of a constructor's parameters, in order."""
+    return [parameter.name for parameter in constructor_parameters(kind)]
 
 
 def resolve_call(name, args, kwargs):

@@ -1,4 +1,4 @@
-"""Write arrays to files and compute their digest, as an adaptor's ``results`` and ``digest`` need it."""
+"""Name what a case computes, write it to files and compute its digest, for an adaptor's ``results`` and ``digest``."""
 
 import hashlib
 import os
@@ -6,6 +6,30 @@ import os
 from opduel_common.inputs import numpy
 
 COMPARABLE_KINDS = "biuf"  # kinds of NumPy dtypes
+
+
+def flatten(name, result, leaf):
+    """Return the ``(name, value)`` pairs that ``leaf(name, part)`` returns for each part of a result.
+
+    Lists, tuples and dicts are nested; None has no parts.
+    """
+    if result is None:
+        return []
+    if isinstance(result, dict):
+        parts = [(f"{name}[{key!r}]", result[key]) for key in sorted(result, key=str)]
+    elif isinstance(result, (list, tuple)):
+        parts = [(f"{name}[{number}]", part) for number, part in enumerate(result)]
+    else:
+        return leaf(name, result)
+    return [pair for part_name, part in parts for pair in flatten(part_name, part, leaf)]
+
+
+def with_changes(compute, tensors, to_numpy):
+    """Return the ``(name, value)`` pairs of ``compute()``, then those of the ``tensors`` whose bytes it has changed."""
+    before = {name: to_numpy(tensor).tobytes() for name, tensor in tensors.items()}
+    values = compute()
+    changed = [name for name, tensor in tensors.items() if to_numpy(tensor).tobytes() != before[name]]
+    return values + [(name + " after the call", tensors[name]) for name in changed]
 
 
 def as_numbers(name, value):
@@ -30,26 +54,16 @@ def write_all(arrays, folder, limit, precisions=()):
     in C order, all of them if they take at most ``limit`` bytes. ``precisions`` maps names to dtypes that NumPy lacks,
     such as bfloat16, to which values were rounded: "precision" then says whose tolerance the comparison uses.
     """
-    written = [write(number, name, array, folder, limit) for number, (name, array) in enumerate(arrays)]
-    return [
-        dict(entry, precision=precisions[entry["name"]]) if entry["name"] in precisions else entry for entry in written
-    ]
-
-
-def write(number, name, array, folder, limit):
-    shape = list(array.shape)
-    array = numpy.ascontiguousarray(array)
-    count = min(array.size, max(1, limit // array.dtype.itemsize))
-    path = os.path.join(folder, f"{number}.bin")
-    array.reshape(-1)[:count].tofile(path)
-    return {
-        "name": name,
-        "dtype": array.dtype.str,
-        "shape": shape,
-        "storage": "default",
-        "file": os.path.basename(path),
-        "count": count,
-    }
+    entries = []
+    for number, (name, array) in enumerate(arrays):
+        entry = {"name": name, "dtype": array.dtype.str, "shape": list(array.shape), "storage": "default"}
+        entry["file"] = f"{number}.bin"
+        entry["count"] = min(array.size, max(1, limit // array.dtype.itemsize))
+        numpy.ascontiguousarray(array).reshape(-1)[: entry["count"]].tofile(os.path.join(folder, entry["file"]))
+        if name in precisions:
+            entry["precision"] = precisions[name]
+        entries.append(entry)
+    return entries
 
 
 def digest_of(arrays):

@@ -52,8 +52,8 @@ class Api:
         libraries = sorted(glob.glob(os.path.join(folder, "libonnxruntime.so.*")))
         if not libraries:
             raise ValueError(
-                f"memory: ONNX Runtime {onnxruntime.__version__} has no libonnxruntime.so beside its Python module, as wheels have from 1.19 "
-                "on: use process_memory"
+                f"memory: ONNX Runtime {onnxruntime.__version__} has no libonnxruntime.so beside its Python module, "
+                "as wheels have from 1.19 on: use process_memory"
             )
         base = ctypes.CDLL(libraries[0]).OrtGetApiBase
         base.restype = ctypes.POINTER(Base)

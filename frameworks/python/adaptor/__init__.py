@@ -7,25 +7,21 @@ that the run's cases name (imports.py) are imported before the worker forks.
 
 import contextlib
 import functools
-import gc
 import inspect
 import platform
-import tracemalloc
 from collections import deque
 
 from opduel_common.inputs import Inputs, numpy
 from opduel_common.names import resolve_call
+from opduel_common.peaks import peak_of_objects
 from opduel_common.results import digest_of
 
-from . import profiler
 from .imports import import_before_forking
+from .profiler import profile, write_profile  # noqa: F401 - the worker calls them
 from .results import results as results_of
 
 import_before_forking()
 _CONTEXT_MANAGER = contextlib.contextmanager(len).__code__
-
-profile = profiler.profile
-write_profile = profiler.write_profile
 
 
 def versions():
@@ -50,8 +46,8 @@ def prepare_case(case, seed):
     function, args = resolve_call(case["operator"], args, kwargs)
     outer = outer_of(function)
     if inspect.iscoroutinefunction(outer) or inspect.isasyncgenfunction(outer):
-        raise ValueError("{} is asynchronous, and a call of it executes nothing: name a function that runs it".format(
-            case["operator"]))  # fmt: skip
+        name = case["operator"]
+        raise ValueError(f"{name} is asynchronous, and a call of it executes nothing: name a function that runs it")
     return function, inputs, args, kwargs
 
 
@@ -70,19 +66,17 @@ def make_call(case, seed):
     """
     function, _, args, kwargs = prepare_case(case, seed)
 
-    def call():
+    def plain_call():
         function(*args, **kwargs)
 
     def consuming_call():
         deque(function(*args, **kwargs), maxlen=0)
 
-    # A generator function under @contextmanager returns no generator.
-    plain = inspect.unwrap(
-        outer_of(function), stop=lambda wrapped: getattr(wrapped, "__code__", None) is _CONTEXT_MANAGER
-    )
-    if inspect.isgeneratorfunction(plain):
-        call = consuming_call
+    def is_context_manager(wrapped):  # a generator function under @contextmanager returns no generator
+        return getattr(wrapped, "__code__", None) is _CONTEXT_MANAGER
 
+    innermost = inspect.unwrap(outer_of(function), stop=is_context_manager)
+    call = consuming_call if inspect.isgeneratorfunction(innermost) else plain_call
     call.operator = case["operator"]
     return call
 
@@ -99,18 +93,5 @@ def digest(case, seed):
 
 
 def memory(case, seed, calls):
-    """Return ``{"cpu": bytes}``: the peak of Python objects and NumPy arrays in a call, the median over so many calls.
-
-    tracemalloc doesn't see what a library in C allocates for itself: ``process_memory`` does.
-    """
-    call = make_call(case, seed)
-    call()  # fills caches, which later calls don't
-    gc.collect()
-    peaks = []
-    for _ in range(calls):
-        tracemalloc.start()
-        before = tracemalloc.get_traced_memory()[0]
-        call()
-        peaks.append(tracemalloc.get_traced_memory()[1] - before)
-        tracemalloc.stop()
-    return {"cpu": sorted(peaks)[len(peaks) // 2]}
+    """Return ``{"cpu": bytes}``: a call's peak of Python objects and NumPy arrays, the median over so many calls."""
+    return peak_of_objects(make_call(case, seed), calls)

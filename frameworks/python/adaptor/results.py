@@ -3,7 +3,7 @@
 import contextlib
 
 from opduel_common.inputs import numpy, seed_generators
-from opduel_common.results import as_numbers, write_all
+from opduel_common.results import as_numbers, with_changes, write_all
 
 MAX_DEPTH = 2  # of objects within objects
 
@@ -15,13 +15,12 @@ def results(case, seed, inputs, function, args, kwargs, folder, limit):
     """
     if numpy is None:
         raise TypeError("results can be compared only in a build that has NumPy")
-    bytes_before = {name: array.tobytes() for name, array in inputs.arrays.items()}
     seed_generators(seed)
-    arrays = flatten("output", function(*args, **kwargs))
-    for name, array in inputs.arrays.items():
-        if array.tobytes() != bytes_before[name]:
-            arrays.append((name + " after the call", array))
-    return write_all(arrays, folder, limit)
+
+    def compute():
+        return flatten("output", function(*args, **kwargs))
+
+    return write_all(with_changes(compute, inputs.arrays, numpy.asarray), folder, limit)
 
 
 def flatten(name, value, depth=0):

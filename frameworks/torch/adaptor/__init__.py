@@ -11,14 +11,14 @@ import numpy
 import torch
 
 from opduel_common.names import resolve, resolve_call
-from opduel_common.results import as_numbers, digest_of, write_all
+from opduel_common.results import as_numbers, digest_of, with_changes, write_all
 
 from .devices import device_of, on_device
 from .gradients import backward_call, both_call, gradients_of
 from .inputs import Inputs
 from .modules import ModuleCall, is_module
 from .profiler import memory_of, profile, write_profile  # noqa: F401 - the worker calls two of them
-from .results import changed_tensors, named_tensors, precisions, to_numpy
+from .results import named_tensors, precisions, to_numpy
 
 THREADS = int(os.environ.get("OMP_NUM_THREADS", "1"))
 OUT_OF_MEMORY = re.compile(r"CUDA out of memory\. Tried to allocate [0-9.]+ \w+")
@@ -84,13 +84,14 @@ def results(case, seed, folder, limit):
     Raise as ``make_call`` does.
     """
     function, inputs, args, kwargs = prepare_case(case, seed)
-    bytes_before = {name: to_numpy(tensor).tobytes() for name, tensor in inputs.tensors.items()}
-    inputs.seed_generators()  # for a call that draws
-    if case["direction"] == "forward":
-        tensors = named_tensors("output", function(*args, **kwargs))
-    else:
-        tensors = gradients_of(case, seed, inputs.differentiable_tensors(), function, args, kwargs)
-    tensors += changed_tensors(inputs.tensors, bytes_before)
+
+    def compute():
+        inputs.seed_generators()  # for a call that draws
+        if case["direction"] == "forward":
+            return named_tensors("output", function(*args, **kwargs))
+        return gradients_of(case, seed, inputs.differentiable_tensors(), function, args, kwargs)
+
+    tensors = with_changes(compute, inputs.tensors, to_numpy)
     arrays = [pair for name, tensor in tensors for pair in as_numbers(name, to_numpy(tensor))]
     return write_all(arrays, folder, limit, precisions(tensors))
 

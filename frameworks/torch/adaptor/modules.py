@@ -8,7 +8,8 @@ import inspect
 
 import torch
 
-from opduel_common.names import MissingOperator, UnusableCall, constructor_parameters, resolve
+from opduel_common.names import MissingOperator, UnusableCall, constructor_names, resolve
+from opduel_common.scripts import list_arguments
 from opduel_common.values import draw_parameter
 
 from .results import to_tensor
@@ -23,12 +24,7 @@ def is_module(operator):
 
 def call_parameters(kind):
     """Return the names of ``forward``'s parameters."""
-    parameters = list(inspect.signature(kind.forward).parameters.values())[1:]
-    return [
-        parameter.name
-        for parameter in parameters
-        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
-    ]
+    return [name for name, _ in list_arguments(inspect.signature(kind.forward).parameters.values(), ["self"])]
 
 
 def make_module(plain, inputs):
@@ -45,11 +41,9 @@ def make_module(plain, inputs):
 
 def construct(kind, arguments):
     """Return a module; lists become tuples, as constructors expect."""
-    layers = arguments.pop(LAYERS, ())
-    return kind(
-        *layers,
-        **{key: tuple(argument) if isinstance(argument, list) else argument for key, argument in arguments.items()},
-    )
+    tuples = {key: tuple(argument) for key, argument in arguments.items() if isinstance(argument, list)}
+    arguments.update(tuples)
+    return kind(*arguments.pop(LAYERS, ()), **arguments)
 
 
 class ModuleCall:
@@ -57,19 +51,18 @@ class ModuleCall:
 
     def __init__(self, case, kind, inputs):
         """Make the module. ``inputs``, the Inputs of the case, makes the tensors and gets the trained parameters."""
-        call_inputs, constructor_names = (
-            dict(case["inputs"]),
-            [*(parameter.name for parameter in constructor_parameters(kind, torch.nn.Module)), LAYERS],
-        )
+        call_inputs, made_of = dict(case["inputs"]), [*constructor_names(kind), LAYERS]
         inputs.seed_generators()
-        constructor_inputs = {key: call_inputs.pop(key) for key in list(call_inputs) if key in constructor_names}
+        constructor_inputs = {key: call_inputs.pop(key) for key in list(call_inputs) if key in made_of}
         self.module = construct(kind, {key: plain_value(value, inputs) for key, value in constructor_inputs.items()})
         self.args = inputs.values("args", call_inputs.pop("args", []))
         call_names = call_parameters(kind)
         for key in call_inputs:
             if call_names and key not in call_names:
-                words = "{} is neither an argument of the constructor ({}) nor of the call ({})"
-                raise ValueError(words.format(key, ", ".join(constructor_names), ", ".join(call_names)))
+                of_constructor, of_call = ", ".join(made_of), ", ".join(call_names)
+                raise ValueError(
+                    f"{key} is neither an argument of the constructor ({of_constructor}) nor of the call ({of_call})"
+                )
         self.kwargs = inputs.named_values("", call_inputs)
         self.initialize(case, inputs)
 

@@ -4,6 +4,8 @@ import os
 
 import torch
 
+from opduel_common.peaks import middle
+
 MEMORY = "[memory]"  # name of the profiler's events of allocations
 CALL = "opduel call"  # name of the range around each call, if several are recorded together
 FIRST_CALLS = 3  # calls in which the profiler still makes its buffers
@@ -106,13 +108,9 @@ def start_of(event):
 
 def memory_of(call, calls, device):
     """Return ``{device: bytes}``: the peak that the allocator holds in a call, the median over so many calls."""
-    peaks = sorted(gpu_peak(call, device) if device.type == "cuda" else cpu_peak(call) for _ in range(calls))
-    name = f"gpu/{device.index}" if device.type == "cuda" else "cpu/0"
-    return {name: peaks[len(peaks) // 2]}
-
-
-def cpu_peak(call):
-    return peak(record(call, profile_memory=True))
+    if device.type == "cuda":
+        return {f"gpu/{device.index}": middle(gpu_peak(call, device) for _ in range(calls))}
+    return {"cpu/0": middle(peak(record(call, profile_memory=True)) for _ in range(calls))}
 
 
 def gpu_peak(call, device):

@@ -3,6 +3,8 @@
 import numpy
 import torch
 
+from opduel_common.results import flatten
+
 # Dtypes that NumPy lacks.  A float32 holds each of their values, and is compared by the original dtype's tolerance.
 AS_FLOAT32 = {torch.bfloat16: "bfloat16"}
 
@@ -29,28 +31,17 @@ def named_tensors(name, result):
 
     Raise TypeError for any other value.
     """
-    if result is None:
-        return []
-    if isinstance(result, torch.Tensor):
-        return [(name, result)]
-    if isinstance(result, dict):
-        return [pair for key in sorted(result, key=str) for pair in named_tensors(f"{name}[{key!r}]", result[key])]
-    if isinstance(result, (list, tuple)):
-        return [pair for i, item in enumerate(result) for pair in named_tensors(f"{name}[{i}]", item)]
-    if isinstance(result, (bool, int, float, complex)):
-        return [(name, torch.tensor(result))]
-    raise TypeError(f"{name}: a {type(result).__name__} is not a tensor")
+    return flatten(name, result, named_tensor)
+
+
+def named_tensor(name, value):
+    if isinstance(value, (bool, int, float, complex)):
+        value = torch.tensor(value)
+    if not isinstance(value, torch.Tensor):
+        raise TypeError(f"{name}: a {type(value).__name__} is not a tensor")
+    return [(name, value)]
 
 
 def precisions(tensors):
     """Return name -> original dtype of those ``(name, tensor)`` that become float32."""
     return {name: AS_FLOAT32[tensor.dtype] for name, tensor in tensors if tensor.dtype in AS_FLOAT32}
-
-
-def changed_tensors(tensors, before):
-    """Return ``(name, tensor)`` of tensors whose bytes differ from those ``before`` the call, a dict by name."""
-    return [
-        (name + " after the call", tensor)
-        for name, tensor in tensors.items()
-        if to_numpy(tensor).tobytes() != before[name]
-    ]
