@@ -33,7 +33,7 @@ from opduel.harness.other_runs.power_analysis import Forecast, forecast, noises,
 from opduel.records import USUAL_ROUNDS, Report, RunError, UsageError, rounds_at
 from opduel.reporters import read_report
 from opduel.reporters.document import REPORT_NAME
-from opduel.reporters.notify_webhook import VARIABLE as WEBHOOK
+from opduel.reporters.options import WEBHOOK_VARIABLE as WEBHOOK
 from opduel.reporters.stream import write_text
 from opduel.support.atomic import check_folder, user_path, write_atomically
 from opduel.support.command_names import command_name

@@ -11,7 +11,7 @@ from typing import Any
 import platformdirs
 
 from opduel.records import RunError, UsageError
-from opduel.reporters.remote.token import VARIABLE
+from opduel.reporters.options import TOKEN_VARIABLE
 from opduel.support.atomic import write_atomically
 from opduel.support.files import MissingError, UnreadableError, parse_json, read_text
 
@@ -103,7 +103,7 @@ def _check_arguments(path: Path, value: Any) -> None:
 
 def with_stored_token(reporting: argparse.Namespace, config: Mapping[str, str]) -> argparse.Namespace:
     """Return the reporters' options, with the config's token file where they and the environment have no token."""
-    sources = reporting.remote_access_token, reporting.remote_access_token_file, os.environ.get(VARIABLE) or None
+    sources = reporting.remote_access_token, reporting.remote_access_token_file, os.environ.get(TOKEN_VARIABLE) or None
     if any(source is not None for source in sources):
         return reporting
     file = config.get("remote_access_token_file")

@@ -13,6 +13,7 @@ from opduel.commands.options import AddOption, Parser
 from opduel.driver.journal import NOTICE, RUN, Journal
 from opduel.records import RunError, UsageError
 from opduel.reporters import read_report
+from opduel.reporters.options import OPTIONS
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, origin, parse_place
@@ -87,7 +88,10 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
 def _options(subcommand: str, arguments: Sequence[str]) -> argparse.Namespace:
     """The remote reporter's options, with the token of the config; UsageError if there are others."""
     parser = Parser(prog=command_name(subcommand))
-    RemoteReporter.add_options(parser.add_argument_group())
+    group = parser.add_argument_group()
+    for option in OPTIONS:
+        if option.reporter == RemoteReporter.__name__:
+            option.add_to(group)
     if subcommand == "flush":
         parser.options()("--work_dir DIR", "show what waits in the journal of a driver, and send nothing")
     return with_stored_token(parser.parse_args(arguments), StoredAnswers(config_path()))

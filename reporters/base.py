@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
 from opduel.records import OpduelError, Report, RunError, UsageError
+from opduel.reporters.options import OPTION_BY_NAME
 
 
 class Reporter(ABC):
     """Delivers the report of a finished run. It reads only the records.
 
-    A new reporter is one new file with a subclass, and one line in ``opduel.reporters.registry``.
+    A new reporter is one new file with a subclass, and its option in ``opduel.reporters.options``.
     """
 
     option: ClassVar[str]  # the command-line option that asks for it, without the dashes
@@ -24,14 +25,11 @@ class Reporter(ABC):
     whole_runs_only: ClassVar[bool] = False  # whether a run that will be resumed is reported only when complete
     other_reporters: "Sequence[Reporter]" = ()  # those that get the same runs
 
-    @classmethod
-    def add_options(cls, group: "argparse._ArgumentGroup") -> None:
-        """Add its option to ``group``, and further ones if it takes any."""
-        if cls.metavar is None:
-            group.add_argument(f"--{cls.option}", action="store_true", help=cls.help)
-        else:
-            action = "append" if cls.repeatable else "store"
-            group.add_argument(f"--{cls.option}", metavar=cls.metavar, action=action, help=cls.help)
+    def __init_subclass__(cls, option: str = "") -> None:
+        """Take what ``opduel.reporters.options`` says of ``option``, if that is given: one of ours."""
+        if option:
+            ours = OPTION_BY_NAME[option]
+            cls.option, cls.metavar, cls.help, cls.repeatable = ours.name, ours.metavar, ours.help, ours.repeatable
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> list[Self]:

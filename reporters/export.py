@@ -3,16 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
 from opduel.records import Report, UsageError
 from opduel.records.measurement import SIDES, Side
 from opduel.reporters.base import Reporter, writing
 from opduel.reporters.formats import FORMATS, check_side, write_format
 from opduel.reporters.html import write_page
+from opduel.reporters.options import RUN, SIDE
 from opduel.support.atomic import check_file, check_folder, path_part, user_path, write_atomically
-
-SIDE, RUN = "{side}", "{run}"
 
 
 @dataclass(frozen=True)
@@ -71,16 +70,8 @@ class Export:
         return SIDES if SIDE in self.file else (self.side,)
 
 
-class ExportReporter(Reporter):
+class ExportReporter(Reporter, option="export_reporter"):
     """Writes FILE in FORMAT; what was there before is replaced."""
-
-    option: ClassVar[str] = "export_reporter"
-    metavar: ClassVar[str | None] = "FORMAT=FILE"
-    repeatable: ClassVar[bool] = True
-    help: ClassVar[str] = (
-        f"write FILE for other tools ({', '.join(FORMATS)}); in its name {SIDE} stands for control and treatment, "
-        f"{RUN} for the run's id; repeatable"
-    )
 
     def __init__(self, target: Export) -> None:
         """Write to ``target``."""
@@ -107,12 +98,8 @@ class ExportReporter(Reporter):
         return "\n".join(self.target.write(report))
 
 
-class HtmlReporter(Reporter):
+class HtmlReporter(Reporter, option="html_reporter"):
     """Writes FILE, atomically: one self-contained page, to be opened from disk without a network."""
-
-    option: ClassVar[str] = "html_reporter"
-    metavar: ClassVar[str | None] = "FILE"
-    help: ClassVar[str] = "write the run as one page for a browser, with plots; needs no network"
 
     def __init__(self, path: Path) -> None:
         """Write at ``path``."""

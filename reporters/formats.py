@@ -1,58 +1,64 @@
-"""The formats that a report can be written in for others to read, by name."""
+"""The formats that a report can be written in for others to read, by name. What writes one is loaded when it does."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Literal
 
-from opduel.records import Report, UsageError
-from opduel.records.measurement import Side
-from opduel.reporters.html import to_html
-from opduel.reporters.interchange.benchmark_json import to_bmf, to_github_action_benchmark
-from opduel.reporters.interchange.benchstat import to_benchstat
-from opduel.reporters.interchange.cases import Rendered
-from opduel.reporters.interchange.junit import to_junit
-from opduel.reporters.interchange.pyperf import to_pyperf
-from opduel.reporters.interchange.speedscope import to_speedscope
-from opduel.reporters.interchange.table import to_csv, to_csv_samples
-from opduel.reporters.markdown import to_markdown
+from opduel.support.errors import UsageError
+
+if TYPE_CHECKING:
+    from opduel.records import Report
+    from opduel.records.measurement import Side
+
+
+@dataclass(frozen=True)
+class Rendered:
+    """A report in some format. ``left_out`` says in words which cases the format can't hold; empty if it holds all."""
+
+    text: str
+    left_out: str = ""
 
 
 @dataclass(frozen=True)
 class Format:
     """A way to write a report.
 
-    ``help`` says in a few words who reads it.  ``sides`` says what a text holds: "both" sides; "one", so that a report
-    is two texts; "either", both or one, as asked for.  ``write`` gets the side, None for both.
+    ``writer`` is the function that does, below ``opduel.reporters``; ``help`` says in a few words who reads it.
+    ``sides`` says what a text holds: "both" sides; "one", so that a report is two texts; "either", both or one, as
+    asked for.
     """
 
+    writer: str
     help: str
-    write: Callable[[Report, Side | None], Rendered]
     sides: Literal["both", "either", "one"] = "both"
 
-
-def _one_side(report: Report, side: Side | None) -> Rendered:
-    if side is None:
-        raise ValueError("a file of pyperf has one side: choose it")
-    return to_pyperf(report, side)
+    def write(self, report: "Report", side: "Side | None") -> Rendered:
+        """Return the report, or one side of it, in this format."""
+        writer = resolve_name(f"opduel.reporters.{self.writer}")
+        text = writer(report) if self.sides == "both" else writer(report, side)
+        return text if isinstance(text, Rendered) else Rendered(text)
 
 
 FORMATS: Mapping[str, Format] = {
-    "pyperf": Format("pyperf's JSON, one file per side", _one_side, "one"),
-    "benchstat": Format("Go benchmark text, both sides or one", to_benchstat, "either"),
-    "bmf": Format("Bencher Metric Format", lambda report, _: to_bmf(report)),
+    "pyperf": Format("interchange.pyperf:to_pyperf", "pyperf's JSON, one file per side", "one"),
+    "benchstat": Format("interchange.benchstat:to_benchstat", "Go benchmark text, both sides or one", "either"),
+    "bmf": Format("interchange.benchmark_json:to_bmf", "Bencher Metric Format"),
     "github-action-benchmark": Format(
-        "its customSmallerIsBetter", lambda report, _: to_github_action_benchmark(report)
+        "interchange.benchmark_json:to_github_action_benchmark", "its customSmallerIsBetter"
     ),
-    "junit": Format("JUnit XML, one test per case", lambda report, _: to_junit(report)),
-    "csv": Format("a line a case", lambda report, _: to_csv(report)),
-    "csv-samples": Format("one line per process pair", lambda report, _: to_csv_samples(report)),
-    "speedscope": Format("flame graphs of explained cases, for speedscope", to_speedscope, "either"),
-    "html": Format("a page, in one file", lambda report, _: Rendered(to_html(report))),
-    "md": Format("Markdown", lambda report, _: Rendered(to_markdown(report))),
+    "junit": Format("interchange.junit:to_junit", "JUnit XML, one test per case"),
+    "csv": Format("interchange.table:to_csv", "a line a case"),
+    "csv-samples": Format("interchange.table:to_csv_samples", "one line per process pair"),
+    "speedscope": Format(
+        "interchange.speedscope:to_speedscope", "flame graphs of explained cases, for speedscope", "either"
+    ),
+    "html": Format("html.page:to_html", "a page, in one file"),
+    "md": Format("markdown:to_markdown", "Markdown"),
 }
 
 
-def write_format(report: Report, to: str, side: Side | None, option: str) -> Rendered:
+def write_format(report: "Report", to: str, side: "Side | None", option: str) -> Rendered:
     """Return the report in the format ``to``; errors name ``option``.
 
     Raises:

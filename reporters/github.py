@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 from opduel.records import Comparison, Report, RunError, UsageError
 from opduel.reporters.alerts import is_confirmed
@@ -40,18 +40,12 @@ _SPARE = 1024  # bytes of the summary left free
 log = logging.getLogger(__name__)
 
 
-class GithubReporter(FindingsReporter):
+class GithubReporter(FindingsReporter, option="github"):
     """Writes for the runner of GitHub Actions, or a similar one.
 
     From ``check`` on the runner ignores workflow commands in what this process prints, such as in names of operators
     and commits. Only the reporter's own commands are let through, and at the end all commands again.
     """
-
-    option: ClassVar[str] = "github"
-    help: ClassVar[str] = (
-        "in GitHub Actions: a summary of the step, annotations, outputs for later steps; and, with GITHUB_TOKEN in the "
-        "environment, a comment on the pull request, kept up to date"
-    )
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         """``environment``: that of the step, by default this process's own."""

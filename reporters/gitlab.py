@@ -13,19 +13,12 @@ from typing import Any, ClassVar
 from opduel.records import Report, UsageError
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.kept_comment import KeptComment, keep_comment
+from opduel.reporters.options import GITLAB_TOKEN
 from opduel.support.command_names import command_name
 
-TOKEN = "OPDUEL_GITLAB_TOKEN"  # not CI_JOB_TOKEN, which may not write notes
 
-
-class GitlabReporter(FindingsReporter):
+class GitlabReporter(FindingsReporter, option="gitlab"):
     """Keeps the note of the merge request that this job runs for."""
-
-    option: ClassVar[str] = "gitlab"
-    help: ClassVar[str] = (
-        f"in a merge request's pipeline of GitLab CI, with a token in {TOKEN}: a note on the merge request, kept up to "
-        "date"
-    )
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         """``environment``: that of the job, by default this process's own."""
@@ -56,9 +49,9 @@ class MergeRequest(KeptComment):
     run_name: ClassVar[str] = "The pipeline's job"
     rewrites: ClassVar[str] = "PUT"
     fixes: ClassVar[Mapping[int, str]] = {
-        401: f"the token in {TOKEN} is not valid, or has expired; CI_JOB_TOKEN can't be used",
-        403: f"give the token in {TOKEN} the scope `api`, and a role that may comment on merge requests",
-        404: f"the token in {TOKEN} may not see this project, or the merge request is gone",
+        401: f"the token in {GITLAB_TOKEN} is not valid, or has expired; CI_JOB_TOKEN can't be used",
+        403: f"give the token in {GITLAB_TOKEN} the scope `api`, and a role that may comment on merge requests",
+        404: f"the token in {GITLAB_TOKEN} may not see this project, or the merge request is gone",
     }
 
     project: int
@@ -94,11 +87,11 @@ def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | str:
     number = _number(iid)
     if number is None:
         return f"{none}: CI_MERGE_REQUEST_IID is not a number"
-    token = environment.get(TOKEN, "").strip()
+    token = environment.get(GITLAB_TOKEN, "").strip()
     if not token:
-        return f"{none}: set the masked CI/CD variable {TOKEN} to an access token with the scope `api` for one"
+        return f"{none}: set the masked CI/CD variable {GITLAB_TOKEN} to an access token with the scope `api` for one"
     if not re.fullmatch(r"[!-~]+", token):
-        return f"{none}: {TOKEN} is not an access token: it has characters that no token has"
+        return f"{none}: {GITLAB_TOKEN} is not an access token: it has characters that no token has"
     # In the pipeline of a fork CI_PROJECT_ID is the fork, which has merge requests of its own with the same numbers.
     project = _number(environment.get("CI_MERGE_REQUEST_PROJECT_ID") or environment.get("CI_PROJECT_ID", ""))
     if project is None:

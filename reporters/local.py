@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import chain, count
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Self
 
 from opduel.records import Report, RunRecord, UsageError
 from opduel.reporters.base import PartlyReportedError, Reporter, ReportOutcome, deliver_all, writing
@@ -28,8 +28,6 @@ class FolderReporter(Reporter):
 
     If only a report's page could not be written, the report is partly reported.
     """
-
-    metavar: ClassVar[str | None] = "DIR"
 
     def __init__(self, directory: Path) -> None:
         """Write in or below ``directory``."""
@@ -61,13 +59,8 @@ class FolderReporter(Reporter):
         return None if path is None else str(path.absolute())
 
 
-class LocalReporter(FolderReporter):
+class LocalReporter(FolderReporter, option="local_reporter"):
     """Writes DIR/<framework>/<platform>/<spec>/<YYYY>/<MM>/<DD>/<control>..<treatment>/<N>/report.json."""
-
-    option: ClassVar[str] = "local_reporter"
-    help: ClassVar[str] = (
-        "save report.json in a folder of its own, below DIR by framework, platform, spec, date and commits"
-    )
 
     def report(self, report: Report, callgrind: Path | None = None) -> str:
         """Write into a new folder."""
@@ -85,13 +78,8 @@ class LocalReporter(FolderReporter):
         return run_folder(self.directory, report).glob(f"*/{REPORT_NAME}")
 
 
-class SimpleLocalReporter(FolderReporter):
+class SimpleLocalReporter(FolderReporter, option="simple_local_reporter"):
     """Writes DIR/report.json, or DIR/<user_identifier>/report.json when the run has a user identifier."""
-
-    option: ClassVar[str] = "simple_local_reporter"
-    help: ClassVar[str] = (
-        "save DIR/report.json (DIR/<user_identifier>/report.json if one is given); an older one is kept beside it"
-    )
 
     def report(self, report: Report, callgrind: Path | None = None) -> str:
         """Write the report; an earlier one becomes ``report-<its run id>.json``, its page ``report-<its run id>.html``,

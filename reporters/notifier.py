@@ -11,14 +11,12 @@ from opduel.records import Report
 from opduel.reporters.alert_text import headline
 from opduel.reporters.alerts import Alert, alert_of, worth_alerting
 from opduel.reporters.base import Reporter
-
-UNVERIFIED = "notify_unverified"
+from opduel.reporters.options import UNVERIFIED
 
 
 class Notifier(Reporter):
     """Sends an alert somewhere; a run without one sends nothing."""
 
-    repeatable: ClassVar[bool] = True
     whole_runs_only: ClassVar[bool] = True
     unverified = False  # whether regressions that were measured only once are reported, too
 

@@ -1,6 +1,5 @@
 """The notifier that runs a command: the text on its standard input, the facts in its environment."""
 
-import argparse
 import fcntl
 import os
 import shlex
@@ -11,12 +10,12 @@ import tempfile
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import IO, ClassVar, Self
+from typing import IO, Self
 
 from opduel.records import RunError, UsageError
 from opduel.reporters.alert_text import plain_text, variables
 from opduel.reporters.alerts import Alert
-from opduel.reporters.notifier import UNVERIFIED, Notifier
+from opduel.reporters.notifier import Notifier
 from opduel.reporters.text import printable, shorten
 from opduel.support.output import key_line
 from opduel.support.redaction import SHORTEST_SECRET, redact
@@ -27,30 +26,13 @@ _MOST_KEPT = 1 << 20  # bytes of output on disk, apart from what comes between t
 _LOOK_S = 0.02
 
 
-class NotifyCommand(Notifier):
+class NotifyCommand(Notifier, option="notify_command"):
     """Runs a command, without a shell, in a session of its own; it is ended when it takes too long."""
-
-    option: ClassVar[str] = "notify_command"
-    metavar: ClassVar[str | None] = "COMMAND"
-    help: ClassVar[str] = (
-        "run COMMAND, without a shell, when a regression is confirmed or a case starts to fail: it gets the message on "
-        "its standard input, and details in OPDUEL_* variables"
-    )
 
     def __init__(self, words: list[str], longest_s: float = LONGEST_S) -> None:
         """``words``: the program and its arguments."""
         self._words = words
         self._longest_s = longest_s
-
-    @classmethod
-    def add_options(cls, group: "argparse._ArgumentGroup") -> None:
-        """Add its own option, and the switch of all notifiers."""
-        super().add_options(group)
-        group.add_argument(
-            f"--{UNVERIFIED}",
-            action="store_true",
-            help="also notify of regressions that were measured only once; the message says so",
-        )
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:

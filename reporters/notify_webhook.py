@@ -6,7 +6,7 @@ import math
 import os
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 import requests
@@ -16,12 +16,12 @@ from opduel.records import RunError, UsageError
 from opduel.reporters.alert_text import slack_message
 from opduel.reporters.alerts import Alert
 from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, retry, within
-from opduel.reporters.notifier import UNVERIFIED, Notifier
+from opduel.reporters.notifier import Notifier
+from opduel.reporters.options import UNVERIFIED, WEBHOOK_VARIABLE
 from opduel.reporters.text import printable
 from opduel.support.atomic import user_path
 from opduel.support.files import UnreadableError, read_text
 
-VARIABLE = "OPDUEL_NOTIFY_WEBHOOK"
 SILENCE_S = 10.0  # without any data from the server
 WHOLE_S = 20.0  # for one attempt
 LONGEST = 4096  # bytes of a file that holds the address
@@ -29,15 +29,8 @@ PAUSES_S = (1.0, 4.0)  # before the second attempt and the third
 _WRONG = (requests.RequestException, urllib3.exceptions.HTTPError, ValueError)  # their texts hold the address
 
 
-class NotifyWebhook(Notifier):
+class NotifyWebhook(Notifier, option="notify_webhook"):
     """Posts the alarm as JSON. No redirection is followed: the message is for the address that was given."""
-
-    option: ClassVar[str] = "notify_webhook"
-    metavar: ClassVar[str | None] = "URL"
-    help: ClassVar[str] = (
-        f"likewise, post the message to URL, as JSON in Slack's format (default: the URL in {VARIABLE}, if it is set); "
-        "@FILE reads the URL from a file, which keeps it out of the process list"
-    )
 
     def __init__(
         self,
@@ -61,10 +54,10 @@ class NotifyWebhook(Notifier):
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> list[Self]:
         """Return the notifiers that the options ask for, or else that of the address in the environment."""
-        text = os.environ.get(VARIABLE, "").strip()
+        text = os.environ.get(WEBHOOK_VARIABLE, "").strip()
         if not text or getattr(options, cls.option, None):
             return super().from_options(options)
-        notifier = cls._of(text, VARIABLE)
+        notifier = cls._of(text, WEBHOOK_VARIABLE)
         notifier.unverified = bool(getattr(options, UNVERIFIED, False))
         return [notifier]
 

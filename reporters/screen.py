@@ -4,7 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, TextIO
+from typing import TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -38,11 +38,8 @@ _SETTLED = ("not_worse", "unchanged")
 _MOST_SETTLED = 40  # rows of cases that are unchanged, or not slower; if there are more, none is shown
 
 
-class ScreenReporter(Reporter):
+class ScreenReporter(Reporter, option="screen_reporter"):
     """Prints a table for people: coloured on a terminal only, and not there either when NO_COLOR is set."""
-
-    option: ClassVar[str] = "screen_reporter"
-    help: ClassVar[str] = "print a table on standard output, the worst first (the default on a terminal)"
 
     def __init__(self, stream: TextIO | None = None, colour: bool | None = None) -> None:
         """Print to ``stream``, by default what ``sys.stdout`` is then; ``colour`` depends on it, too, if not given."""

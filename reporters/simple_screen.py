@@ -4,7 +4,7 @@ import math
 import sys
 from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any
 
 from opduel.records import Comparison, Report
 from opduel.reporters.base import Reporter
@@ -37,22 +37,16 @@ COLUMNS: dict[str, Callable[[Comparison], Any]] = {
 }
 
 
-class SimpleScreenReporter(Reporter):
+class SimpleScreenReporter(Reporter, option="simple_screen_reporter"):
     """Prints every case with full precision, in the order in which the report has them."""
-
-    option: ClassVar[str] = "simple_screen_reporter"
-    help: ClassVar[str] = "print one tab-separated line per case on standard output, for pipes"
 
     def report(self, report: Report) -> None:
         """Print the report; a pipe that closes early is no error."""
         write_text(sys.stdout, "".join(f"{line}\n" for line in tab_separated(report)))
 
 
-class JsonReporter(Reporter):
+class JsonReporter(Reporter, option="json"):
     """Prints what report.json holds, and nothing else."""
-
-    option: ClassVar[str] = "json"
-    help: ClassVar[str] = "print the report as JSON on standard output, in place of the table"
 
     def report(self, report: Report) -> None:
         print_result(to_bytes(report).decode("utf-8"), "give --local_reporter DIR to keep it as a file")

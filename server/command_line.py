@@ -16,6 +16,7 @@ from opduel.reporters.arguments import Parser
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.notify_command import NotifyCommand
 from opduel.reporters.notify_webhook import NotifyWebhook
+from opduel.reporters.options import OPTION_BY_NAME
 from opduel.reporters.stream import open_closed_streams, print_note, print_result
 from opduel.reporters.text import escaped, printable
 from opduel.server.alerts import SLOWDOWNS, send_alerts
@@ -104,8 +105,8 @@ def _add_token_commands(parser: argparse.ArgumentParser) -> None:
 
 def _add_alert(parser: argparse.ArgumentParser) -> None:
     receivers = parser.add_argument_group("receivers", "who is notified; several may be given")
-    super(NotifyCommand, NotifyCommand).add_options(receivers)  # without --notify_unverified, which is for runs
-    NotifyWebhook.add_options(receivers)
+    for name in ("notify_command", "notify_webhook"):
+        OPTION_BY_NAME[name].add_to(receivers)
     parser.add_argument("--branch", metavar="NAME", help="only change points of this branch (default: of all)")
     parser.add_argument(
         "--category", metavar="NAME", help="only those whose history has a run in this category (default: all)"

@@ -16,8 +16,8 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import get_framework
 from opduel.records import Build
-from opduel.reporters.notify_webhook import VARIABLE as WEBHOOK
-from opduel.reporters.remote.token import VARIABLE as TOKEN
+from opduel.reporters.options import TOKEN_VARIABLE as TOKEN
+from opduel.reporters.options import WEBHOOK_VARIABLE as WEBHOOK
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes says what else the machine does
 settings.load_profile("untimed")

@@ -4,8 +4,8 @@ from typing import Any
 
 from opduel.records import Comparison, Report
 from opduel.reporters.document import json_text
+from opduel.reporters.formats import Rendered
 from opduel.reporters.interchange.cases import (
-    Rendered,
     cut,
     deciding_samples,
     figure_lines,

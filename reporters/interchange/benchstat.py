@@ -6,8 +6,8 @@ from urllib.parse import quote
 
 from opduel.records import METRICS, Comparison, Report
 from opduel.records.measurement import SIDES, Side
+from opduel.reporters.formats import Rendered
 from opduel.reporters.interchange.cases import (
-    Rendered,
     build_facts,
     cut,
     deciding_samples,

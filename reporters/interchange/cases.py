@@ -5,7 +5,6 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from opduel.records import Build, Comparison, PairSample, Report, verdict_words
@@ -14,14 +13,6 @@ from opduel.reporters.run_text import commit_moment, is_number
 from opduel.reporters.text import printable
 
 Fact = str | int | float
-
-
-@dataclass(frozen=True)
-class Rendered:
-    """A report in some format. ``left_out`` says in words which cases the format can't hold; empty if it holds all."""
-
-    text: str
-    left_out: str = ""
 
 
 def kept_cases(report: Report, why_not: Callable[[Comparison], str]) -> tuple[list[Comparison], str]:

@@ -5,8 +5,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from opduel.records import Comparison, Report
 from opduel.records.measurement import SIDES
+from opduel.reporters.formats import Rendered
 from opduel.reporters.interchange.cases import (
-    Rendered,
     build_facts,
     figure_lines,
     note,

@@ -6,9 +6,9 @@ from typing import Any
 from opduel.records import Comparison, PairSample, Report
 from opduel.records.measurement import Side
 from opduel.reporters.document import json_text, strict
+from opduel.reporters.formats import Rendered
 from opduel.reporters.interchange.cases import (
     Fact,
-    Rendered,
     build_facts,
     deciding_samples,
     kept_cases,

@@ -10,7 +10,8 @@ from typing import Any
 
 from opduel.records import Comparison, Frame, Report
 from opduel.records.measurement import SIDES, Side
-from opduel.reporters.interchange.cases import Rendered, kept_cases
+from opduel.reporters.formats import Rendered
+from opduel.reporters.interchange.cases import kept_cases
 from opduel.reporters.text import escaped
 
 SCHEMA = "https://www.speedscope.app/file-format-schema.json"

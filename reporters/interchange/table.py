@@ -9,7 +9,7 @@ from typing import Any
 
 from opduel.records import Case, Report
 from opduel.reporters.document import strict
-from opduel.reporters.interchange.cases import Rendered
+from opduel.reporters.formats import Rendered
 from opduel.reporters.simple_screen import COLUMNS
 from opduel.reporters.text import escaped
 

@@ -6,10 +6,10 @@ from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from opduel.records import UsageError
+from opduel.reporters.options import PLACE
 from opduel.support.redaction import redact, without_user
 from opduel.support.text import clipped, printable
 
-FORM = "<domain>/<endpoint>|<category>"
 LONGEST_CATEGORY = 100  # characters
 _LONGEST_ENDPOINT = 2000
 
@@ -30,7 +30,7 @@ def parse_place(text: str) -> Place:
     """
     endpoint, bar, category = (part.strip() for part in text.rpartition("|"))
     if not bar or not endpoint or not category:
-        raise _wrong(text, f"write {FORM}, in quotes")
+        raise _wrong(text, f"write {PLACE}, in quotes")
     if "|" in endpoint:
         raise _wrong(text, "contains two bars: remove one")
     if len(category) > LONGEST_CATEGORY or not category.isprintable():

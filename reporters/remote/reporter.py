@@ -13,10 +13,10 @@ from opduel.records import Report, RunError, UsageError
 from opduel.reporters.base import PartlyReportedError, Reporter
 from opduel.reporters.document import to_bytes
 from opduel.reporters.remote.delivery import Sender
-from opduel.reporters.remote.place import FORM, Place, is_open, parse_place
+from opduel.reporters.remote.place import Place, is_open, parse_place
 from opduel.reporters.remote.post import Payload
 from opduel.reporters.remote.spool import Spool, default_spool, endpoint_of, place_of
-from opduel.reporters.remote.token import VARIABLE, Token, find_token
+from opduel.reporters.remote.token import Token, find_token
 from opduel.support.atomic import check_folder, user_path
 from opduel.support.command_names import command_name
 from opduel.support.outbox import Delivery
@@ -24,13 +24,9 @@ from opduel.support.outbox import Delivery
 log = logging.getLogger(__name__)
 
 
-class RemoteReporter(Reporter):
+class RemoteReporter(Reporter, option="remote_reporter"):
     """Posts the report to ``place``, and whatever else waits for the same endpoint."""
 
-    option: ClassVar[str] = "remote_reporter"
-    metavar: ClassVar[str | None] = "PLACE"
-    help: ClassVar[str] = f'post the report to a results server: "{FORM}"; repeatable'
-    repeatable: ClassVar[bool] = True
     whole_runs_only: ClassVar[bool] = True
 
     def __init__(self, place: Place, sender: Sender) -> None:
@@ -38,17 +34,6 @@ class RemoteReporter(Reporter):
         self.place = place
         self.sender = sender
         self._pages: dict[str, str] = {}  # by run
-
-    @classmethod
-    def add_options(cls, group: "argparse._ArgumentGroup") -> None:
-        """Add its own option, and those for token and spool."""
-        super().add_options(group)
-        safer = f"others can read it in the process list: rather a file, or {VARIABLE}"
-        group.add_argument("--remote_access_token", metavar="TOKEN", help=f"for --remote_reporter; {safer}")
-        alone = "a file with the token that only its owner can read"
-        group.add_argument("--remote_access_token_file", metavar="FILE", help=alone)
-        where = "where reports wait until the server has them (default: the user's state folder)"
-        group.add_argument("--spool", metavar="DIR", help=where)
 
     @classmethod
     def from_options(cls, options: argparse.Namespace) -> list[Self]:

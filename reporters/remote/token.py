@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opduel.records import UsageError
+from opduel.reporters.options import TOKEN_VARIABLE
 from opduel.support.atomic import user_path
 from opduel.support.files import TooLargeError, UnreadableError, read_bytes
 from opduel.support.redaction import SHORTEST_SECRET, redact
 
-VARIABLE = "OPDUEL_REMOTE_ACCESS_TOKEN"
 _LONGEST = 4096  # characters
 _TOKEN = re.compile(rf"[\x21-\x7e]{{1,{_LONGEST}}}")
 
@@ -40,7 +40,7 @@ def find_token(text: str | None, file: str | None, environment: Mapping[str, str
         return _checked(text, "--remote_access_token")
     if file is not None:
         return _checked(_read(user_path(file, "--remote_access_token_file")), f"--remote_access_token_file {file}")
-    return _checked(environment[VARIABLE], VARIABLE) if environment.get(VARIABLE) else None
+    return _checked(environment[TOKEN_VARIABLE], TOKEN_VARIABLE) if environment.get(TOKEN_VARIABLE) else None
 
 
 def _checked(text: str, where: str) -> Token:

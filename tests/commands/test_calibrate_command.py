@@ -22,7 +22,7 @@ from opduel.harness.specs import select_cases
 from opduel.records import Case, Comparison, PairSample, Report, RunError
 from opduel.records.host_record import HostRecord
 from opduel.records.run_record import RunRecord
-from opduel.reporters.notify_webhook import VARIABLE
+from opduel.reporters.options import WEBHOOK_VARIABLE
 
 Run = Callable[..., Outcome]
 
@@ -149,11 +149,11 @@ def test_it_ends_with_what_was_found_and_advice(machine: Machine, run: Run) -> N
 def test_nobody_is_notified_of_slowdowns_that_were_injected(
     machine: Machine, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(VARIABLE, "an invalid address is refused by a run that would use it")
+    monkeypatch.setenv(WEBHOOK_VARIABLE, "an invalid address is refused by a run that would use it")
     outcome = run("--treatment", RELEASE)
     assert outcome.code == 0, outcome.err
     assert machine.requests
-    assert os.environ[VARIABLE].startswith("an invalid address")
+    assert os.environ[WEBHOOK_VARIABLE].startswith("an invalid address")
 
 
 def test_what_the_time_was_up_for_is_reported(machine: Machine, run: Run, home: Path) -> None:

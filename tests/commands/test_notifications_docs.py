@@ -14,7 +14,8 @@ from opduel.records.run_record import RunRecord
 from opduel.reporters.alert_text import variables
 from opduel.reporters.alerts import alert_of
 from opduel.reporters.notify_command import LONGEST_S
-from opduel.reporters.notify_webhook import PAUSES_S, SILENCE_S, VARIABLE
+from opduel.reporters.notify_webhook import PAUSES_S, SILENCE_S
+from opduel.reporters.options import WEBHOOK_VARIABLE
 
 TEXT = (ROOT / "docs" / "how-to" / "notifications.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"^    python3 (harness|repo_driver)\.py (.*)$", TEXT, flags=re.MULTILINE)
@@ -30,7 +31,7 @@ def test_every_variable_is_documented() -> None:
     )  # fmt: skip
     alert = alert_of(Report(RunRecord(), build, build, HostRecord(), (broken,)))
     assert alert is not None
-    assert set(re.findall(r"`(OPDUEL_\w+)`", TEXT)) == {*variables(alert), VARIABLE}
+    assert set(re.findall(r"`(OPDUEL_\w+)`", TEXT)) == {*variables(alert), WEBHOOK_VARIABLE}
 
 
 def test_options_are_ours() -> None:

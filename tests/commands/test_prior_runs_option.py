@@ -20,7 +20,7 @@ from opduel.harness.machine.host import host_fingerprint
 from opduel.harness.run_request import RunRequest
 from opduel.records import Case, HostRecord, PairSample, Report
 from opduel.reporters.document import write_report
-from opduel.reporters.remote.token import VARIABLE
+from opduel.reporters.options import TOKEN_VARIABLE
 
 Run = Callable[..., Outcome]
 MINIMAL = ("-b", "smoke", *SAME_BUILD)
@@ -38,7 +38,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> list[RunRequest]:
 
     monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
-    monkeypatch.delenv(VARIABLE, raising=False)
+    monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
     return requests

@@ -15,9 +15,9 @@ from made_reports import build, comparison, run_ab_giving
 from opduel.commands import builds, run_bench
 from opduel.commands.config import config_path
 from opduel.driver.journal import Journal
+from opduel.reporters.options import TOKEN_VARIABLE
 from opduel.reporters.remote.place import Place
 from opduel.reporters.remote.spool import Spool
-from opduel.reporters.remote.token import VARIABLE
 
 Run = Callable[..., Outcome]
 MINIMAL = ("-b", "smoke", *SAME_BUILD)
@@ -83,7 +83,7 @@ def test_a_server_that_won_t_have_it_costs_no_run_and_flush_sends_it(
     run: Run, bench: Run, home: Path, monkeypatch: pytest.MonkeyPatch, verdict: Any, code: int
 ) -> None:
     monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison(verdict)))
-    monkeypatch.setenv(VARIABLE, "tok-old")
+    monkeypatch.setenv(TOKEN_VARIABLE, "tok-old")
     with ResultsServer() as server:
         outcome = run(*MINIMAL, "--remote_reporter", server.place)
         assert outcome.code == code
@@ -95,7 +95,7 @@ def test_a_server_that_won_t_have_it_costs_no_run_and_flush_sends_it(
         said = last[last.index("it says") :].partition("; 1 report waits")[0]
         outcome = bench("--flush")
         assert (outcome.code, fields(outcome)) == (3, [["waiting", "made", said]])
-        monkeypatch.setenv(VARIABLE, TOKEN)
+        monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
         outcome = bench("--flush")
         assert (outcome.code, fields(outcome)) == (0, [["sent", "made", "stored"]])
         assert "1 sent, in" in outcome.err
@@ -135,7 +135,7 @@ def test_flush_says_what_became_of_each_and_refused_ones_are_sent_when_asked_for
 
 
 def test_one_server_s_token_is_not_sent_to_another(bench: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, TOKEN)
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
     with ResultsServer() as server, ResultsServer() as other:
         wait_in(home, server.endpoint, "a")
         wait_in(home, other.endpoint, "b")
@@ -146,7 +146,7 @@ def test_one_server_s_token_is_not_sent_to_another(bench: Run, home: Path, monke
         outcome = bench("--flush", "--remote_reporter", server.place)
         assert (outcome.code, [line[:2] for line in fields(outcome)]) == (0, [["sent", "a"]])
         assert other.requests == []
-        monkeypatch.delenv(VARIABLE)
+        monkeypatch.delenv(TOKEN_VARIABLE)
         assert [line[:2] for line in fields(bench("--flush"))] == [["waiting", "b"]]
 
 
@@ -261,7 +261,7 @@ def test_the_token_s_file_may_be_kept_in_the_config(
         assert "sent: " in run(*MINIMAL, "--remote_reporter", server.place).err
         wait_in(home, server.endpoint, "a")
         assert bench("--flush").code == 0
-        monkeypatch.setenv(VARIABLE, "tok-environment")  # comes before it
+        monkeypatch.setenv(TOKEN_VARIABLE, "tok-environment")  # comes before it
         run(*MINIMAL, "--remote_reporter", server.place)
         assert server.requests[-1].headers["Authorization"] == "Bearer tok-environment"
         config_path().write_text("{broken")  # and then nothing is asked of the config

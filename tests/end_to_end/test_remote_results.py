@@ -6,14 +6,14 @@ from pathlib import Path
 from faulty_server import TOKEN, ResultsServer
 from toy_driver import SPEC, ToyDriver
 
-from opduel.reporters.remote.token import VARIABLE
+from opduel.reporters.options import TOKEN_VARIABLE
 
 OLD = "tok-of-last-year"
 
 
 def test_what_was_measured_arrives_bit_for_bit_whoever_measured_it(driver: ToyDriver) -> None:
     """The driver's first report waits for a better token; --flush sends it, and harness.py the next one."""
-    driver = driver.with_environment(no_proxy="localhost", **{VARIABLE: OLD})
+    driver = driver.with_environment(no_proxy="localhost", **{TOKEN_VARIABLE: OLD})
     with ResultsServer() as server:
         remote = ("--remote_reporter", server.place)
         outcome = driver.run("--branch", "quiet", "--operators", "add", *remote)
@@ -24,7 +24,7 @@ def test_what_was_measured_arrives_bit_for_bit_whoever_measured_it(driver: ToyDr
         assert f"the data is in {path}\n" in outcome.err
         assert server.stored == {}
 
-        driver = driver.with_environment(**{VARIABLE: TOKEN})
+        driver = driver.with_environment(**{TOKEN_VARIABLE: TOKEN})
         flushed = driver.run_other("run_bench", "--flush")
         assert flushed.code == 0, flushed.err
         assert [line.split("\t")[:2] for line in flushed.out.splitlines()[1:]] == [["sent", first["run"]["id"]]]

@@ -14,7 +14,8 @@ from opduel.records import RunError, UsageError
 from opduel.reporters import add_reporter_options, chosen_reporters, report_all
 from opduel.reporters.alerts import alert_of
 from opduel.reporters.local import SimpleLocalReporter
-from opduel.reporters.notify_webhook import VARIABLE, NotifyWebhook
+from opduel.reporters.notify_webhook import NotifyWebhook
+from opduel.reporters.options import WEBHOOK_VARIABLE
 from opduel.reporters.simple_screen import SimpleScreenReporter
 
 REPORT = samples.report([SLOWER])
@@ -149,10 +150,10 @@ def test_what_is_no_address_is_refused_before_anything_is_measured_and_not_shown
 
 def test_the_address_may_be_in_a_file_or_in_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "hook").write_text("https://one.example/secret\n")
-    monkeypatch.setenv(VARIABLE, "https://two.example/secret\n")
+    monkeypatch.setenv(WEBHOOK_VARIABLE, "https://two.example/secret\n")
     assert [notifier._host for notifier in notifiers_of("--notify_webhook", f"@{tmp_path}/hook")] == ["one.example"]
     assert [notifier._host for notifier in notifiers_of()] == ["two.example"]
-    monkeypatch.setenv(VARIABLE, "")
+    monkeypatch.setenv(WEBHOOK_VARIABLE, "")
     assert notifiers_of() == []
     (tmp_path / "hook").write_text("")
     for name, message in (("hook", "holds 0 words"), ("gone", "cannot be read")):
@@ -164,21 +165,21 @@ def test_who_gave_a_wrong_address_is_named(tmp_path: Path, monkeypatch: pytest.M
     (tmp_path / "hook").write_text("secret")
     with pytest.raises(UsageError, match=rf"^--notify_webhook @{tmp_path}/hook: not an http"):
         notifiers_of("--notify_webhook", f"@{tmp_path}/hook")
-    monkeypatch.setenv(VARIABLE, "secret")
-    with pytest.raises(UsageError, match=rf"^{VARIABLE}: not an http"):
+    monkeypatch.setenv(WEBHOOK_VARIABLE, "secret")
+    with pytest.raises(UsageError, match=rf"^{WEBHOOK_VARIABLE}: not an http"):
         notifiers_of()
-    monkeypatch.setenv(VARIABLE, f"@{tmp_path}/hook")
-    with pytest.raises(UsageError, match=rf"^{VARIABLE} @{tmp_path}/hook: not an http"):
+    monkeypatch.setenv(WEBHOOK_VARIABLE, f"@{tmp_path}/hook")
+    with pytest.raises(UsageError, match=rf"^{WEBHOOK_VARIABLE} @{tmp_path}/hook: not an http"):
         notifiers_of()
 
 
 def test_the_switch_goes_with_the_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "https://two.example/secret")
+    monkeypatch.setenv(WEBHOOK_VARIABLE, "https://two.example/secret")
     assert [notifier.unverified for notifier in notifiers_of("--notify_unverified") + notifiers_of()] == [True, False]
 
 
 def test_a_variable_that_is_set_silences_no_screen(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, "https://two.example/secret")
+    monkeypatch.setenv(WEBHOOK_VARIABLE, "https://two.example/secret")
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
     chosen = chosen_reporters(parser.parse_args([]), terminal=False)

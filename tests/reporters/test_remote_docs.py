@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from opduel.commands.config import UNASKED
+from opduel.reporters.options import TOKEN_VARIABLE
 from opduel.reporters.remote.place import Place, parse_place
 from opduel.reporters.remote.post import Kind, Payload, _understood
-from opduel.reporters.remote.token import VARIABLE
 
 TEXT = (Path(__file__).resolve().parents[2] / "docs" / "how-to" / "remote.md").read_text(encoding="utf-8")
 KINDS: dict[str, Kind] = {
@@ -42,7 +42,7 @@ def test_every_answer_means_what_the_page_says() -> None:
 
 
 def test_places_of_the_token_are_documented() -> None:
-    assert {VARIABLE, *UNASKED} <= {cells[0].strip("`") for cells in rows()}
+    assert {TOKEN_VARIABLE, *UNASKED} <= {cells[0].strip("`") for cells in rows()}
 
 
 @pytest.mark.parametrize("place", sorted(set(re.findall(r'--remote_reporter "(.*?)"', TEXT))))

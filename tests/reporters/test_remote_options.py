@@ -14,12 +14,13 @@ from faulty_server import TOKEN, ResultsServer
 
 from opduel.records import RunError, UsageError
 from opduel.reporters import add_reporter_options, chosen_reporters, reporter_options
+from opduel.reporters.options import TOKEN_VARIABLE
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, is_open, origin, parse_place
 from opduel.reporters.remote.post import Waits
 from opduel.reporters.remote.spool import Spool
-from opduel.reporters.remote.token import VARIABLE, Token, find_token
+from opduel.reporters.remote.token import Token, find_token
 
 
 def reporters_of(*words: str) -> list[RemoteReporter]:
@@ -115,7 +116,7 @@ def token_file(folder: Path, text: str = f"{TOKEN}\n", mode: int = 0o600) -> Pat
 
 def test_the_option_comes_before_the_file_and_the_file_before_the_environment(tmp_path: Path) -> None:
     file = str(token_file(tmp_path, "of-file"))
-    environment = {VARIABLE: "of-environment"}
+    environment = {TOKEN_VARIABLE: "of-environment"}
 
     def find(text: str | None, file: str | None, environment: dict[str, str]) -> str | None:
         token = find_token(text, file, environment)
@@ -124,7 +125,7 @@ def test_the_option_comes_before_the_file_and_the_file_before_the_environment(tm
     assert find("of-option", file, environment) == "of-option"
     assert find(None, file, environment) == "of-file"
     assert find(None, None, environment) == "of-environment"
-    assert find(None, None, {VARIABLE: ""}) is None
+    assert find(None, None, {TOKEN_VARIABLE: ""}) is None
     assert find(None, None, {}) is None
 
 
@@ -140,7 +141,11 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> No
 @pytest.mark.parametrize("text", ["", "\n", "two words", "two\nlines", "caf\u00e9", "a\0b", "x" * 5000, "\ttab\tin"])
 def test_what_is_no_token_is_said_and_not_shown(tmp_path: Path, text: str) -> None:
     path = token_file(tmp_path, text)
-    for option, file, environment in ((text, None, {}), (None, str(path), {}), (None, None, {VARIABLE: text or " "})):
+    for option, file, environment in (
+        (text, None, {}),
+        (None, str(path), {}),
+        (None, None, {TOKEN_VARIABLE: text or " "}),
+    ):
         with pytest.raises(UsageError, match="holds no token") as error:
             find_token(option, file, environment)
         assert len(text.strip()) < 2 or text.strip() not in str(error.value)

@@ -12,7 +12,7 @@ import report_samples as samples
 from opduel.comparator import AACheck
 from opduel.records import RunConfiguration
 from opduel.records.run_record import AACheckRecord, RunRecord
-from opduel.reporters import REPORTERS
+from opduel.reporters.options import OPTIONS
 from opduel.reporters.simple_screen import COLUMNS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,9 +73,8 @@ def test_the_columns_are_documented() -> None:
 
 
 def test_the_options_are_documented() -> None:
-    for reporter in REPORTERS:
-        option = f"--{reporter.option} {reporter.metavar or ''}".strip()
-        assert f"| `{option}` |" in TEXT
+    for option in {option.reporter: option for option in reversed(OPTIONS)}.values():
+        assert f"| `{f'--{option.name} {option.metavar or str()}'.strip()}` |" in TEXT
 
 
 def test_the_folders_are_documented() -> None:

@@ -2,15 +2,17 @@
 
 import argparse
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, ClassVar, Self
 
 import pytest
 import report_samples as samples
 
 from opduel.records import Report, UsageError
-from opduel.reporters import REPORTERS, Reporter, add_reporter_options, chosen_reporters, report_all, reporter_options
+from opduel.reporters import Reporter, add_reporter_options, chosen_reporters, report_all, reporter_options
 from opduel.reporters.local import LocalReporter, SimpleLocalReporter
-from opduel.reporters.notify_webhook import VARIABLE, NotifyWebhook
+from opduel.reporters.notify_webhook import NotifyWebhook
+from opduel.reporters.options import OPTIONS, WEBHOOK_VARIABLE
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
 
@@ -126,18 +128,21 @@ def test_a_user_that_is_not_there_is_wrong_usage(words: tuple[str, ...]) -> None
 def test_a_notifiers_switch_alone_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"^--notify_unverified: goes with --notify_command or --notify_webhook"):
         _kinds("--notify_unverified", terminal=False)
-    monkeypatch.setenv(VARIABLE, "https://h.example/x")
+    monkeypatch.setenv(WEBHOOK_VARIABLE, "https://h.example/x")
     assert _kinds("--notify_unverified", terminal=False) == [SimpleScreenReporter, NotifyWebhook]
 
 
 def test_every_reporter_has_an_option_of_its_own() -> None:
-    assert len({reporter.option for reporter in REPORTERS}) == len(REPORTERS)
-    assert all(getattr(_options(), reporter.option) in (None, False) for reporter in REPORTERS)
+    kinds = [resolve_name(f"opduel.reporters.{option.module}:{option.reporter}") for option in OPTIONS]
+    assert {kind.option for kind in kinds} <= {option.name for option in OPTIONS}
+    assert len({kind.option for kind in kinds}) == len(set(kinds))
+    assert len({option.name for option in OPTIONS}) == len(OPTIONS)
+    assert all(getattr(_options(), option.name) in (None, False) for option in OPTIONS)
 
 
 def test_a_repeatable_option_asks_for_a_reporter_each_time() -> None:
     parser = argparse.ArgumentParser()
-    Several.add_options(parser.add_argument_group())
+    parser.add_argument("--several_reporter", action="append")
     args = parser.parse_args(["--several_reporter", "a=b", "--several_reporter", "c=d"])
     assert [reporter.value for reporter in Several.from_options(args)] == ["a=b", "c=d"]
     assert Several.from_options(parser.parse_args([])) == []
@@ -146,5 +151,4 @@ def test_a_repeatable_option_asks_for_a_reporter_each_time() -> None:
 
 
 def test_the_names_of_all_options_are_known() -> None:
-    assert {reporter.option for reporter in REPORTERS} <= reporter_options()
-    assert reporter_options() <= set(vars(_options()))
+    assert reporter_options() == set(vars(_options()))

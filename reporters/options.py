@@ -1,0 +1,162 @@
+"""The command-line options of all reporters. No reporter is loaded for them, but those of other packages."""
+
+import argparse
+import os
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+
+from opduel.reporters.formats import FORMATS
+
+GROUP = "opduel.reporters"  # the entry points of other packages
+UNVERIFIED = "notify_unverified"
+TOKEN_VARIABLE, WEBHOOK_VARIABLE = "OPDUEL_REMOTE_ACCESS_TOKEN", "OPDUEL_NOTIFY_WEBHOOK"
+GITLAB_TOKEN = "OPDUEL_GITLAB_TOKEN"  # not CI_JOB_TOKEN, which may not write notes
+PLACE = "<domain>/<endpoint>|<category>"
+SIDE, RUN = "{side}", "{run}"  # in the name of an exported file
+
+
+@dataclass(frozen=True)
+class ReporterOption:
+    """An option of a reporter, whose class is called ``reporter`` and lies in the module ``opduel.reporters.<module>``.
+
+    ``metavar`` is the option's argument, None for a switch. Where the environment has ``variable``, the reporter is
+    asked for, too.
+    """
+
+    name: str
+    module: str
+    reporter: str
+    help: str
+    metavar: str | None = None
+    repeatable: bool = False
+    variable: str = ""
+
+    def add_to(self, group: "argparse._ArgumentGroup") -> None:
+        """Add the option to ``group``."""
+        if self.metavar is None:
+            group.add_argument(f"--{self.name}", action="store_true", help=self.help)
+        else:
+            action = "append" if self.repeatable else "store"
+            group.add_argument(f"--{self.name}", metavar=self.metavar, action=action, help=self.help)
+
+    def is_given(self, options: argparse.Namespace) -> bool:
+        """Return whether the command line, or else the environment, asks for the reporter."""
+        asked = getattr(options, self.name, None) not in (None, False)
+        return asked or bool(self.variable and os.environ.get(self.variable, "").strip())
+
+
+_SAFER = f"others can read it in the process list: rather a file, or {TOKEN_VARIABLE}"
+_REMOTE, _COMMAND = ("remote.reporter", "RemoteReporter"), ("notify_command", "NotifyCommand")
+OPTIONS = (
+    ReporterOption(
+        "screen_reporter",
+        *("screen", "ScreenReporter"),
+        "print a table on standard output, the worst first (the default on a terminal)",
+    ),
+    ReporterOption(
+        "simple_screen_reporter",
+        *("simple_screen", "SimpleScreenReporter"),
+        "print one tab-separated line per case on standard output, for pipes",
+    ),
+    ReporterOption(
+        "json",
+        *("simple_screen", "JsonReporter"),
+        "print the report as JSON on standard output, in place of the table",
+    ),
+    ReporterOption(
+        "local_reporter",
+        *("local", "LocalReporter"),
+        "save report.json in a folder of its own, below DIR by framework, platform, spec, date and commits",
+        "DIR",
+    ),
+    ReporterOption(
+        "simple_local_reporter",
+        *("local", "SimpleLocalReporter"),
+        "save DIR/report.json (DIR/<user_identifier>/report.json if one is given); an older one is kept beside it",
+        "DIR",
+    ),
+    ReporterOption(
+        "html_reporter",
+        *("export", "HtmlReporter"),
+        "write the run as one page for a browser, with plots; needs no network",
+        "FILE",
+    ),
+    ReporterOption(
+        "export_reporter",
+        *("export", "ExportReporter"),
+        f"write FILE for other tools ({', '.join(FORMATS)}); in its name {SIDE} stands for control and treatment, "
+        f"{RUN} for the run's id; repeatable",
+        "FORMAT=FILE",
+        repeatable=True,
+    ),
+    ReporterOption(
+        "remote_reporter",
+        *_REMOTE,
+        f'post the report to a results server: "{PLACE}"; repeatable',
+        "PLACE",
+        repeatable=True,
+    ),
+    ReporterOption("remote_access_token", *_REMOTE, f"for --remote_reporter; {_SAFER}", "TOKEN"),
+    ReporterOption("remote_access_token_file", *_REMOTE, "a file with the token that only its owner can read", "FILE"),
+    ReporterOption(
+        "spool", *_REMOTE, "where reports wait until the server has them (default: the user's state folder)", "DIR"
+    ),
+    ReporterOption(
+        "github",
+        *("github", "GithubReporter"),
+        "in GitHub Actions: a summary of the step, annotations, outputs for later steps; and, with GITHUB_TOKEN in the "
+        "environment, a comment on the pull request, kept up to date",
+    ),
+    ReporterOption(
+        "gitlab",
+        *("gitlab", "GitlabReporter"),
+        f"in a merge request's pipeline of GitLab CI, with a token in {GITLAB_TOKEN}: a note on the merge request, "
+        "kept up to date",
+    ),
+    ReporterOption(
+        "notify_command",
+        *_COMMAND,
+        "run COMMAND, without a shell, when a regression is confirmed or a case starts to fail: it gets the message on "
+        "its standard input, and details in OPDUEL_* variables",
+        "COMMAND",
+        repeatable=True,
+    ),
+    ReporterOption(
+        UNVERIFIED,
+        *_COMMAND,
+        "also notify of regressions that were measured only once; the message says so",
+    ),
+    ReporterOption(
+        "notify_webhook",
+        *("notify_webhook", "NotifyWebhook"),
+        "likewise, post the message to URL, as JSON in Slack's format (default: the URL in "
+        f"{WEBHOOK_VARIABLE}, if it is set); @FILE reads the URL from a file, which keeps it out of the process list",
+        "URL",
+        repeatable=True,
+        variable=WEBHOOK_VARIABLE,
+    ),
+)
+OPTION_BY_NAME = {option.name: option for option in OPTIONS}
+
+
+def add_reporter_options(parser: argparse.ArgumentParser) -> None:
+    """Add every reporter's option to ``parser``."""
+    group = parser.add_argument_group("reporters", "where results go; several may be given")
+    for option in (*OPTIONS, *_options_of_other_packages()):
+        option.add_to(group)
+
+
+def reporter_options() -> frozenset[str]:
+    """Return the names of all reporters' options in the parsed namespace."""
+    return frozenset(option.name for option in (*OPTIONS, *_options_of_other_packages()))
+
+
+def _options_of_other_packages() -> list[ReporterOption]:
+    if not entry_points(group=GROUP):
+        return []
+    from opduel.reporters.registry import reporters_of_other_packages
+
+    return [
+        ReporterOption(reporter.option, "", "", reporter.help, reporter.metavar, reporter.repeatable)
+        for reporter in reporters_of_other_packages()
+    ]
