@@ -8,7 +8,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from opduel.comparator.network_meta_analysis import Component
+from opduel.comparator.history.network_meta_analysis import Component
 from opduel.server.histories import BuildName
 from opduel.server.models import AnalysedSeries, ChangePoint
 

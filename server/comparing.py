@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy.orm import Session
 
-from opduel.comparator.network_meta_analysis import (
+from opduel.comparator.history.network_meta_analysis import (
     Edge,
     IndirectEstimate,
     Link,

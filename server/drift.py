@@ -11,7 +11,7 @@ import numpy as np
 from sqlalchemy import and_, case, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from opduel.comparator.network_meta_analysis import Component, analyse_network, edge_from_interval
+from opduel.comparator.history.network_meta_analysis import Component, analyse_network, edge_from_interval
 from opduel.records.build import AGAINST
 from opduel.server.change_points import detect_changes, follow
 from opduel.server.database import Database, upsert

@@ -11,7 +11,7 @@ from packaging.version import InvalidVersion, Version
 from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
-from opduel.comparator.network_meta_analysis import Component, Edge, analyse_network, edge_from_interval
+from opduel.comparator.history.network_meta_analysis import Component, Edge, analyse_network, edge_from_interval
 from opduel.records.build import AGAINST
 from opduel.server.models import UNKNOWN_THREADS, Result, Run
 from opduel.server.queries import is_of_branch

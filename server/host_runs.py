@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
-from opduel.comparator.host_noise import RECENT, REFERENCE_RUNS, level_of, log_spread, run_noise
+from opduel.comparator.history.host_noise import RECENT, REFERENCE_RUNS, level_of, log_spread, run_noise
 from opduel.records import METRICS, Comparison, HostRecord, Report
 from opduel.records.run_record import AACheckRecord, FleetHostRecord
 from opduel.server.database import batches, upsert

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from opduel.comparator.host_noise import (
+from opduel.comparator.history.host_noise import (
     AA_LEVEL,
     OTHERS_LEVEL,
     RECENT,

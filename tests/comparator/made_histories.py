@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from opduel.comparator.network_meta_analysis import Edge
+from opduel.comparator.history.network_meta_analysis import Edge
 
 
 def node(place: int) -> str:

@@ -8,8 +8,8 @@ from made_histories import chain, drift, errors, measured, mixed, node, order, s
 from scipy import stats
 
 from opduel.comparator import change_points
-from opduel.comparator.change_points import _Scan
-from opduel.comparator.network_meta_analysis import Component, analyse_network
+from opduel.comparator.history.change_points import _Scan
+from opduel.comparator.history.network_meta_analysis import Component, analyse_network
 
 Pairs = Callable[[int], list[tuple[int, int]]]
 SHAPES = pytest.mark.parametrize("pairs", [chain, star, mixed])

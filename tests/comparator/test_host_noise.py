@@ -12,7 +12,7 @@ from scipy import stats
 
 from opduel.comparator import host_noise
 from opduel.comparator.aa_checks import AA_ALPHA
-from opduel.comparator.host_noise import (
+from opduel.comparator.history.host_noise import (
     AA_LEVEL,
     FEWEST_CASES,
     OTHERS_LEVEL,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from opduel.comparator.network_meta_analysis import Edge, analyse_network, indirect_estimate, link
+from opduel.comparator.history.network_meta_analysis import Edge, analyse_network, indirect_estimate, link
 
 Z = 1.959964
 ORDER = {"a": 0, "b": 1, "c": 2, "d": 3}  # the newest last

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_histories import chain, drift, errors, measured, mixed, node, order, star, step
 
-from opduel.comparator.network_meta_analysis import Edge, analyse_network, edge_from_interval
+from opduel.comparator.history.network_meta_analysis import Edge, analyse_network, edge_from_interval
 
 COUNT = 8
 PAIRS = st.tuples(st.integers(0, COUNT - 1), st.integers(0, COUNT - 1)).filter(lambda pair: pair[0] != pair[1])

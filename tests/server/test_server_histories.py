@@ -15,7 +15,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import joinedload
 from test_server_pages import compared
 
-from opduel.comparator.network_meta_analysis import Component, Drift
+from opduel.comparator.history.network_meta_analysis import Component, Drift
 from opduel.server import drift
 from opduel.server.change_points import detect_changes
 from opduel.server.drift import DriftAnalysis

@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 from results_server import RunningServer, numbered, running_server
 from sqlalchemy import select
 
-from opduel.comparator.host_noise import REFERENCE_RUNS, log_spread
+from opduel.comparator.history.host_noise import REFERENCE_RUNS, log_spread
 from opduel.records import PairSample, Report
 from opduel.records.host_record import HostRecord
 from opduel.records.run_record import RunRecord

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse, special
 from scipy.sparse import csgraph, linalg
 
-from opduel.comparator.change_points import DEFAULT_LEVEL, find_change_points
+from opduel.comparator.history.change_points import DEFAULT_LEVEL, find_change_points
 from opduel.comparator.trimmed_mean import RESOLUTION
 
 Floats = NDArray[np.float64]
