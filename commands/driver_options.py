@@ -9,8 +9,8 @@ from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
 from opduel.commands.options import Parser, read_options
-from opduel.driver.builds.builder import platform_of
-from opduel.driver.builds.source_builder import STRATEGIES
+from opduel.driver.builds.builder import STRATEGIES
+from opduel.driver.builds.builders import platform_of
 from opduel.driver.commit_file import PLACEHOLDER
 from opduel.frameworks import Framework
 from opduel.records import UsageError

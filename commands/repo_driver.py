@@ -29,12 +29,12 @@ from opduel.commands.recorded_options import recorded
 from opduel.commands.session import Session, plan_session, refuse_two_sided
 from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options, suite_of_driver
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
-from opduel.driver.builds.builder import Builder, builder_of, platform_of
+from opduel.driver.builds.builder import Builder, BuildSettings
+from opduel.driver.builds.builders import builder_of, platform_of
 from opduel.driver.builds.cache import prune
 from opduel.driver.builds.compiler import Limits
 from opduel.driver.builds.repository_data import load_repository_data
 from opduel.driver.builds.requirements import requirements_of
-from opduel.driver.builds.source_builder import BuildSettings
 from opduel.driver.commit_file import kept_name
 from opduel.driver.culprits import culprits_document
 from opduel.driver.documents import write_document
@@ -266,7 +266,7 @@ class _Driver:
             tuple(flags),
             beside or (),
             sdists,
-            self._measuring.options.program,
+            self._measuring.options.build_program,
         )
 
     def _watch_settings(self) -> WatchSettings:

@@ -13,13 +13,14 @@ from pathlib import Path
 
 from distributed import Client
 
-from opduel.driver.builds.transfer import pack, sha256_of
+from opduel.driver.builds.transfer import pack
 from opduel.driver.suites.elsewhere import ChosenSuite, pack_suite
 from opduel.fleet.host import has_archive, receive
 from opduel.fleet.job import SuiteJob
 from opduel.harness.models import checksum_of, original_of
 from opduel.harness.run_request import RunRequest
 from opduel.records import Case, ModelFile, RunError
+from opduel.support.digests import file_digest
 
 PIECE = 8 * 2**20  # bytes
 
@@ -113,7 +114,7 @@ def _packer(pack_it: Callable[[Path], str]) -> Callable[[Path], tuple[Path, str]
 def _unpacked_file(file: ModelFile, _: Path) -> tuple[Path, str]:
     try:
         if (path := original_of(file)) is not None:
-            return path, sha256_of(path)
+            return path, file_digest(path)
         raise RunError(f"{file.path}: is no longer the file that was fetched: start the run again")
     except OSError as error:
         raise RunError(f"{file.path}: cannot be read ({error.strerror}): start the run again") from None

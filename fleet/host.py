@@ -22,12 +22,13 @@ from typing import Any
 from distributed import WorkerPlugin, get_worker
 
 from opduel import __version__
-from opduel.driver.builds.transfer import build_at, sha256_of
+from opduel.driver.builds.transfer import build_at
 from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, LOG, MODELS, REFUSAL, REPORT, ROUNDS, Answer, Job
 from opduel.harness.models import checksum_of, place_of
 from opduel.records import UsageError
 from opduel.reporters.document import from_text
 from opduel.support.atomic import write_atomically
+from opduel.support.digests import file_digest
 from opduel.support.text import one_line
 
 TOPIC = "opduel"
@@ -150,7 +151,7 @@ def receive(
             file.write(content)
         if offset + len(content) < size:
             return None
-        if part.stat().st_size != size or sha256_of(part) != sha256:
+        if part.stat().st_size != size or file_digest(part) != sha256:
             return "an archive arrived damaged"
         part.replace(folder / digest)
     except OSError as error:

@@ -1,65 +1,125 @@
-"""The interface of builders of commits, and the choice of the builder."""
+"""Builders of commits: what each offers, and what all have in common: settings, a work folder, compiles that can be
+stopped."""
 
+import logging
+import threading
+import time
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.commit_builder import CommitBuilder
-from opduel.driver.builds.package_builder import DATA, PackageBuilder
-from opduel.driver.builds.program_builder import ProgramBuilder
-from opduel.driver.builds.repository_data import Platform, load_platform
-from opduel.driver.builds.source_builder import BuildSettings
+from opduel.driver.builds.compiler import Checkout, Compiler, Limits, require_space
+from opduel.driver.builds.repository_data import Platform
 from opduel.driver.git.repository import Repository
+from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework
-from opduel.frameworks.roles import PackageBuilds, ProgramBuilds
-from opduel.records import Build, Commit
+from opduel.records import Build, Commit, disk_error
+
+STRATEGIES = ("auto", "release", "overlay", "source")
+
+log = logging.getLogger(__name__)
 
 
-class Builder(Protocol):
-    """Builds commits of one repository."""
+@dataclass(frozen=True)
+class BuildSettings:
+    """How commits are built; ``flags`` are further arguments of CMake, or settings of a package's build backend."""
 
+    limits: Limits
+    strategy: str = "auto"
+    platform: str = "host"
+    flags: Sequence[str] = field(default_factory=tuple)
+    beside: Sequence[str] = ()  # requirements that builds of a package get besides its own
+    sdists: bool = False  # whether these may be built from source distributions
+    program: str | None = None  # where the program is in a build, with {build} for its folder
+
+
+class Builder(ABC):
+    """Builds commits of one repository. ``work`` keeps what compiles leave, and their logs."""
+
+    def __init__(
+        self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
+    ) -> None:
+        self._framework = framework
+        self._repository = repository
+        self._cache = cache
+        self._settings = settings
+        self._work = work
+        self._stopped = threading.Event()
+        self._compilers: list[Compiler] = []
+
+    @abstractmethod
     def strategy(self, commits: Sequence[Commit]) -> str:
-        """Return the strategy by which all of these can be built. Raise UsageError if the requested one can't build
-        them."""
+        """Return the strategy by which all of these can be built.
 
+        Raises:
+            UsageError: the one that was asked for can't build them; names the commit.
+        """
+
+    @abstractmethod
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
         """Return the commit's build, from the cache or made now; a compile runs on these processors (None: all).
-        Raise RunError if it can't be built."""
 
-    def stop(self) -> None:
-        """End a compile that another thread is at, and let none begin until ``resume``."""
+        Raises:
+            RunError: it can't be built; says why, and for a compile where the log is.
+        """
 
-    def resume(self) -> None:
-        """Let compiles begin again."""
-
+    @abstractmethod
     def is_cached(self, commit: Commit, strategy: str) -> bool:
         """Tell whether the build is there, or needs no compiler."""
 
+    @abstractmethod
     def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
         """Describe how the commit would be built, when the commits ``earlier`` are built before it."""
 
+    @abstractmethod
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
-        """Return the commits that need a compile, and about how many minutes the first of them takes here without a
-        cache (None: not known)."""
+        """Return the commits that need a compile, as far as can be foreseen, and about how many minutes the first of
+        them takes here without a cache (None: not known)."""
 
+    def stop(self) -> None:
+        """End a compile that another thread is at, and let none begin until ``resume``."""
+        self._stopped.set()
+        for compiler in list(self._compilers):
+            compiler.stop()
 
-def builder_of(
-    framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
-) -> Builder:
-    """Return the builder of the commits of a framework, of any package, or of a program, by the framework's builds.
+    def resume(self) -> None:
+        """Let compiles begin again."""
+        self._stopped.clear()
 
-    Raises:
-        UsageError: the settings lack what it needs.
-    """
-    if isinstance(framework.builds, ProgramBuilds):
-        return ProgramBuilder(framework, repository, cache, settings, work)
-    kind = PackageBuilder if isinstance(framework.builds, PackageBuilds) else CommitBuilder
-    return kind(framework, repository, cache, settings, work)
+    def _new_compiler(
+        self, folder: Path, platform: Platform, flags: Sequence[str], checkout: Checkout, **variables: str
+    ) -> Compiler:
+        """Return a compiler, which ``stop`` stops from now on."""
+        self._compilers.append(Compiler(folder, platform, flags, checkout, self._stopped, variables))
+        return self._compilers[-1]
 
+    def _compile(
+        self, compiler: Compiler, commit: Commit, destination: Path, processors: frozenset[int] | None, by: str = ""
+    ) -> float:
+        """Compile the commit into ``destination`` on these processors (None: all); return the seconds that it took.
+        Raise RunError if it can't be compiled."""
+        limits = self._settings.limits
+        if processors is not None:
+            limits = replace(limits, jobs=max(1, min(limits.jobs, len(processors))), processors=processors)
+        try:
+            self._work.mkdir(parents=True, exist_ok=True)
+            require_space(self._work, limits.free_bytes)
+            log_path = self._log_path(commit)
+            log.info("building %s (%s)%s; log: %s", commit.short, commit.subject, by and f" by {by}", log_path)
+            began = time.monotonic()
+            compiler.compile(commit, destination, log_path, limits)
+            return time.monotonic() - began
+        except OSError as error:
+            raise disk_error(self._work, error, ANOTHER_FOLDER) from error
 
-def platform_of(framework: Framework, name: str) -> Platform:
-    """Return the platform of that name for the framework's commits. UsageError: there is none, or its data are bad."""
-    builds = framework.builds
-    folder = framework.frameworks_dir / DATA if isinstance(builds, PackageBuilds) else framework.specifications
-    return load_platform(folder, name, needs_data=not isinstance(builds, ProgramBuilds))
+    def _earlier_compile(self, commit: Commit, earlier: Sequence[Commit], strategy: str) -> Commit | None:
+        """Return the first of the earlier commits whose compile serves this commit, too; None if there is none."""
+        return next((other for other in earlier if self.to_compile([other, commit], strategy)[0] == [other]), None)
+
+    def _log_path(self, commit: Commit) -> Path:
+        """Return a new path for the log of the commit's compile."""
+        path = self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log"
+        names = (path, *(path.with_stem(f"{path.stem}-{number}") for number in range(2, 1000)))
+        return next((name for name in names if not name.exists()), path)

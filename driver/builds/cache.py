@@ -15,7 +15,8 @@ from types import FrameType
 
 import platformdirs
 
-from opduel.driver.builds.manifest import FILE_NAME, AnyRecipe, Manifest, UnusableBuild, read_manifest
+from opduel.driver.builds.manifest import FILE_NAME, Manifest, UnusableBuild, read_manifest
+from opduel.driver.builds.recipes import AnyRecipe
 from opduel.records import Build, NoSpaceError, RunError, is_full
 
 log = logging.getLogger(__name__)

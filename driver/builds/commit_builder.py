@@ -2,31 +2,27 @@
 
 import logging
 import shutil
-import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
+from opduel.driver.builds.builder import Builder, BuildSettings
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.compiler import Compiler
-from opduel.driver.builds.environment_build import commit_build, named_after, release_build
-from opduel.driver.builds.library import (
-    Library,
-    cached_library,
-    library_of_release,
-    native_sources,
-    release_library_id,
-    source_library_id,
-)
-from opduel.driver.builds.manifest import CommitRecipe
-from opduel.driver.builds.releases import Environment, Recipe, load_releases
-from opduel.driver.builds.repository_data import RepositoryData, load_platform, load_repository_data
-from opduel.driver.builds.source_builder import BuildSettings, SourceBuilder
+from opduel.driver.builds.environment_build import Library, commit_build, named_after, release_build
+from opduel.driver.builds.manifest import UnusableBuild, read_manifest
+from opduel.driver.builds.recipes import CommitRecipe, Recipe
+from opduel.driver.builds.releases import load_releases
+from opduel.driver.builds.repository_data import load_platform, load_repository_data
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.records import Build, Commit, OpduelError, RunError, UsageError
+from opduel.support.digests import data_digest, file_digest
+
+_CODE = (".py", ".pyc", ".pyi", ".pyx")
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +36,7 @@ class _Release:
     sources: str
 
 
-class CommitBuilder(SourceBuilder):
+class CommitBuilder(Builder):
     """Builds commits of a framework's repository.
 
     All commits of one comparison are built by one strategy, so that the sides differ by their commits alone.
@@ -50,7 +46,7 @@ class CommitBuilder(SourceBuilder):
         self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
     ) -> None:
         super().__init__(framework, repository, cache, settings, work)
-        self._data: RepositoryData = load_repository_data(framework)
+        self._data = load_repository_data(framework)
         self._releases = load_releases(framework)
 
     def strategy(self, commits: Sequence[Commit]) -> str:
@@ -78,11 +74,6 @@ class CommitBuilder(SourceBuilder):
         raise UsageError(f"--build {requested}: {unsuitable.short} ({unsuitable.subject}) {self._why_not(requested)}")
 
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
-        """Return the commit's build, from the cache or made now; a compile runs on these processors (None: all).
-
-        Raises:
-            RunError: it can't be built; says why, and for a compile where the log is.
-        """
         if strategy == "release":
             release = self._release_of(commit)
             assert release is not None, "strategy() said so"
@@ -101,14 +92,11 @@ class CommitBuilder(SourceBuilder):
             )
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
-        """Tell whether the build is there, or needs no compiler."""
         if strategy != "source":
             return True
-        library_id = self._source_library_id(commit)
-        return cached_library(self._cache, self._framework.name, library_id) is not None
+        return self._cached_library(self._source_library_id(commit)) is not None
 
     def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
-        """Describe how the commit would be built, when the commits ``earlier`` are built before it."""
         if strategy == "release":
             release = self._release_of(commit)
             return f"release {release.recipe.request}" if release else "no release"
@@ -117,23 +105,11 @@ class CommitBuilder(SourceBuilder):
             return f"its Python code over the library of {donor.recipe.request}" if donor else "no release's library"
         if self.is_cached(commit, strategy):
             return "its Python code over a cached library"
-        first = next(
-            (
-                earlier_commit
-                for earlier_commit in earlier
-                if self.to_compile([earlier_commit, commit], strategy)[0] == [earlier_commit]
-            ),
-            None,
-        )
+        first = self._earlier_compile(commit, earlier, strategy)
         return f"its Python code over the library of {first.short}" if first else "compiled from source"
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
-        """Return the commits that need a compile, one for each library, and about how many minutes the first takes here
-        without a cache (None: not known).
-
-        Raises:
-            UsageError: there is no such platform; RunError: a tool is missing.
-        """
+        """Return one commit for each library. UsageError: there is no such platform; RunError: a tool is missing."""
         if strategy != "source":
             return [], None
         commit_by_library: dict[str, Commit] = {}
@@ -152,9 +128,9 @@ class CommitBuilder(SourceBuilder):
         if strategy == "overlay":
             donor = self._donor(commit)
             assert donor is not None, "strategy() said so"
-            recipe = CommitRecipe(code, release_library_id(donor.recipe), donor.recipe.python, donor.recipe.pins)
+            recipe = CommitRecipe(code, _release_library_id(donor.recipe), donor.recipe.python, donor.recipe.pins)
             return recipe, lambda: self._library_of(donor)
-        environment: Environment = self._releases.environments[self._data.environment]
+        environment = self._releases.environments[self._data.environment]
         library_id = self._source_library_id(commit)
         recipe = CommitRecipe(code, library_id, environment.python, environment.pins)
         return recipe, lambda: self._source_library(commit, library_id, processors, leftovers)
@@ -163,17 +139,12 @@ class CommitBuilder(SourceBuilder):
         self, commit: Commit, library_id: str, processors: frozenset[int] | None, leftovers: ExitStack
     ) -> Library:
         """Return the library from the cache, or compile it."""
-        if library := cached_library(self._cache, self._framework.name, library_id):
+        if library := self._cached_library(library_id):
             return library
-        compiler = self._compiler
-        with self._compiling(processors) as limits:
-            destination = self._work / "libraries" / commit.short
-            leftovers.callback(shutil.rmtree, destination, ignore_errors=True)
-            log_path = self._log_path(commit)
-            log.info("compiling %s (%s); log: %s", commit.short, commit.subject, log_path)
-            began = time.monotonic()
-            compiler.compile(commit, destination, log_path, limits)
-            log.info("compiled %s in %.0f s", commit.short, time.monotonic() - began)
+        compiler, destination = self._compiler, self._work / "libraries" / commit.short
+        leftovers.callback(shutil.rmtree, destination, ignore_errors=True)
+        seconds = self._compile(compiler, commit, destination, processors)
+        log.info("built %s in %.0f s", commit.short, seconds)
         files = {str(path.relative_to(destination)): path for path in destination.rglob("*") if path.is_file()}
         return Library(library_id, self._sources_of(commit), files, compiler.toolchain, compiler.flags)
 
@@ -185,15 +156,30 @@ class CommitBuilder(SourceBuilder):
         def checkout(commit: Commit, folder: Path) -> None:
             self._repository.checkout(commit, folder, data.checkout, platform.submodules)
 
-        folder = self._work / platform.name
-        return self._stoppable(Compiler(folder, platform, self._settings.flags, checkout, self._stopped))
+        return self._new_compiler(self._work / platform.name, platform, self._settings.flags, checkout)
 
     def _source_library_id(self, commit: Commit) -> str:
+        """Return the identity of the library that is compiled of the commit's native sources."""
         compiler = self._compiler
-        script = compiler.platform.script.read_bytes()
-        return source_library_id(
-            self._sources_of(commit), compiler.platform.name, script, compiler.toolchain, compiler.flags
-        )
+        script = file_digest(compiler.platform.script)
+        made_with = [compiler.platform.name, script, list(compiler.toolchain), list(compiler.flags)]
+        return f"source-{data_digest([self._sources_of(commit), *made_with])[:20]}"
+
+    def _cached_library(self, library_id: str) -> Library | None:
+        """Return the library from any commit's whole build in the cache that holds it."""
+        for place in self._cache.places(self._framework.name):
+            try:
+                manifest = read_manifest(place) if place.name.startswith("code-") else None
+            except UnusableBuild:
+                continue
+            native = manifest and manifest.native
+            recipe = manifest and manifest.recipe
+            if native and isinstance(recipe, CommitRecipe) and recipe.library == library_id:
+                package = place / native.package
+                files = {name: package / name for name in native.files}
+                if all(path.is_file() for path in files.values()):
+                    return Library(library_id, native.sources, files, native.toolchain, native.flags)
+        return None
 
     def _has_compiled_library(self, commit: Commit) -> bool:
         """Tell whether a compiled library for the commit's native sources is in the cache."""
@@ -203,16 +189,21 @@ class CommitBuilder(SourceBuilder):
             return False
 
     def _library_of(self, release: _Release) -> Library:
+        """Return the library of a release: all of its package that is no code. Code that the release's commit does not
+        have was generated from the release's own, and would hide another commit's: it is left behind."""
         build = release_build(release.recipe.request, release.recipe, self._framework, self._cache)
-        packages = list(
-            Path(str(build.directory)).glob(f"lib/python*/site-packages/{self._framework.builds.import_name}")
-        )
+        name = self._framework.builds.import_name
+        packages = list(Path(str(build.directory)).glob(f"lib/python*/site-packages/{name}"))
         if len(packages) != 1:
-            raise RunError(
-                f"{release.recipe.request} holds {len(packages)} packages {self._framework.builds.import_name}: not one"
-            )
-        tracked = self._repository.files(release.commit, self._data.package)
-        return library_of_release(release.recipe, packages[0], frozenset(tracked), release.sources)
+            raise RunError(f"{release.recipe.request} holds {len(packages)} packages {name}: not one")
+        tracked = frozenset(self._repository.files(release.commit, self._data.package))
+        paths = ((str(path.relative_to(packages[0])), path) for path in sorted(packages[0].rglob("*")))
+        files = {
+            name: path
+            for name, path in paths
+            if path.is_file() and not ("__pycache__" in path.parts or path.suffix in _CODE or name in tracked)
+        }
+        return Library(_release_library_id(release.recipe), release.sources, files)
 
     def _release_of(self, commit: Commit) -> _Release | None:
         """Return the release that was made from this very commit."""
@@ -235,10 +226,19 @@ class CommitBuilder(SourceBuilder):
         return releases
 
     def _sources_of(self, commit: Commit) -> str:
-        return native_sources(self._repository.entries(commit), self._data.not_native)
+        """Return the identity of the commit's native sources: equal for equal content."""
+        entries = self._repository.entries(commit).items()
+        not_native = self._data.not_native
+        return data_digest(
+            {name: entry for name, entry in entries if not any(fnmatchcase(name, p) for p in not_native)}
+        )
 
     def _why_not(self, strategy: str) -> str:
         releases = ", ".join(release.recipe.request for release in self._known_releases) or "none"
         if strategy == "release":
             return f"is not the commit of a release (in this repository: {releases}): use --build auto"
         return f"has native sources of its own, unlike every release ({releases}) and cached build: use --build source"
+
+
+def _release_library_id(recipe: Recipe) -> str:
+    return f"release-{recipe.key}"

@@ -75,10 +75,10 @@ class Compiler:
         flags: Sequence[str],
         checkout: Checkout,
         stopped: threading.Event,
-        variables: Mapping[str, str] | None = None,
+        variables: Mapping[str, str],
     ) -> None:
         """``variables``: further ones for the script."""
-        self._variables = dict(variables or {})
+        self._variables = variables
         self.platform = platform
         self.flags = tuple(flags)
         self._folder = folder
@@ -95,12 +95,8 @@ class Compiler:
 
     @cached_property
     def toolchain(self) -> tuple[str, ...]:
-        """What each tool says of its version, and hashes of the set variables that say where libraries lie;
-        RunError if a tool is not installed."""
-        optional = [tool for tool in self.platform.optional_tools if shutil.which(tool)]
-        versions = (_version(tool) for tool in (*self.platform.tools, *optional))
-        values = {name: os.environ.get(name) for name in _HASHED_VARIABLES}
-        return (*versions, *(f"{name}: {_short([value])}" for name, value in values.items() if value))
+        """The platform's toolchain."""
+        return toolchain_of(self.platform)
 
     def compile(self, commit: Commit, destination: Path, log_path: Path, limits: Limits) -> None:
         """Leave the commit's library in ``destination``.
@@ -310,6 +306,15 @@ def _session(leader: int) -> list[int]:
             if os.getsid(process.pid) == leader and process.status() != psutil.STATUS_ZOMBIE:
                 processes.append(process.pid)
     return processes
+
+
+def toolchain_of(platform: Platform) -> tuple[str, ...]:
+    """Return what each tool says of its version, and hashes of the set variables that say where libraries lie. Raise
+    RunError if a tool is not installed."""
+    optional = [tool for tool in platform.optional_tools if shutil.which(tool)]
+    versions = (_version(tool) for tool in (*platform.tools, *optional))
+    values = {name: os.environ.get(name) for name in _HASHED_VARIABLES}
+    return (*versions, *(f"{name}: {_short([value])}" for name, value in values.items() if value))
 
 
 def _version(tool: str) -> str:

@@ -1,54 +1,54 @@
 """Builds in an environment of their own: a release, or a commit's Python code over a native library."""
 
-import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from opduel.driver.builds import uv
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.interpreters import find_interpreter
-from opduel.driver.builds.library import Library
-from opduel.driver.builds.manifest import CommitRecipe, Manifest, NativePart
+from opduel.driver.builds.manifest import Manifest, NativePart
 from opduel.driver.builds.probe import Facts, ProbeError, probe
-from opduel.driver.builds.releases import Recipe
-from opduel.driver.builds.requirements import LockedRecipe
+from opduel.driver.builds.recipes import CommitRecipe, LockedRecipe, PackageRecipe, Recipe
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, RunError
+from opduel.support.digests import file_digest
 
 INTERPRETER = Path("bin") / "python"  # of an environment
 
 Export = Callable[[Path], None]  # puts the Python package's files at a commit into a folder
 
 
-def release_build(requested: str, recipe: Recipe, framework: Framework, cache: BuildCache) -> Build:
-    """Return the published version in the recipe, from the cache or made now.
+@dataclass(frozen=True)
+class Library:
+    """A native library with the files that belong to it in the Python package.
+
+    ``files`` maps a path within the package to its file; ``sources`` is the identity of the native sources;
+    ``toolchain`` and ``flags`` are those of the manifest, empty for a library taken from a release.
+    """
+
+    id: str
+    sources: str
+    files: Mapping[str, Path]
+    toolchain: Sequence[str] = ()
+    flags: Sequence[str] = ()
+
+
+def release_build(requested: str, recipe: Recipe | LockedRecipe, framework: Framework, cache: BuildCache) -> Build:
+    """Return the published version, or the environment of requirements, from the cache or made now.
 
     Raises:
         RunError: no interpreter, no network, no wheel, no space, or what was made does not import.
     """
 
     def make(directory: Path, lock: int) -> Manifest:
-        packages = {recipe.package: recipe.version, **recipe.pins}
-        return _make(directory, lock, framework, recipe, packages, recipe.request, "release")
-
-    return replace(cache.find_or_make(framework.name, recipe, make), requested=requested)
-
-
-def locked_build(requested: str, recipe: LockedRecipe, framework: Framework, cache: BuildCache) -> Build:
-    """Return the environment of the recipe's requirements, from the cache or made now.
-
-    Raises:
-        RunError: as ``release_build``.
-    """
-
-    def make(directory: Path, lock: int) -> Manifest:
-        manifest = _make(directory, lock, framework, recipe, recipe.pins, recipe.request, "release")
-        return manifest.model_copy(update={"version": recipe.version})
+        manifest = _make(directory, lock, framework, recipe, recipe.request, "release")
+        is_locked = isinstance(recipe, LockedRecipe)  # it may have several packages
+        return manifest.model_copy(update={"version": recipe.version}) if is_locked else manifest
 
     return replace(cache.find_or_make(framework.name, recipe, make), requested=requested)
 
@@ -86,7 +86,7 @@ def commit_build(
                 flags=list(native.flags),
             )
 
-        return _make(directory, lock, framework, recipe, recipe.pins, commit.id, strategy, lay_code)
+        return _make(directory, lock, framework, recipe, commit.id, strategy, lay_code)
 
     return named_after(commit, cache.find_or_make(framework.name, recipe, make))
 
@@ -101,12 +101,11 @@ def _make(
     lock: int,
     framework: Framework,
     recipe: Recipe | CommitRecipe | LockedRecipe,
-    packages: Mapping[str, str],
     requested: str,
     strategy: str,
     lay_code: Callable[[], NativePart | None] = lambda: None,
 ) -> Manifest:
-    started = time.monotonic()
+    began = time.monotonic()
     interpreter = directory / INTERPRETER
     log = uv.make_environment(directory, find_interpreter(recipe.python), (lock,))
     if isinstance(recipe, LockedRecipe):
@@ -114,30 +113,40 @@ def _make(
     elif recipe.requirements:
         log += uv.install(recipe.request, recipe.requirements, interpreter, (lock,))
     native = lay_code()
+    packages = {recipe.package: recipe.version, **recipe.pins} if isinstance(recipe, Recipe) else recipe.pins
     facts = checked_facts(interpreter, lock, recipe.request, packages, framework)
     package = directory / native.package if native else None
     if package and facts.location.resolve() != package.resolve():
         raise RunError(
             f"{recipe.request} was built, but {framework.builds.import_name} was imported from {facts.location}"
         )
+    described = {"requested": requested, "strategy": strategy, "version": facts.version, "native": native}
+    return manifest_of(facts, directory, framework, recipe, began, log, digest=_digest(facts, package), **described)
+
+
+def manifest_of(
+    facts: Facts,
+    directory: Path,
+    framework: Framework,
+    recipe: Recipe | CommitRecipe | LockedRecipe | PackageRecipe,
+    began: float,
+    log: str,
+    **described: Any,
+) -> Manifest:
+    """Return the manifest of an environment: what its interpreter says, and what the caller has ``described``.
+    ``began``: when making it began, on the monotonic clock; ``log``: what uv said."""
+    values = {"details": dict(facts.details), **described}
     return Manifest(
         framework=framework.name,
-        requested=requested,
-        strategy=strategy,
         interpreter=str(INTERPRETER),
-        version=facts.version,
         python=facts.python,
-        digest=_digest(facts, package),
         packages=dict(facts.packages),
-        details=dict(facts.details),
-        environment={},
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        duration_s=round(time.monotonic() - started, 3),
+        duration_s=round(time.monotonic() - began, 3),
         recipe=recipe,
-        native=native,
-        libraries=own_libraries(facts, directory),
+        libraries=_own_libraries(facts, directory),
         uv=uv.version(),
         log=log,
+        **values,
     )
 
 
@@ -161,7 +170,7 @@ def checked_facts(
     return facts
 
 
-def own_libraries(facts: Facts, directory: Path) -> dict[str, int]:
+def _own_libraries(facts: Facts, directory: Path) -> dict[str, int]:
     """Return the native libraries that lie in the environment, relative to it -> size in bytes."""
     root = directory.resolve()
     absolute = {facts.location.resolve() / name: size for name, size in facts.libraries.items()}
@@ -173,15 +182,9 @@ def _digest(facts: Facts, package: Path | None) -> str:
     made."""
     if package is None:
         own = [name for name in facts.libraries if not Path(name).is_absolute()]
-        return facts.digest(libraries={name: sha256_of(facts.location / name) for name in own})
+        return facts.digest(libraries={name: file_digest(facts.location / name) for name in own})
     files = (path for path in package.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return facts.digest(files={str(path.relative_to(package)): sha256_of(path) for path in files})
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's content, in hexadecimal digits."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return facts.digest(files={str(path.relative_to(package)): file_digest(path) for path in files})
 
 
 def site_packages(directory: Path) -> Path:

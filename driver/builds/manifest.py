@@ -1,16 +1,14 @@
 """The manifest of a cached build: written last, and checked against the files when it is read."""
 
-import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from opduel.driver.builds.releases import Recipe
-from opduel.driver.builds.requirements import LockedRecipe
+from opduel.driver.builds.recipes import AnyRecipe, ProgramRecipe
 from opduel.records import Build
 from opduel.support.validation import explain
 
@@ -19,96 +17,6 @@ FILE_NAME = "manifest.json"
 
 class UnusableBuild(Exception):
     """The folder has no complete build; the text says why."""
-
-
-@dataclass(frozen=True)
-class CommitRecipe:
-    """All that decides the build of a framework's commit; commits with equal recipes share one build.
-
-    ``code`` is git's hash of the Python package's folder, ``library`` the identity of the native library
-    (``opduel.driver.builds.library``); ``pins`` name every package of the environment with its exact version.
-    """
-
-    code: str
-    library: str
-    python: str
-    pins: Mapping[str, str]
-
-    @property
-    def request(self) -> str:
-        """What is made, in words."""
-        return f"code {self.code[:12]} over {self.library}"
-
-    @property
-    def requirements(self) -> list[str]:
-        """Every package with its exact version, as installers read it."""
-        return [f"{name}=={version}" for name, version in sorted(self.pins.items())]
-
-    @property
-    def key(self) -> str:
-        """A readable name with a short hash of the content: equal keys, equal builds."""
-        content = json.dumps(asdict(self), sort_keys=True).encode()
-        return f"code-{self.code[:12]}-{hashlib.sha256(content).hexdigest()[:12]}"
-
-
-@dataclass(frozen=True)
-class PackageRecipe:
-    """All that decides the build of a Python package's commit; commits with equal recipes share one build.
-
-    ``native`` is the identity of the native sources, ``code`` that of the Python code
-    (``opduel.driver.builds.package_sources``). ``toolchain`` has the versions of compilers and other tools, ``script``
-    is the identity of the build script, ``flags`` are the build backend's settings. ``built_with`` is a requirements
-    file with exact versions of what it was built with; ``beside`` are requirements of the environment besides the
-    package's own.
-    """
-
-    project: str
-    native: str
-    code: str
-    python: str
-    backend: str
-    toolchain: tuple[str, ...]
-    script: str
-    flags: tuple[str, ...]
-    built_with: str
-    beside: tuple[str, ...]
-    sdists: bool = False
-
-    @property
-    def request(self) -> str:
-        """What is made, in words."""
-        return f"{self.project}, code {self.code[:12]} over native sources {self.native[:12]}"
-
-    @property
-    def key(self) -> str:
-        """A readable name with a short hash of the content: equal keys, equal builds."""
-        content = json.dumps(asdict(self), sort_keys=True).encode()
-        return f"code-{self.code[:12]}-{hashlib.sha256(content).hexdigest()[:12]}"
-
-
-@dataclass(frozen=True)
-class ProgramRecipe:
-    """All that decides the build of a program's commit: ``script`` is the build script's identity, ``flags`` its
-    further arguments, ``toolchain`` the versions of the tools."""
-
-    commit: str
-    script: str
-    flags: tuple[str, ...]
-    toolchain: tuple[str, ...]
-
-    @property
-    def request(self) -> str:
-        """What is made, in words."""
-        return f"program of {self.commit[:12]}"
-
-    @property
-    def key(self) -> str:
-        """A readable name with a short hash of the content: equal keys, equal builds."""
-        content = json.dumps(asdict(self), sort_keys=True).encode()
-        return f"program-{self.commit[:12]}-{hashlib.sha256(content).hexdigest()[:12]}"
-
-
-AnyRecipe = Recipe | CommitRecipe | LockedRecipe | PackageRecipe | ProgramRecipe
 
 
 class PackagePart(BaseModel):
@@ -150,17 +58,17 @@ class Manifest(BaseModel):
     version: str
     python: str
     digest: str
-    packages: dict[str, str]
+    packages: dict[str, str] = {}
     details: dict[str, str] = {}
-    environment: dict[str, str]
-    created: str
+    environment: dict[str, str] = {}
+    created: str = Field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     duration_s: float
     recipe: AnyRecipe
     native: NativePart | None = None
     source: PackagePart | None = None
-    libraries: dict[str, int]  # the framework's native libraries -> size in bytes
-    uv: str
-    log: str  # what uv said
+    libraries: dict[str, int] = {}  # the framework's native libraries -> size in bytes
+    uv: str = ""  # its version
+    log: str = ""  # what uv said
 
     def write(self, directory: Path) -> None:
         """Put the manifest into ``directory``."""

@@ -7,12 +7,12 @@ import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from email.parser import BytesParser
 from email.policy import compat32
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from opduel.driver.builds import uv
 from opduel.driver.builds.cache import BuildCache, making_path
@@ -20,19 +20,19 @@ from opduel.driver.builds.environment_build import (
     INTERPRETER,
     checked_facts,
     lay,
+    manifest_of,
     named_after,
-    own_libraries,
-    sha256_of,
     site_packages,
 )
 from opduel.driver.builds.interpreters import find_interpreter
-from opduel.driver.builds.manifest import Manifest, PackagePart, PackageRecipe, UnusableBuild, read_manifest
-from opduel.driver.builds.package_sources import normalized
+from opduel.driver.builds.manifest import Manifest, PackagePart, UnusableBuild, read_manifest
 from opduel.driver.builds.probe import TIMEOUT_S
 from opduel.driver.builds.process import run
+from opduel.driver.builds.recipes import PackageRecipe
 from opduel.driver.builds.requirements import lock, preferred_path
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import BrokenBuildError, Build, Commit, RunError
+from opduel.support.digests import file_digest
 
 _DIST_INFO = ".dist-info"
 _SCRIPTS = "bin"
@@ -197,34 +197,24 @@ def _make_manifest(
     so_far: tuple[float, str],
 ) -> Manifest:
     """Import the package, and return the manifest of its build."""
-    began, log = so_far
-    interpreter = directory / INTERPRETER
     request = f"{part.distribution} at {commit.short}"
-    _import(interpreter, part.imports, request, framework, descriptor)
-    facts = checked_facts(interpreter, descriptor, request, {}, framework)
-    version = facts.packages.get(normalized(part.distribution), "unknown")
+    _import(directory / INTERPRETER, part.imports, request, framework, descriptor)
+    facts = checked_facts(directory / INTERPRETER, descriptor, request, {}, framework)
+    version = facts.packages.get(canonicalize_name(part.distribution), "unknown")
     compilers = [line.split(": ", 1) for line in recipe.toolchain if line.startswith(_COMPILERS)]
-    details = {
-        f"compiler {name}": version_text for name, version_text in compilers if _has_native(facts.libraries, part)
-    }
-    return Manifest(
-        framework=framework.name,
+    used_compilers = compilers if _has_native(facts.libraries, part) else []
+    return manifest_of(
+        facts,
+        directory,
+        framework,
+        recipe,
+        *so_far,
         requested=commit.id,
         strategy=strategy,
-        interpreter=str(INTERPRETER),
         version=f"{part.distribution} {version}",
-        python=facts.python,
         digest=facts.digest(files=_content(site_packages(directory))),
-        packages=dict(facts.packages),
-        details={**facts.details, **details},
-        environment={},
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        duration_s=round(time.monotonic() - began, 3),
-        recipe=recipe,
+        details={**facts.details, **{f"compiler {name}": text for name, text in used_compilers}},
         source=part,
-        libraries=own_libraries(facts, directory),
-        uv=uv.version(),
-        log=log,
     )
 
 
@@ -238,7 +228,7 @@ def _content(site: Path) -> dict[str, str]:
     files = (path for path in site.rglob("*") if path.is_file())
     relative = {path.relative_to(site): path for path in files}
     return {
-        str(name): sha256_of(path)
+        str(name): file_digest(path)
         for name, path in relative.items()
         if "__pycache__" not in name.parts and not name.parts[0].endswith(_DIST_INFO)
     }
@@ -279,7 +269,7 @@ def _imports(wheel: Path, name: str) -> list[str]:
     modules = {path.split("/")[0] for path in names if path.endswith("/__init__.py") and path.count("/") == 1}
     modules |= {match[1] for path in names if (match := re.fullmatch(r"(\w+)(\.[\w-]+)?\.(py|so)", path))}
     modules = {module for module in modules if module.isidentifier()}
-    usual = normalized(name).replace("-", "_")
+    usual = canonicalize_name(name).replace("-", "_")
     public = sorted(module for module in modules if not module.startswith("_"))
     return [usual] if usual in modules else public
 

@@ -3,7 +3,6 @@
 import logging
 import shutil
 import sys
-import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
@@ -13,10 +12,11 @@ from hashlib import sha256
 from pathlib import Path
 
 from opduel.driver.builds import uv
+from opduel.driver.builds.builder import Builder, BuildSettings
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.compiler import Compiler
-from opduel.driver.builds.environment_build import locked_build, site_packages
-from opduel.driver.builds.manifest import PackageRecipe, UnusableBuild, read_manifest
+from opduel.driver.builds.compiler import Compiler, toolchain_of
+from opduel.driver.builds.environment_build import release_build, site_packages
+from opduel.driver.builds.manifest import UnusableBuild, read_manifest
 from opduel.driver.builds.package_build import BuiltWheel, Donor, find_wheel, package_build
 from opduel.driver.builds.package_sources import (
     PROJECT_FILE,
@@ -29,19 +29,20 @@ from opduel.driver.builds.package_sources import (
     read_project,
     sources_of,
 )
+from opduel.driver.builds.recipes import LockedRecipe, PackageRecipe
 from opduel.driver.builds.repository_data import load_platform
-from opduel.driver.builds.requirements import LockedRecipe, lock, preferred_path, python_of, with_packages
-from opduel.driver.builds.source_builder import BuildSettings, SourceBuilder
+from opduel.driver.builds.requirements import lock, preferred_path, python_of, with_packages
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError
+from opduel.support.digests import file_digest
 
 DATA = "packages"  # the folder of rules and build scripts, beside those of frameworks
 
 log = logging.getLogger(__name__)
 
 
-class PackageBuilder(SourceBuilder):
+class PackageBuilder(Builder):
     """Builds commits of one package's repository.
 
     A commit is compiled, unless its native sources equal those of a build in the cache that was compiled in the same
@@ -77,11 +78,6 @@ class PackageBuilder(SourceBuilder):
         return "source" if requested == "source" else "auto"
 
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
-        """Return the commit's build, from the cache or made now; a compile runs on these processors (None: all).
-
-        Raises:
-            RunError: it can't be built; says why, and for a compile where the log is.
-        """
         recipe = self._recipe(commit)
         leftover = self._work / "wheels" / commit.short
 
@@ -89,7 +85,7 @@ class PackageBuilder(SourceBuilder):
             donor = None if strategy == "source" else self._donor(commit, recipe)
             if donor is not None:
                 log.info("%s: its Python code over the build %s", commit.short, donor.place.name)
-            return donor or self._compile(commit, recipe, leftover, processors)
+            return donor or self._wheel(commit, recipe, leftover, processors)
 
         try:
             return package_build(commit, recipe, self._framework, self._cache, source)
@@ -107,7 +103,6 @@ class PackageBuilder(SourceBuilder):
         return strategy != "source" and self._donor(commit, recipe) is not None
 
     def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
-        """Describe how the commit would be built, when the commits ``earlier`` are built before it."""
         try:
             recipe = self._recipe(commit)
         except OpduelError as error:
@@ -116,20 +111,12 @@ class PackageBuilder(SourceBuilder):
             return "in the build cache"
         if strategy != "source" and self._donor(commit, recipe) is not None:
             return "its Python code over a cached build"
-        first = next(
-            (
-                earlier_commit
-                for earlier_commit in earlier
-                if self.to_compile([earlier_commit, commit], strategy)[0] == [earlier_commit]
-            ),
-            None,
-        )
+        first = self._earlier_compile(commit, earlier, strategy)
         if first is not None:
             return f"{'' if strategy == 'source' else 'its Python code over '}the build of {first.short}"
         return f"built from source by {recipe.backend}"
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
-        """Return the commits that need a compile, as far as can be foreseen; how long one takes isn't known."""
         commit_by_native: dict[str, Commit] = {}
         for commit in commits:
             if self.is_cached(commit, strategy):
@@ -149,7 +136,6 @@ class PackageBuilder(SourceBuilder):
                 f"{project.name} at {commit.short} needs Python {needed}, not {python}: choose another one with "
                 "--with_packages, such as python==3.12"
             )
-        script = sha256(self._platform.script.read_bytes()).hexdigest()
         return PackageRecipe(
             project=project.name,
             native=sources.native,
@@ -157,7 +143,7 @@ class PackageBuilder(SourceBuilder):
             python=python,
             backend=project.backend,
             toolchain=self._toolchain,
-            script=script[:20],
+            script=file_digest(self._platform.script)[:20],
             flags=(*rules.settings, *self._settings.flags),
             built_with=self._built_with(project, rules, python).locked,
             beside=self._beside,
@@ -222,37 +208,34 @@ class PackageBuilder(SourceBuilder):
                 contents[name] = (self._repository.content(commit, path) or b"") if path in ours.files else None
         return contents
 
-    def _compile(
+    def _wheel(
         self, commit: Commit, recipe: PackageRecipe, destination: Path, processors: frozenset[int] | None
     ) -> BuiltWheel:
+        """Build the commit's wheel in ``destination``."""
         stats_log = self._work / "ccache.log"
-        with self._compiling(processors) as limits:
-            stats_log.unlink(missing_ok=True)
-            compiler = self._compiler(commit, recipe, stats_log)
-            log_path = self._log_path(commit)
-            log.info("building %s (%s) by %s; log: %s", commit.short, commit.subject, recipe.backend, log_path)
-            began = time.monotonic()
-            compiler.compile(commit, destination, log_path, limits)
-            wheel = BuiltWheel(find_wheel(destination), _ccache_counts(stats_log))
-            log.info("built %s in %.0f s%s", wheel.path.name, time.monotonic() - began, _ccache_words(wheel))
+        stats_log.unlink(missing_ok=True)
+        compiler = self._compiler(commit, recipe, stats_log)
+        seconds = self._compile(compiler, commit, destination, processors, recipe.backend)
+        wheel = BuiltWheel(find_wheel(destination), _ccache_counts(stats_log))
+        log.info("built %s in %.0f s%s", wheel.path.name, seconds, _ccache_words(wheel))
         return wheel
 
     def _compiler(self, commit: Commit, recipe: PackageRecipe, stats_log: Path) -> Compiler:
         """Return the compiler for all commits that are built with the same tools, in a folder of their own."""
         project, rules, _ = self._facts(commit)
         locked = self._built_with(project, rules, recipe.python)
-        environment = locked_build(f"what {project.name} is built with", locked, self._framework, self._cache)
+        environment = release_build(f"what {project.name} is built with", locked, self._framework, self._cache)
         name = f"{project.name}-{sha256(f'{locked.key} {recipe.backend}'.encode()).hexdigest()[:8]}"
         if name not in self._by_tools:
-            variables = {
-                "BUILD_PYTHON": environment.interpreter,
-                "BUILD_BACKEND": recipe.backend,
-                "UV": uv.executable(),
-                "CCACHE_STATSLOG": str(stats_log),
-            }
-            folder = self._work / self._platform.name / name
-            self._by_tools[name] = self._stoppable(
-                Compiler(folder, self._platform, recipe.flags, self._checkout, self._stopped, variables)
+            self._by_tools[name] = self._new_compiler(
+                self._work / self._platform.name / name,
+                self._platform,
+                recipe.flags,
+                self._checkout,
+                BUILD_PYTHON=environment.interpreter,
+                BUILD_BACKEND=recipe.backend,
+                UV=uv.executable(),
+                CCACHE_STATSLOG=str(stats_log),
             )
         return self._by_tools[name]
 
@@ -265,7 +248,7 @@ class PackageBuilder(SourceBuilder):
 
     @cached_property
     def _toolchain(self) -> tuple[str, ...]:
-        return Compiler(self._work, self._platform, (), self._checkout, self._stopped).toolchain
+        return toolchain_of(self._platform)
 
 
 def _ccache_counts(path: Path) -> dict[str, int]:

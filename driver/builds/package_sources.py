@@ -1,8 +1,6 @@
 """What decides the build of a Python package's commit: its project file, native sources and Python code. Pure."""
 
 import hashlib
-import json
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import canonicalize_name
 from pydantic import Field
 
 from opduel.driver.builds.data_file import Strict, read_data
 from opduel.records import UsageError
+from opduel.support.digests import data_digest
 
 PROJECT_FILE = "pyproject.toml"
 RULES = "rules.yaml"
@@ -24,22 +24,7 @@ _PYTHON_FILE = ".py"
 _MOST_ABOVE = 2  # folders in the repository above what is installed: src, lib/python
 
 
-class _Rules(Strict):
-    ignored: list[str]
-    generators: list[str]
-    loose: list[str] = Field(default_factory=list)
-    backends: dict[str, list[str]]
-
-
-class _Differences(Strict):
-    ignored: list[str] = Field(default_factory=list)
-    generators: list[str] = Field(default_factory=list)
-    build_requires: list[str] = Field(default_factory=list)
-    settings: list[str] = Field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Rules:
+class Rules(Strict):
     """How commits of a package are built.
 
     Patterns of paths tell which files are ``ignored``, which Python files are ``generators`` that take part in
@@ -47,12 +32,12 @@ class Rules:
     requirements of each build backend; ``build_requires`` and ``settings`` are further ones of the project.
     """
 
-    ignored: Sequence[str]
-    generators: Sequence[str]
-    backends: Mapping[str, Sequence[str]]
-    build_requires: Sequence[str] = ()
-    settings: Sequence[str] = ()
-    loose: Sequence[str] = ()
+    ignored: list[str] = Field(default_factory=list)
+    generators: list[str] = Field(default_factory=list)
+    loose: list[str] = Field(default_factory=list)
+    backends: dict[str, list[str]] = Field(default_factory=dict)
+    build_requires: list[str] = Field(default_factory=list)
+    settings: list[str] = Field(default_factory=list)
 
     def is_ignored(self, path: str) -> bool:
         """Tell whether the file is irrelevant for builds."""
@@ -90,17 +75,13 @@ def load_rules(folder: Path, project: str) -> Rules:
     Raises:
         UsageError: a file is missing or invalid.
     """
-    general = read_data(folder / RULES, _Rules, "it says how commits of Python packages are built")
+    rules = read_data(folder / RULES, Rules, "it says how commits of Python packages are built")
     path = folder / f"{project}.yaml"
-    own = read_data(path, _Differences, "it says what differs for that package") if path.exists() else _Differences()
-    return Rules(
-        (*general.ignored, *own.ignored),
-        (*general.generators, *own.generators),
-        general.backends,
-        own.build_requires,
-        own.settings,
-        general.loose,
-    )
+    if not path.exists():
+        return rules
+    own = read_data(path, Rules, "it says what differs for that package")
+    joined = {name: [*getattr(rules, name), *getattr(own, name)] for name in ("ignored", "generators", "loose")}
+    return own.model_copy(update={**joined, "backends": {**rules.backends, **own.backends}})
 
 
 def read_project(content: bytes | None, usual_name: str) -> Project:
@@ -116,16 +97,11 @@ def read_project(content: bytes | None, usual_name: str) -> Project:
     name, python = project.get("name"), project.get("requires-python")
     requires = system.get("requires")
     return Project(
-        normalized(name) if isinstance(name, str) else normalized(usual_name),
+        canonicalize_name(name) if isinstance(name, str) else canonicalize_name(usual_name),
         str(system.get("build-backend", LEGACY_BACKEND)),
         tuple(map(str, requires)) if isinstance(requires, list) else _LEGACY_REQUIRES,
         python if isinstance(python, str) else None,
     )
-
-
-def normalized(name: str) -> str:
-    """Return a package's name as indexes compare it."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 @dataclass(frozen=True)
@@ -155,7 +131,7 @@ def sources_of(listing: Mapping[str, str], rules: Rules) -> Sources:
     files = {path: entry.split()[2] for path, entry in entries.items() if rules.is_code(path) and " blob " in entry}
     loose = frozenset(path for path in files if rules.is_loose(path))
     native = {path: "" if path in files else entry for path, entry in entries.items() if path not in loose}
-    return Sources(_identity(native), _identity(files), files, loose)
+    return Sources(data_digest(native), data_digest(files), files, loose)
 
 
 class NotInstalledError(Exception):
@@ -217,7 +193,3 @@ def _table(content: bytes | None) -> dict[str, Any]:
         return {} if content is None else tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise UsageError(f"{PROJECT_FILE}: can't be read ({error}): build another commit") from None
-
-
-def _identity(data: Mapping[str, str]) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

@@ -1,6 +1,5 @@
 """Ask an interpreter what it imports: version, Python, packages and files, in one subprocess."""
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +8,7 @@ from pathlib import Path
 from opduel.driver.builds.process import run
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import OpduelError
+from opduel.support.digests import data_digest
 
 _INSIDE = Path(__file__).with_name("inside.py")
 TIMEOUT_S = 180.0  # an import takes 1 to 4 s; a cold disk or an emulated CPU much longer
@@ -37,7 +37,7 @@ class Facts:
     def digest(self, **content: Mapping[str, object]) -> str:
         """Return a digest that is equal for an equal version, Python, packages and ``content``."""
         identity = {"version": self.version, "python": self.python, "packages": dict(self.packages), **content}
-        return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()
+        return data_digest(identity)
 
 
 def probe(

@@ -8,11 +8,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from opduel.driver.builds.environment_build import sha256_of
 from opduel.driver.builds.process import run
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import Build, UsageError
 from opduel.records.build import PROGRAM_VARIABLE
+from opduel.support.digests import file_digest
 
 _LINKED = re.compile(r"\s*(\S+) => (/.+) \(0x[0-9a-f]+\)")
 _LISTING_S = 10.0
@@ -71,7 +71,7 @@ def _is_native(path: Path) -> bool:
 
 def _digest_of(path: Path) -> str:
     try:
-        return sha256_of(path)
+        return file_digest(path)
     except OSError as error:
         raise UsageError(f"{path}: can't be read: {error.strerror}") from None
 

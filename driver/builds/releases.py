@@ -1,16 +1,15 @@
 """The data file of a framework's releases, with their Python and pins."""
 
-import hashlib
-import json
-import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
+from packaging.utils import canonicalize_name
 from pydantic import Field, StringConstraints
 
 from opduel.driver.builds.data_file import Strict, read_data
+from opduel.driver.builds.recipes import Recipe
 from opduel.frameworks import Framework
 from opduel.records import UsageError
 
@@ -19,32 +18,6 @@ FILE_NAME = "releases.yaml"
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 _Version = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.!+]+$")]
 _Python = Annotated[str, StringConstraints(pattern=r"^3\.[0-9]+$")]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """All that decides the content of a release's environment."""
-
-    package: str
-    version: str
-    python: str  # "3.11"
-    pins: Mapping[str, str]  # every other package in the environment, name -> exact version
-
-    @property
-    def request(self) -> str:
-        """As the user would ask for it."""
-        return f"{self.package}=={self.version}"
-
-    @property
-    def requirements(self) -> list[str]:
-        """Every package with its exact version, as installers read it."""
-        return [self.request, *(f"{name}=={version}" for name, version in sorted(self.pins.items()))]
-
-    @property
-    def key(self) -> str:
-        """A readable name with a short hash of the content: equal keys, equal environments."""
-        content = json.dumps(asdict(self), sort_keys=True).encode()
-        return f"{self.package}-{self.version}-py{self.python}-{hashlib.sha256(content).hexdigest()[:10]}"
 
 
 class Environment(Strict):
@@ -76,7 +49,7 @@ class Releases:
         Raises:
             UsageError: it is not in the data; the text lists those that are.
         """
-        name = re.sub(r"[-_.]+", "-", package).lower()
+        name = canonicalize_name(package)
         if exact := self.recipes.get(f"{name}=={version}"):
             return exact
         versions = [recipe.version for recipe in self.recipes.values() if recipe.package == name]

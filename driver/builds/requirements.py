@@ -1,69 +1,27 @@
 """Builds from requirements: resolved once and pinned with hashes, so that they stay the same."""
 
 import hashlib
-import json
 import os
 import re
 import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
 
 from opduel.driver.builds import uv
 from opduel.driver.builds.interpreters import find_interpreter
+from opduel.driver.builds.recipes import LockedRecipe, package_of
 from opduel.records import RunError, UsageError
-from opduel.support.atomic import path_part, write_atomically
+from opduel.support.atomic import write_atomically
+from opduel.support.digests import data_digest
 from opduel.support.files import UnreadableError, read_text
 
 _FILE_SUFFIX = ".txt"
 _PYTHON = re.compile(r"python\s*==\s*(.*)", re.IGNORECASE)  # which Python, among the requirements
 _PYTHON_VERSION = re.compile(r"3\.[0-9]+")
-_NAMED = 3  # packages in a build's version
-_PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
-
-
-@dataclass(frozen=True)
-class LockedRecipe:
-    """All that decides the content of an environment made of requirements.
-
-    ``locked`` is a requirements file: each package's exact version, and the hashes of its files.
-    """
-
-    requested: tuple[str, ...]  # a line of the requirements each
-    python: str  # "3.11"
-    locked: str
-    sdists: bool = False  # whether packages may be built from source distributions
-
-    @property
-    def request(self) -> str:
-        """What was asked for, in words."""
-        return " ".join(self.requested)
-
-    @property
-    def pins(self) -> dict[str, str]:
-        """Every package of the environment, name -> exact version."""
-        matches = (_PINNED.match(line) for line in self.locked.splitlines())
-        return {match[1]: match[2] for match in matches if match}
-
-    @property
-    def version(self) -> str:
-        """What was asked for by name, with the versions that were found: ``scipy 1.14.1, numpy 1.26.4``."""
-        pins = self.pins
-        names = [name for line in self.requested if (name := _name(line)) in pins] or list(pins)
-        words = [f"{name} {pins[name]}" for name in names[:_NAMED]] or [f"python {self.python}"]
-        return ", ".join(words) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
-
-    @property
-    def key(self) -> str:
-        """A readable name with a short hash of the content: equal keys, equal environments."""
-        values = {name: value for name, value in asdict(self).items() if name != "sdists" or value}
-        content = json.dumps(values, sort_keys=True).encode()
-        first = path_part(self.version.partition(",")[0].replace(" ", "-"))
-        return f"{first}-py{self.python}-{hashlib.sha256(content).hexdigest()[:10]}"
 
 
 def requirements_of(request: str) -> tuple[str, ...] | None:
@@ -86,8 +44,8 @@ def requirements_of(request: str) -> tuple[str, ...] | None:
 
 def with_packages(requested: Sequence[str], needed: Sequence[str]) -> tuple[str, ...]:
     """Return the requirements, and those of ``needed`` for packages that they don't name."""
-    names = {_name(line) for line in requested}
-    return (*requested, *(line for line in needed if _name(line) not in names))
+    names = set(map(package_of, requested))
+    return (*requested, *(line for line in needed if package_of(line) not in names))
 
 
 def lock(
@@ -139,8 +97,7 @@ def lock(
 def preferred_path(place: Path, purpose: str, project: str, python: str, sdists: bool, lines: Sequence[str]) -> Path:
     """Return the file with the answer that later ones prefer, for similar requirements: of one ``purpose`` and
     project, for one Python, with or without source distributions, and with the same ``lines``."""
-    content = json.dumps([python, sdists, list(lines)]).encode()
-    return place / f".{purpose}-{project}-{hashlib.sha256(content).hexdigest()[:10]}{_FILE_SUFFIX}"
+    return place / f".{purpose}-{project}-{data_digest([python, sdists, list(lines)])[:10]}{_FILE_SUFFIX}"
 
 
 def python_of(requested: Sequence[str]) -> str | None:
@@ -202,9 +159,3 @@ def _check(request: str, requirement: str) -> str:
             "several with spaces between, without spaces within"
         ) from None
     return requirement
-
-
-def _name(line: str) -> str:
-    """Return the name of the package that a line requires, as uv writes it."""
-    name = Requirement(re.sub(r" --hash=\S+", "", line)).name
-    return re.sub(r"[-_.]+", "-", name).lower()

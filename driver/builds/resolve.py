@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.environment_build import locked_build, release_build
+from opduel.driver.builds.environment_build import release_build
 from opduel.driver.builds.probe import ProbeError, probe
 from opduel.driver.builds.program_build import program_build
-from opduel.driver.builds.releases import Recipe, Releases, load_releases
+from opduel.driver.builds.recipes import Recipe
+from opduel.driver.builds.releases import Releases, load_releases
 from opduel.driver.builds.requirements import lock, requirements_of
 from opduel.frameworks import Framework
 from opduel.frameworks.roles import PackageBuilds, ProgramBuilds
@@ -44,7 +45,7 @@ def resolve_build(
     requested = _requirements(request, framework)
     if requested is not None:
         recipe = lock(requested, cache.folder(framework.name), sdists=sdists, besides=framework.builds.also_required)
-        return locked_build(request, recipe, framework, cache)
+        return release_build(request, recipe, framework, cache)
     release = recipe_of(request, framework)
     if release:
         return release_build(request, release, framework, cache)

@@ -1,7 +1,6 @@
 """Copy builds of commits to other hosts: pack them where they were compiled, and unpack them into another build
 cache."""
 
-import hashlib
 import os
 import re
 import tarfile
@@ -10,11 +9,11 @@ from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.interpreters import find_interpreter
-from opduel.driver.builds.manifest import FILE_NAME, Manifest, ProgramRecipe, UnusableBuild, read_manifest
+from opduel.driver.builds.manifest import FILE_NAME, Manifest, UnusableBuild, read_manifest
+from opduel.driver.builds.recipes import ProgramRecipe
 from opduel.records import Build, RunError
+from opduel.support.digests import file_digest
 from opduel.support.text import one_line
-
-_PIECE = 2**20
 
 
 def build_at(directory: str | None, digest: str) -> Build | None:
@@ -55,16 +54,10 @@ def pack_files(folder: Path, names: Sequence[str], archive: Path, dereference: b
         with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT, dereference=dereference) as tar:
             for name in names:
                 tar.add(folder / name, name)
-        return sha256_of(archive)
+        return file_digest(archive)
     except OSError as error:
         place = error.filename or archive
         raise RunError(f"{place}: {error.strerror}: free space there, or name another folder in TMPDIR") from None
-
-
-def sha256_of(path: Path) -> str:
-    """Return the file's SHA-256, in hexadecimal digits. OSError: it can't be read."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def unpack(archive: Path, framework: str, digest: str, cache: BuildCache) -> Build:

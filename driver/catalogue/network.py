@@ -2,7 +2,6 @@
 
 import fnmatch
 import glob
-import hashlib
 import json
 import os
 import re
@@ -17,6 +16,7 @@ from opduel.driver.catalogue.rules import Rules
 from opduel.driver.catalogue.write import spec_text
 from opduel.frameworks import Framework
 from opduel.records import Build, UsageError
+from opduel.support.digests import file_digest
 
 TIMEOUT_S = 300.0  # a large model of the zoo takes half a minute
 MAX_IDENTIFIER = 90  # the spec's own limit, less a number
@@ -176,8 +176,7 @@ def network_test(text: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _sha256(path: Path) -> str:
     try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
+        return file_digest(path)
     except OSError as error:
         raise UsageError(f"{path}: cannot be read ({error.strerror}): check the path and its permissions") from None
 

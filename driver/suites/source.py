@@ -17,6 +17,7 @@ from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.lock import sole_driver
 from opduel.records import Commit, RunError, UsageError
 from opduel.support.atomic import path_part
+from opduel.support.digests import file_digest
 from opduel.support.files import UnreadableError, read_text
 from opduel.support.redaction import redact
 
@@ -284,9 +285,7 @@ def digest_of(folder: Path) -> str:
             total += (folder / path).stat().st_size
             if total > MOST_BYTES:
                 raise UsageError(f"--suite {folder}: has more than {MOST_BYTES >> 20} MiB of files: name a smaller one")
-            with (folder / path).open("rb") as stream:
-                content = hashlib.file_digest(stream, "sha256").hexdigest()
-            digest.update(f"{path}\0{content}\n".encode("utf-8", "surrogateescape"))
+            digest.update(f"{path}\0{file_digest(folder / path)}\n".encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise RunError(f"--suite {error.filename}: {error.strerror}: make it readable") from None
     return digest.hexdigest()

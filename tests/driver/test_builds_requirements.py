@@ -7,7 +7,8 @@ import pytest
 
 from opduel.driver.builds import requirements, uv
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.requirements import LockedRecipe, lock, preferred_path, requirements_of, with_packages
+from opduel.driver.builds.recipes import LockedRecipe
+from opduel.driver.builds.requirements import lock, preferred_path, requirements_of, with_packages
 from opduel.driver.builds.resolve import resolve_build
 from opduel.frameworks import get_framework
 from opduel.records import UsageError

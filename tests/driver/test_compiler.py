@@ -36,7 +36,7 @@ class Workbench:
 
     def compiler(self, *flags: str, checkout: Callable[[Commit, Path], None] = lambda *_: None) -> Compiler:
         platform = Platform("host", self.script, (), (self.tool.name,))
-        return Compiler(self.folder / "host", platform, flags, checkout, self.stopped)
+        return Compiler(self.folder / "host", platform, flags, checkout, self.stopped, {})
 
     def compile(self, compiler: Compiler | None = None) -> dict[str, str]:
         """What the script found in its environment."""

@@ -16,9 +16,9 @@ from toy_native import NativeToy, write_specifications
 from toy_project import ToyProject
 
 from opduel.driver.builds import BuildCache
+from opduel.driver.builds.builder import BuildSettings
 from opduel.driver.builds.commit_builder import CommitBuilder
 from opduel.driver.builds.compiler import Limits
-from opduel.driver.builds.source_builder import BuildSettings
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import BrokenBuildError, Build, NoSpaceError, RunError, UsageError
 

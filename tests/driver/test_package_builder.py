@@ -8,7 +8,7 @@ import pytest
 from tiny_package import CODE, NATIVE, PROJECT, PYTHON, Tiny, answer
 
 from opduel.driver.builds import BuildCache
-from opduel.driver.builds.builder import platform_of
+from opduel.driver.builds.builders import platform_of
 from opduel.records import BrokenBuildError, UsageError
 from opduel.records.build import differing_packages
 

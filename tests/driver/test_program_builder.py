@@ -7,9 +7,9 @@ import pytest
 from made_repository import RemoteRepository, isolate
 
 from opduel.driver.builds import BuildCache
-from opduel.driver.builds.builder import Builder, builder_of, platform_of
+from opduel.driver.builds.builder import Builder, BuildSettings
+from opduel.driver.builds.builders import builder_of, platform_of
 from opduel.driver.builds.compiler import Limits
-from opduel.driver.builds.source_builder import BuildSettings
 from opduel.driver.git.repository import open_repository
 from opduel.frameworks import get_framework
 from opduel.records import BrokenBuildError, Commit, UsageError

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from opduel.driver.builds.transfer import sha256_of
 from opduel.fleet import archives
 from opduel.fleet.archives import Archives
 from opduel.fleet.host import HostPlugin, HostSettings, receive
 from opduel.fleet.job import BUILDS
 from opduel.records import Build
+from opduel.support.digests import file_digest
 
 CONTENT = bytes(range(250)) * 4
 DIGEST = "digest of a build"
@@ -29,7 +29,7 @@ def test_two_senders_of_one_build_do_not_disturb_each_other(tmp_path: Path, work
     (tmp_path / "host").mkdir()
     archive = tmp_path / "archive"
     archive.write_bytes(CONTENT)
-    arguments = len(CONTENT), sha256_of(archive), worker
+    arguments = len(CONTENT), file_digest(archive), worker
     assert receive(DIGEST, "a", 0, CONTENT[:400], *arguments) is None
     assert receive(DIGEST, "b", 0, CONTENT[:500], *arguments) is None
     assert receive(DIGEST, "a", 400, CONTENT[400:], *arguments) is None
@@ -55,7 +55,7 @@ def test_what_several_runs_want_to_send_is_sent_once(
 
     def pack(_: Build, path: Path) -> str:
         path.write_bytes(CONTENT)
-        return sha256_of(path)
+        return file_digest(path)
 
     monkeypatch.setattr(archives, "pack", pack)
     answers: list[str | None] = []

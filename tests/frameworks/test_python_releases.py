@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.environment_build import locked_build
+from opduel.driver.builds.environment_build import release_build
 from opduel.driver.builds.probe import probe
-from opduel.driver.builds.requirements import LockedRecipe
+from opduel.driver.builds.recipes import LockedRecipe
 from opduel.driver.builds.resolve import resolve_build
 from opduel.frameworks import get_framework
 from opduel.harness.other_runs.smoke_check import smoke_check
@@ -70,5 +70,5 @@ def test_a_file_with_another_hash_is_not_installed(builds: tuple[Build, Build], 
     locked = re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", manifest["recipe"]["locked"])
     recipe = LockedRecipe(("numpy==1.26.4",), manifest["recipe"]["python"], locked)
     with pytest.raises(RunError, match=r"numpy==1.26.4 could not be installed: .*[Hh]ash"):
-        locked_build("numpy==1.26.4", recipe, PYTHON, BuildCache(tmp_path))
+        release_build("numpy==1.26.4", recipe, PYTHON, BuildCache(tmp_path))
     assert BuildCache(tmp_path).places("python") == []

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from opduel.driver.builds import BuildCache
-from opduel.driver.builds.builder import builder_of
+from opduel.driver.builds.builder import BuildSettings
+from opduel.driver.builds.builders import builder_of
 from opduel.driver.builds.compiler import Limits
 from opduel.driver.builds.package_builder import PackageBuilder
-from opduel.driver.builds.source_builder import BuildSettings
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.frameworks import get_framework
 from opduel.records import Build, Commit

@@ -1,0 +1,184 @@
+"""Recipes: all that decides a build, so that equal recipes share one build."""
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from opduel.support.atomic import path_part
+from opduel.support.digests import data_digest
+
+_NAMED = 3  # packages in a build's version
+_PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
+
+
+class BuildRecipe(ABC):
+    """All that decides the content of a build."""
+
+    @property
+    @abstractmethod
+    def request(self) -> str:
+        """What is made, in words."""
+
+    @property
+    @abstractmethod
+    def key(self) -> str:
+        """A readable name with a short hash of the content: equal keys, equal builds."""
+
+    def _hash(self, digits: int = 12) -> str:
+        return data_digest(asdict(self))[:digits]  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class Recipe(BuildRecipe):
+    """All that decides the environment of a release."""
+
+    package: str
+    version: str
+    python: str  # "3.11"
+    pins: Mapping[str, str]  # every other package in the environment, name -> exact version
+
+    @property
+    def request(self) -> str:
+        """As the user would ask for it."""
+        return f"{self.package}=={self.version}"
+
+    @property
+    def requirements(self) -> list[str]:
+        """Every package with its exact version, as installers read it."""
+        return [self.request, *pinned(self.pins)]
+
+    @property
+    def key(self) -> str:
+        return f"{self.package}-{self.version}-py{self.python}-{self._hash(10)}"
+
+
+@dataclass(frozen=True)
+class LockedRecipe(BuildRecipe):
+    """All that decides an environment made of requirements.
+
+    ``locked`` is a requirements file: each package's exact version, and the hashes of its files.
+    """
+
+    requested: tuple[str, ...]  # a line of the requirements each
+    python: str
+    locked: str
+    sdists: bool = False  # whether packages may be built from source distributions
+
+    @property
+    def request(self) -> str:
+        return " ".join(self.requested)
+
+    @property
+    def pins(self) -> dict[str, str]:
+        """Every package of the environment, name -> exact version."""
+        matches = (_PINNED.match(line) for line in self.locked.splitlines())
+        return {match[1]: match[2] for match in matches if match}
+
+    @property
+    def version(self) -> str:
+        """What was asked for by name, with the versions that were found: ``scipy 1.14.1, numpy 1.26.4``."""
+        pins = self.pins
+        names = [name for line in self.requested if (name := package_of(line)) in pins] or list(pins)
+        words = [f"{name} {pins[name]}" for name in names[:_NAMED]] or [f"python {self.python}"]
+        return ", ".join(words) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+    @property
+    def key(self) -> str:
+        values = {name: value for name, value in asdict(self).items() if name != "sdists" or value}
+        first = path_part(self.version.partition(",")[0].replace(" ", "-"))
+        return f"{first}-py{self.python}-{data_digest(values)[:10]}"
+
+
+@dataclass(frozen=True)
+class CommitRecipe(BuildRecipe):
+    """All that decides the build of a framework's commit.
+
+    ``code`` is git's hash of the Python package's folder, ``library`` the identity of the native library; ``pins`` name
+    every package of the environment with its exact version.
+    """
+
+    code: str
+    library: str
+    python: str
+    pins: Mapping[str, str]
+
+    @property
+    def request(self) -> str:
+        return f"code {self.code[:12]} over {self.library}"
+
+    @property
+    def requirements(self) -> list[str]:
+        """Every package with its exact version, as installers read it."""
+        return pinned(self.pins)
+
+    @property
+    def key(self) -> str:
+        return f"code-{self.code[:12]}-{self._hash()}"
+
+
+@dataclass(frozen=True)
+class PackageRecipe(BuildRecipe):
+    """All that decides the build of a Python package's commit.
+
+    ``native`` is the identity of the native sources, ``code`` that of the Python code
+    (``opduel.driver.builds.package_sources``). ``toolchain`` has the versions of compilers and other tools, ``script``
+    is the identity of the build script, ``flags`` are the build backend's settings. ``built_with`` is a requirements
+    file with exact versions of what it was built with; ``beside`` are requirements of the environment besides the
+    package's own.
+    """
+
+    project: str
+    native: str
+    code: str
+    python: str
+    backend: str
+    toolchain: tuple[str, ...]
+    script: str
+    flags: tuple[str, ...]
+    built_with: str
+    beside: tuple[str, ...]
+    sdists: bool = False
+
+    @property
+    def request(self) -> str:
+        return f"{self.project}, code {self.code[:12]} over native sources {self.native[:12]}"
+
+    @property
+    def key(self) -> str:
+        return f"code-{self.code[:12]}-{self._hash()}"
+
+
+@dataclass(frozen=True)
+class ProgramRecipe(BuildRecipe):
+    """All that decides the build of a program's commit: ``script`` is the build script's identity, ``flags`` its
+    further arguments, ``toolchain`` the versions of the tools."""
+
+    commit: str
+    script: str
+    flags: tuple[str, ...]
+    toolchain: tuple[str, ...]
+
+    @property
+    def request(self) -> str:
+        return f"program of {self.commit[:12]}"
+
+    @property
+    def key(self) -> str:
+        return f"program-{self.commit[:12]}-{self._hash()}"
+
+
+AnyRecipe = Recipe | CommitRecipe | LockedRecipe | PackageRecipe | ProgramRecipe
+
+
+def pinned(pins: Mapping[str, str]) -> list[str]:
+    """Return each package with its exact version, as installers read it, sorted."""
+    return [f"{name}=={version}" for name, version in sorted(pins.items())]
+
+
+def package_of(line: str) -> str:
+    """Return the name of the package that a line of requirements names, as uv writes it."""
+    return canonicalize_name(Requirement(re.sub(r" --hash=\S+", "", line)).name)
