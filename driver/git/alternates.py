@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opduel.driver.git.access import is_url
-from opduel.driver.git.command import Git, GitFailed
+from opduel.driver.git.command import Git
 from opduel.driver.git.refs import BRANCHES, LOCAL, read_refs
+from opduel.driver.version_control import CommandFailed
 from opduel.records import RunError, UsageError
 
 # The settings of the repository's own that decide how a remote is reached; the user's and the system's apply anyway.
@@ -84,7 +85,7 @@ def inspect(folder: Path, reader: Git, option: str) -> Checkout:
         common = reader.text("rev-parse", "--git-common-dir", folder=top)
         shallow = reader.text("rev-parse", "--is-shallow-repository", folder=top)
         directory = reader.text("rev-parse", "--absolute-git-dir", folder=top)
-    except GitFailed as error:
+    except CommandFailed as error:
         raise UsageError(
             f"{option} {folder}: not a usable git repository (git said: {error.reason}): give a clone"
         ) from error

@@ -7,20 +7,18 @@ import re
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from opduel.driver import version_control
 from opduel.driver.git.access import TOKEN_VARIABLE, Access, config_environment
 from opduel.driver.git.borrowing import check_borrowed
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.ids import ConvertedIds
-from opduel.driver.lock import ANOTHER_FOLDER
-from opduel.driver.version_control import CommandFailed, end_session, is_full_disk, one_line
-from opduel.records import NoSpaceError, RunError, UsageError
+from opduel.driver.version_control import CommandFailed, Program, end_session
+from opduel.records import RunError, UsageError
 
 log = logging.getLogger(__name__)
 
@@ -48,29 +46,21 @@ _SETTINGS = (
 )
 
 
-class GitFailed(CommandFailed):
-    """A git command failed."""
-
-
-class GitNoSpace(GitFailed, NoSpaceError):
-    """It failed because the disk is full."""
-
-
 @dataclass(frozen=True)
-class Git:
+class Git(Program):
     """Runs git on a bare repository (``directory``), or in a folder given with the command.
 
     ``lock`` is a file that every running command holds a shared lock on, whoever started it (`wait_for_leftovers`).
     """
 
-    directory: Path
+    name = "git"
+    permanent = _PERMANENT
+    not_there = _NOT_THERE
+
     lock: Path
     askpass: Path
     access: Access = field(default_factory=Access)
-    time_limit: float = version_control.NETWORK_SECONDS
     ours: bool = True  # False: the user's repository, which is only read
-    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
-    pauses: tuple[float, ...] = field(default_factory=lambda: version_control.PAUSES)  # s; one attempt more than pauses
     ids: ConvertedIds | None = None  # where commits are known by other ids: a command may be given those
 
     def run(
@@ -89,17 +79,13 @@ class Git:
         ``variables``: further ones for git alone, which may say where it finds things.
 
         Raises:
-            GitFailed: it failed or, using the network, did not end in the time limit (seconds).
+            CommandFailed: it failed or, using the network, did not end in the time limit.
             UsageError: objects that are borrowed from the user's repository are no longer there.
         """
-        limit = self.time_limit if network else None
         with self._started(arguments, folder, network, stdin is not None, variables or {}) as process:
-            try:
-                output, errors = process.communicate(stdin, timeout=limit)
-            except subprocess.TimeoutExpired:
-                raise GitFailed(_name(arguments), f"not done after {limit:g} s: stopped", -1) from None
+            output, errors = self.communicate(process, _name(arguments), stdin, network)
         if process.returncode not in fine or (fatal and fatal in errors):
-            raise self._failure(arguments, process.returncode, errors)
+            raise self._git_failure(arguments, process.returncode, errors)
         return output
 
     def text(self, *arguments: str, folder: Path | None = None, fine: Sequence[int] = (0,)) -> str:
@@ -112,51 +98,26 @@ class Git:
         """Yield the output while it is written. Leaving early stops the command; reading to the end raises as ``run``
         does."""
         with self._started(arguments) as process:
-            assert process.stdout
-            assert process.stderr
+            output, error_output = process.stdout, process.stderr
+            assert output
+            assert error_output
             errors: list[bytes] = []
-            reader = threading.Thread(
-                target=lambda pipe: errors.append(pipe.read()), args=[process.stderr], daemon=True
-            )
+            reader = threading.Thread(target=lambda: errors.append(error_output.read()), daemon=True)
             reader.start()
-            yield process.stdout
-            if not process.stdout.read(1):
+            yield output
+            if not output.read(1) and process.wait():
                 reader.join()
-                if process.wait():
-                    raise self._failure(arguments, process.returncode, b"".join(errors))
+                raise self._git_failure(arguments, process.returncode, b"".join(errors))
 
-    def retry(
-        self,
-        task: str,
-        action: Callable[[], bytes],
-        clean_up: Callable[[], None] = lambda: None,
-        is_new: bool = False,
-    ) -> bytes:
-        """Run what uses the network, again after a pause where that may help; ``clean_up`` follows each failure.
-        ``is_new``: the remote has not been there before, so that one that is not found is not expected back.
-
-        Raises:
-            RemoteGone: the last attempt failed too, or another one can't help.
-            GitNoSpace: the disk is full.
-        """
-
-        def may_succeed(error: CommandFailed) -> bool:
-            return not _PERMANENT.search(error.reason) and not (is_new and _NOT_THERE.search(error.reason))
-
-        return version_control.retry("git", task, action, clean_up, may_succeed, self.pauses, self.sleep)
-
-    def _failure(self, arguments: Sequence[str], status: int, errors: bytes) -> GitFailed:
+    def _git_failure(self, arguments: Sequence[str], status: int, errors: bytes) -> CommandFailed:
         """Return the error of a failed command; raise UsageError if borrowed objects are gone, or git's settings are
         broken."""
         if self.ours:
             check_borrowed(self.directory)
-        reason = one_line(errors, self.access.secrets)
-        if is_full_disk(errors):
-            reason = f"{reason}: free some space for {self.directory.parent}, or {ANOTHER_FOLDER}"
-            return GitNoSpace(_name(arguments), reason, status)
+        failure = self.failure(_name(arguments), errors, status, self.access.secrets)
         if _BAD_SETTINGS.search(errors):
-            raise UsageError(f"git can't read its settings: {reason}: correct them")
-        return GitFailed(_name(arguments), reason, status)
+            raise UsageError(f"git can't read its settings: {failure.reason}: correct them")
+        return failure
 
     @contextmanager
     def _started(
@@ -218,4 +179,4 @@ def wait_for_leftovers(lock: Path, seconds: float = 60.0) -> None:
 
 
 def _name(arguments: Sequence[str]) -> str:
-    return "git " + next((argument for argument in arguments if not argument.startswith("-")), "")
+    return next((argument for argument in arguments if not argument.startswith("-")), "")

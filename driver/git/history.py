@@ -6,7 +6,8 @@ from collections.abc import Generator
 from contextlib import closing
 from dataclasses import dataclass
 
-from opduel.driver.git.command import Git, GitFailed
+from opduel.driver.git.command import Git
+from opduel.driver.version_control import CommandFailed
 from opduel.records import Commit, UsageError
 
 _FORMAT = "--format=tformat:%H%x00%ct%x00%an <%ae>%x00%s"
@@ -28,7 +29,7 @@ class NotAncestor(UsageError):
 
 
 def read_commit(git: Git, name: str) -> Commit:
-    """Return the commit of an id, or of any other name that git knows for sure; GitFailed if there is none."""
+    """Return the commit of an id, or of any other name that git knows for sure; CommandFailed if there is none."""
     fields = git.run(*_LOG, "-1", "--no-walk", name, "--").split(b"\0")
     return _commit(git, fields[:_FIELDS])
 
@@ -39,7 +40,7 @@ def is_ancestor(git: Git, older: str, newer: str) -> bool:
         return True
     try:
         git.run("merge-base", "--is-ancestor", older, newer)
-    except GitFailed as error:
+    except CommandFailed as error:
         if error.status == 1:
             return False
         raise
@@ -56,7 +57,7 @@ class Commits:
         """Return the commit of a full id; UnknownCommit if it is not in the repository (any more)."""
         try:
             return read_commit(self.git, f"{id}^{{commit}}")
-        except GitFailed:
+        except CommandFailed:
             raise UnknownCommit(f"{id!r}: no such commit in {self.git.directory}") from None
 
     def parent(self, commit: Commit) -> Commit | None:

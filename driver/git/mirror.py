@@ -3,7 +3,6 @@
 import logging
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 from opduel.driver.git.alternates import Checkout
@@ -21,7 +20,6 @@ from opduel.driver.git.refs import (
     read_refs,
     write_refs,
 )
-from opduel.driver.version_control import FIRST_PAUSES
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
 
@@ -59,11 +57,11 @@ def clone(git: Git, place: Path) -> None:
     clone, url = aside(place), git.access.url or ""
     options = ("--quiet", "--no-checkout", "--origin=origin", "--template=")
     command = ("clone", *options, "--", url, str(clone))
-    replace(git, pauses=git.pauses and FIRST_PAUSES).retry(
+    git.retry(
         f"cloning {url}",
         lambda: git.run(*command, folder=place.parent, network=True),
         lambda: shutil.rmtree(clone, ignore_errors=True),
-        is_new=True,
+        clones=True,
     )
     if (clone / ".git" / "shallow").exists():
         shutil.rmtree(clone)

@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from opduel.driver.git.command import Git, GitFailed
+from opduel.driver.git.command import Git
 from opduel.driver.git.history import UnknownCommit, is_ancestor, read_commit
+from opduel.driver.version_control import CommandFailed
 from opduel.records import Commit, UsageError
 
 log = logging.getLogger(__name__)
@@ -176,7 +177,7 @@ def _peeled(git: Git, id: str) -> Commit | None:
     id."""
     try:
         return read_commit(git, f"{id}^{{commit}}")
-    except GitFailed as error:
+    except CommandFailed as error:
         if error.status == 128:
             return None
         raise

@@ -10,10 +10,10 @@ from pathlib import Path
 from opduel.driver.git import files, history, mirror, refs, worktree
 from opduel.driver.git.access import Access, access_to, is_url, refuse_secrets, write_askpass
 from opduel.driver.git.alternates import Checkout, inspect
-from opduel.driver.git.command import Git, GitFailed, wait_for_leftovers
+from opduel.driver.git.command import Git, wait_for_leftovers
 from opduel.driver.git.refs import Fetched
 from opduel.driver.lock import ANOTHER_FOLDER
-from opduel.driver.version_control import NETWORK_SECONDS, RemoteGone
+from opduel.driver.version_control import NETWORK_SECONDS, CommandFailed, RemoteGone
 from opduel.records import Commit, RunError, UsageError, disk_error, is_full
 
 log = logging.getLogger(__name__)
@@ -80,7 +80,7 @@ class Repository(refs.Names, history.Commits, files.Trees):
 
     def _follow(self, url: str) -> None:
         """Fetch what the remote has."""
-        self.git.retry(f"fetching from {url}", self._fetch, lambda: mirror.sweep(self.directory))
+        self.git.retry(f"fetching from {url}", self._fetch, lambda: mirror.sweep(self.directory), clones=False)
         if (self.directory / "shallow").exists():
             raise UsageError(f"--remote_repository {url}: {mirror.SHALLOW}")
         self._follow_head()
@@ -89,7 +89,7 @@ class Repository(refs.Names, history.Commits, files.Trees):
         options = ("--quiet", "--prune", "--no-prune-tags", "--tags", "--force", "--no-write-fetch-head")
         try:
             return self.git.run("fetch", *options, "origin", _BRANCHES, network=True, fatal=_SHALLOW)
-        except GitFailed as error:
+        except CommandFailed as error:
             if "shallow" in error.reason:
                 raise UsageError(f"--remote_repository {self.git.access.url}: {mirror.SHALLOW}") from error
             raise
@@ -98,7 +98,7 @@ class Repository(refs.Names, history.Commits, files.Trees):
         """Take over which branch is the remote's default; if it can't be had, the one known before stays."""
         try:
             self.git.run("remote", "set-head", "origin", "--auto", network=True)
-        except GitFailed as error:
+        except CommandFailed as error:
             log.info("the remote's default branch is not known: git said: %s", error.reason)
 
 

@@ -6,8 +6,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from opduel.driver.git.command import Git, GitFailed
+from opduel.driver.git.command import Git
 from opduel.driver.git.files import Trees
+from opduel.driver.version_control import CommandFailed
 from opduel.records import Commit, RunError
 
 log = logging.getLogger(__name__)
@@ -24,7 +25,7 @@ def checkout(git: Git, commit: Commit, folder: Path, patterns: Sequence[str], su
     Raises:
         RemoteGone: a submodule can't be had.
         RunError: the folder holds files, but is no worktree of ours.
-        GitFailed: anything else, such as a full disk or a missing object.
+        CommandFailed: anything else, such as a full disk or a missing object.
     """
     folder = folder.absolute()
     admin = _admin(git, folder) or _add(git, commit, folder)
@@ -124,7 +125,7 @@ def _update(git: Git, commit: Commit, folder: Path, submodules: Sequence[str]) -
     git.run("submodule", "--quiet", "sync", "--", *submodules, folder=folder)
     command = ("submodule", "--quiet", "update", "--init", "--force", "--checkout", "--", *submodules)
 
-    git.retry(f"submodules of {commit.short}", lambda: git.run(*command, folder=folder, network=True), clear)
+    git.retry(f"submodules of {commit.short}", lambda: git.run(*command, folder=folder, network=True), clear, False)
     for path in submodules:
         git.run("clean", "--quiet", "-ffdx", folder=folder / path)
 
@@ -148,7 +149,7 @@ def _drop_half_made(git: Git, folder: Path, path: str, name: str) -> None:
         lock.unlink(missing_ok=True)
     try:
         git.run(f"--git-dir={module}", "rev-parse", "--quiet", "--verify", "HEAD^{commit}", folder=admin)
-    except GitFailed:
+    except CommandFailed:
         log.info("%s: a submodule with an incomplete clone: removed", path)
         shutil.rmtree(module)
         shutil.rmtree(folder / path, ignore_errors=True)

@@ -6,24 +6,13 @@ import shutil
 import struct
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-from opduel.driver.lock import ANOTHER_FOLDER
-from opduel.driver.version_control import (
-    NETWORK_SECONDS,
-    PAUSES,
-    CommandFailed,
-    end_session,
-    is_full_disk,
-    one_line,
-    retry,
-)
-from opduel.records import NoSpaceError, RunError
+from opduel.driver.version_control import CommandFailed, Program, end_session, error_words
+from opduel.records import RunError
 
 # What another attempt would not change: the address is wrong, or the access to it. Mercurial's own words.
 _PERMANENT = re.compile(
@@ -36,14 +25,6 @@ _MISSING = "hg is not installed, or not in PATH: install Mercurial (Debian's pac
 _HEADER = struct.Struct(">cI")
 
 
-class HgFailed(CommandFailed):
-    """An hg command failed."""
-
-
-class HgNoSpace(HgFailed, NoSpaceError):
-    """It failed because the disk is full."""
-
-
 def find_hg() -> str:
     """Return the program's path; RunError if there is none."""
     program = shutil.which("hg")
@@ -52,44 +33,24 @@ def find_hg() -> str:
     return program
 
 
-@dataclass(frozen=True)
-class Hg:
+class Hg(Program):
     """Runs hg on a clone of ours (``directory``)."""
 
-    directory: Path
-    time_limit: float = NETWORK_SECONDS  # for one command that uses the network
-    pauses: tuple[float, ...] = PAUSES  # s; one attempt more than pauses
-    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
+    name = "hg"
+    permanent = _PERMANENT
+    not_there = _NOT_THERE
 
     def run(self, *arguments: str, folder: Path | None = None, network: bool = False) -> bytes:
         """Run to the end, in ``folder`` or the clone, and return what it wrote.
 
         Raises:
-            HgFailed: it failed or, using the network, did not end in the time limit.
+            CommandFailed: it failed or, using the network, did not end in the time limit.
         """
         with self._started(arguments, folder or self.directory, subprocess.PIPE) as process:
-            try:
-                output, errors = process.communicate(timeout=self.time_limit if network else None)
-            except subprocess.TimeoutExpired:
-                raise HgFailed(f"hg {arguments[0]}", f"not done after {self.time_limit:g} s: stopped", -1) from None
+            output, errors = self.communicate(process, arguments[0], network=network)
         if process.returncode:
-            raise self._failure(arguments[0], errors, process.returncode)
+            raise self.failure(arguments[0], errors, process.returncode)
         return output
-
-    def retry(
-        self, task: str, action: Callable[[], bytes], clean_up: Callable[[], None], is_new: bool = False
-    ) -> bytes:
-        """Run what uses the network, again after a pause where that may help; ``clean_up`` follows each failure.
-        ``is_new``: the remote has not been there before.
-
-        Raises:
-            RemoteGone: the last attempt failed too, or another one can't help.
-        """
-
-        def may_succeed(error: CommandFailed) -> bool:
-            return not _PERMANENT.search(error.reason) and not (is_new and _NOT_THERE.search(error.reason))
-
-        return retry("hg", task, action, clean_up, may_succeed, self.pauses, self.sleep)
 
     @contextmanager
     def serving(self) -> Iterator["CommandServer"]:
@@ -105,14 +66,7 @@ class Hg:
             except (EOFError, BrokenPipeError):
                 process.wait()
                 errors.seek(0)
-                raise self._failure("serve", errors.read(), process.returncode) from None
-
-    def _failure(self, command: str, errors: bytes, status: int) -> HgFailed:
-        reason = one_line(errors)
-        if is_full_disk(errors):
-            reason = f"{reason}: free some space for {self.directory.parent}, or {ANOTHER_FOLDER}"
-            return HgNoSpace(f"hg {command}", reason, status)
-        return HgFailed(f"hg {command}", reason, status)
+                raise self.failure("serve", errors.read(), process.returncode) from None
 
     @contextmanager
     def _started(
@@ -146,7 +100,7 @@ class CommandServer:
         self._frame()
 
     def run(self, *arguments: bytes) -> bytes:
-        """Run one command and return its output; HgFailed if it fails, EOFError if the server ends."""
+        """Run one command and return its output; CommandFailed if it fails, EOFError if the server ends."""
         packed = b"\0".join(arguments)
         self._requests.write(b"runcommand\n" + struct.pack(">I", len(packed)) + packed)
         self._requests.flush()
@@ -160,7 +114,7 @@ class CommandServer:
             elif channel == b"r":
                 (status,) = struct.unpack(">i", data)
                 if status:
-                    raise HgFailed(f"hg {os.fsdecode(arguments[0])}", one_line(b"".join(errors)), status)
+                    raise CommandFailed(f"hg {os.fsdecode(arguments[0])}", error_words(b"".join(errors)), status)
                 return b"".join(output)
             elif channel in (b"I", b"L"):  # it asks for input: there is none
                 self._requests.write(struct.pack(">I", 0))

@@ -41,8 +41,8 @@ def convert(hg: Hg, git: Git, ids: ConvertedIds) -> int:
     Those that are there stay. A kill loses at most the batch at hand, which the next conversion makes again.
 
     Raises:
-        HgFailed: hg can't read its clone.
-        GitFailed: git can't write the commits.
+        CommandFailed: hg can't read its clone.
+        CommandFailed: git can't write the commits.
     """
     listing = hg.run("log", "--hidden", "-r", "all()", "--template", "{rev} {node}\n").decode("ascii")
     missing = [rev for rev, node in (line.split() for line in listing.splitlines()) if node not in ids]

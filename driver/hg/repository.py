@@ -21,7 +21,7 @@ from opduel.driver.git.repository import Repository
 from opduel.driver.hg.command import Hg, find_hg
 from opduel.driver.hg.conversion import convert
 from opduel.driver.lock import ANOTHER_FOLDER
-from opduel.driver.version_control import FIRST_PAUSES, NETWORK_SECONDS, PAUSES, RemoteGone
+from opduel.driver.version_control import NETWORK_SECONDS, PAUSES, RemoteGone
 from opduel.records import RunError, UsageError, disk_error, is_full
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class HgRepository(Repository):
     def _follow(self, url: str) -> None:
         """Pull; bookmarks become the remote's. What the remote has stripped stays."""
         options = ("--quiet", "--config", "paths.default:bookmarks.mode=mirror")
-        self.hg.retry(f"pulling from {url}", lambda: self.hg.run("pull", *options, network=True), self._recover)
+        self.hg.retry(f"pulling from {url}", lambda: self.hg.run("pull", *options, network=True), self._recover, False)
         self.refresh()
 
     def _recover(self) -> None:
@@ -104,7 +104,7 @@ def open_hg_repository(
         wait_for_leftovers(git.lock)
         mirror.sweep(place)
         write_askpass(git.askpass)
-        hg = Hg(clone, time_limit, PAUSES if retries else (), sleep)
+        hg = Hg(clone, time_limit=time_limit, pauses=PAUSES if retries else (), sleep=sleep)
         _clone(hg, url)
         if not place.exists():
             (folder / "ids").unlink(missing_ok=True)
@@ -147,11 +147,11 @@ def _clone(hg: Hg, url: str) -> None:
     if not is_url(url) and not Path(url).exists():
         raise RemoteGone(f"--remote_repository {url}: no such folder: give an existing one, or a URL")
     command = ("clone", "--quiet", "--noupdate", "--", url, str(unfinished))
-    replace(hg, pauses=hg.pauses and FIRST_PAUSES).retry(
+    hg.retry(
         f"cloning {url}",
         lambda: hg.run(*command, folder=unfinished.parent, network=True),
         lambda: shutil.rmtree(unfinished, ignore_errors=True),
-        is_new=True,
+        clones=True,
     )
     unfinished.rename(hg.directory)
 

@@ -10,9 +10,8 @@ import pytest
 from made_repository import RemoteRepository, Server, Submodule, isolate, run, serve
 
 from opduel.driver.git.access import split
-from opduel.driver.git.command import GitFailed
 from opduel.driver.git.repository import Repository, open_repository
-from opduel.driver.version_control import RemoteGone, one_line
+from opduel.driver.version_control import CommandFailed, RemoteGone, error_words
 from opduel.records import UsageError
 
 USER, SECRET = "robot", "s3cret/To@ken"
@@ -224,8 +223,8 @@ def test_local_commands_do_not_see_the_secret(
 
 def test_what_git_said_is_one_line() -> None:
     output = b"Cloning into 'x'...\rprogress 10%\r\nremote: no\nfatal: bad \x1b[31m\xff thing\nfatal: bad two\n"
-    assert one_line(output) == "remote: no; fatal: bad ?[31m\ufffd thing; fatal: bad two"
-    assert one_line(b"just this\n") == "just this"
-    assert one_line(b"") == "nothing"
-    assert len(one_line(b"fatal: " + b"x" * 9999)) < 500
-    assert "nothing" in str(GitFailed("git x", one_line(b""), 1))
+    assert error_words(output) == "remote: no; fatal: bad \\x1b[31m\ufffd thing; fatal: bad two"
+    assert error_words(b"just this\n") == "just this"
+    assert error_words(b"") == "nothing"
+    assert len(error_words(b"fatal: " + b"x" * 9999)) < 500
+    assert "nothing" in str(CommandFailed("git x", error_words(b""), 1))

@@ -18,7 +18,7 @@ import opduel
 import opduel.ab
 import opduel.commands.builds
 from opduel.ab import ABReport, compare
-from opduel.driver.git.command import GitFailed
+from opduel.driver.version_control import CommandFailed
 from opduel.harness.run import InterruptedRunError
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Comparison, Report, RunError, UsageError
@@ -177,7 +177,7 @@ def test_errors_of_the_run(requests: list[RunRequest], monkeypatch: pytest.Monke
         compare(**SIDES, spec="smoke")
 
     def git_fails(*_: object) -> Report:
-        raise GitFailed("git fetch", "No space left on device", 128)
+        raise CommandFailed("git fetch", "No space left on device", 128)
 
     monkeypatch.setattr(opduel.ab, "run_ab", git_fails)
     with pytest.raises(opduel.RunError, match="No space left on device"):
