@@ -1,17 +1,14 @@
 """A run that each kind of host measures by itself: one run on the fleet for each kind, merged into one report.
 
-Each is a ``run_fleet`` in a thread. The caller's log and progress are used in the caller's thread only.
+Each is a ``run_fleet`` in a thread. Progress is reported in the caller's thread; the caller's log is used in all.
 """
 
 import contextlib
 import json
 import logging
-import queue
 import threading
-import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, wait
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from distributed import Client
@@ -31,7 +28,6 @@ from opduel.support.files import UnreadableError, parse_json
 from opduel.support.text import counted
 
 POLL_S = 0.2
-GRACE_S = 10.0  # for the caller's thread to serve a request after an interrupt
 KIND = "fleet kinds"  # of this run's text in a log
 
 log = logging.getLogger(__name__)
@@ -56,9 +52,10 @@ def run_across(
         rows = rows_of(request.cases, _kinds(request, choice, client))
         kinds = list(dict.fromkeys(row.kind for row in rows if row.kind is not None))
         log.info("fleet: %s of host: %s", counted(len(kinds), "kind"), ", ".join(kinds))
-        runs = [_kind_run(request, rows, kind) for kind in kinds]
+        shared = replace(request, log=_SharedLog(request.log)) if request.log is not None else request
+        requests = {kind: _request_of_kind(shared, rows, kind) for kind in kinds}
         measure = run_fleet if suite is None else partial(run_fleet, suite=suite)
-        return _Runs(runs, choice, measure, on_progress).finish(rows, request.log)
+        return _KindRuns(requests, choice, measure).finish(rows, on_progress)
 
 
 def rows_of(cases: Sequence[Case], kinds: Sequence[str]) -> list[Case]:
@@ -103,54 +100,45 @@ def _kept_kinds(request: RunRequest, run: str) -> list[str]:
     return []
 
 
-def _kind_run(request: RunRequest, rows: Sequence[Case], kind: str) -> "_KindRun":
+def _request_of_kind(request: RunRequest, rows: Sequence[Case], kind: str) -> RunRequest:
     """Return the part of the request that hosts of this kind measure; the other rows are of the same family."""
     first = request.first_measurement
     failed = first.failed if first else frozenset()
     own = [row for row in rows if row.kind == kind]
     other_rows = [row for row in rows if row.kind != kind and row.metric in SAMPLED and row.id not in failed]
     first = first and first.by_kind.get(kind, first)
-    return _KindRun(kind, replace(request, cases=own, other_comparisons=len(other_rows), first_measurement=first))
+    return replace(request, cases=own, other_comparisons=len(other_rows), first_measurement=first)
 
 
-@dataclass(frozen=True)
-class _KindRun:
-    kind: str
-    request: RunRequest
-
-
-class _Runs:
+class _KindRuns:
     """The runs of all kinds, each in a thread, until all have ended."""
 
     def __init__(
         self,
-        runs: Sequence[_KindRun],
+        requests: Mapping[str, RunRequest],
         choice: FleetChoice,
         measure: Callable[[RunRequest, FleetChoice, Callable[[Progress], None]], Report],
-        on_progress: Callable[[Progress], None],
     ) -> None:
-        self._runs, self._choice, self._measure_on, self._on_progress = runs, choice, measure, on_progress
-        self._requests: queue.SimpleQueue[tuple[Callable[[], None], Future[None]]] = queue.SimpleQueue()
+        self._requests, self._choice, self._measure_on = requests, choice, measure
         self._progress: dict[str, Progress] = {}
         self._reports: dict[str, Report] = {}
         self._reasons: dict[str, str] = {}  # kind -> why it has no report
         self._crash: BaseException | None = None
         self._interrupted: str | None = None
 
-    def finish(self, rows: Sequence[Case], rounds: RoundLog | None) -> Report:
+    def finish(self, rows: Sequence[Case], on_progress: Callable[[Progress], None]) -> Report:
         """Measure all kinds and return the merged report. Raise RunError if no kind has one."""
-        logged_texts = () if rounds is None else tuple(rounds.rounds())
-        threads = []
-        for kind_run in self._runs:
-            relayed = None if rounds is None else _RelayedLog(logged_texts, rounds, self._in_callers_thread)
-            own = replace(kind_run, request=replace(kind_run.request, log=relayed))
-            threads.append(threading.Thread(target=self._measure, args=(own,), name=kind_run.kind, daemon=True))
+        threads = [
+            threading.Thread(target=self._measure, args=item, name=item[0], daemon=True)
+            for item in self._requests.items()
+        ]
         for thread in threads:
             thread.start()
-        while any(thread.is_alive() for thread in threads):
+        while running := [thread for thread in threads if thread.is_alive()]:
             try:
-                self._serve()
-                self._report_progress()
+                running[0].join(POLL_S)
+                if self._progress and self._interrupted is None:
+                    on_progress(self._progress_of_all())
             except KeyboardInterrupt as error:
                 if self._interrupted is not None:
                     raise
@@ -159,18 +147,16 @@ class _Runs:
             raise self._crash
         return self._merged(rows)
 
-    def _measure(self, kind_run: _KindRun) -> None:
+    def _measure(self, kind: str, request: RunRequest) -> None:
         """Measure one kind, in its thread."""
         try:
-            choice = replace(self._choice, kind=kind_run.kind)
-            self._reports[kind_run.kind] = self._measure_on(
-                kind_run.request, choice, lambda progress: self._hear(kind_run.kind, progress)
-            )
+            choice = replace(self._choice, kind=kind)
+            self._reports[kind] = self._measure_on(request, choice, lambda progress: self._hear(kind, progress))
         except OpduelError as error:
-            self._reasons[kind_run.kind] = str(error)
-            log.warning("fleet: %s: %s", kind_run.kind, error)
+            self._reasons[kind] = str(error)
+            log.warning("fleet: %s: %s", kind, error)
         except KeyboardInterrupt as error:
-            self._reasons[kind_run.kind] = str(error)
+            self._reasons[kind] = str(error)
         except BaseException as error:  # a bug, which the caller's thread raises
             self._crash = error
 
@@ -180,74 +166,39 @@ class _Runs:
         if self._interrupted is not None or self._crash is not None:
             raise KeyboardInterrupt(self._interrupted or "another kind's run has failed")
 
-    def _in_callers_thread(self, action: Callable[[], None]) -> None:
-        """Have the caller's thread do it, and wait, in a kind's thread. Raise OSError if that was interrupted."""
-        outcome: Future[None] = Future()
-        self._requests.put((action, outcome))
-        while not outcome.done():
-            wait([outcome], GRACE_S)
-            if self._interrupted is not None and not outcome.done():
-                raise OSError("interrupted")
-        outcome.result()
-
-    def _serve(self) -> None:
-        """Do what the kinds' threads request, for ``POLL_S``."""
-        end = time.monotonic() + POLL_S
-        while (remaining_s := end - time.monotonic()) > 0:
-            try:
-                action, outcome = self._requests.get(timeout=remaining_s)
-            except queue.Empty:
-                return
-            try:
-                action()
-            except Exception as error:
-                outcome.set_exception(error)
-            except BaseException:  # a signal: the thread must not wait for ever
-                outcome.set_exception(OSError("interrupted"))
-                raise
-            else:
-                outcome.set_result(None)
-
-    def _report_progress(self) -> None:
-        progress_of_kinds = list(self._progress.values())
-        if not progress_of_kinds or self._interrupted is not None:
-            return
-        cases = sum(len(kind_run.request.cases) for kind_run in self._runs)
-        settled_cases = sum(progress.cases - progress.open_cases for progress in progress_of_kinds)
-        rounds, elapsed_s, left_s = (
-            sum(progress.rounds for progress in progress_of_kinds),
-            max(progress.elapsed_s for progress in progress_of_kinds),
-            max(progress.left_s for progress in progress_of_kinds),
-        )
-        self._on_progress(Progress(rounds, cases - settled_cases, cases, elapsed_s, left_s))
+    def _progress_of_all(self) -> Progress:
+        kinds = list(self._progress.values())
+        cases = sum(len(request.cases) for request in self._requests.values())
+        settled_cases = sum(progress.cases - progress.open_cases for progress in kinds)
+        elapsed_s, left_s = (max(progress.elapsed_s for progress in kinds), max(progress.left_s for progress in kinds))
+        rounds = sum(progress.rounds for progress in kinds)
+        return Progress(rounds, cases - settled_cases, cases, elapsed_s, left_s)
 
     def _merged(self, rows: Sequence[Case]) -> Report:
-        parts = [
-            KindReport(
-                kind_run.kind, self._reports.get(kind_run.kind), self._reasons.get(kind_run.kind, "not measured")
-            )
-            for kind_run in self._runs
+        kinds = [
+            KindReport(kind, self._reports.get(kind), self._reasons.get(kind, "not measured"))
+            for kind in self._requests
         ]
         if not self._reports:
             if self._interrupted is not None:
                 raise InterruptedRunError(f"nothing was measured: {self._interrupted}")
-            raise RunError("; ".join(dict.fromkeys(part.why for part in parts)))
-        resumable = any(kind_run.request.log is not None for kind_run in self._runs)
-        return merge_kinds(parts, rows, self._interrupted is not None, resumable)
+            raise RunError("; ".join(dict.fromkeys(kind.why for kind in kinds)))
+        resumable = any(request.log is not None for request in self._requests.values())
+        return merge_kinds(kinds, rows, self._interrupted is not None, resumable)
 
 
-@dataclass(frozen=True)
-class _RelayedLog:
-    """The caller's log as a kind's thread uses it; ``texts`` were in it at the start."""
+class _SharedLog:
+    """The caller's log as all kinds use it: one at a time, and each with the texts that were in it at the start."""
 
-    texts: Sequence[str]
-    log: RoundLog
-    in_callers_thread: Callable[[Callable[[], None]], None]
+    def __init__(self, round_log: RoundLog) -> None:
+        self._log, self._texts = round_log, tuple(round_log.rounds())
+        self._lock = threading.Lock()
 
     def rounds(self) -> Sequence[str]:
         """Return the texts at the start, as ``RoundLog``."""
-        return self.texts
+        return self._texts
 
     def keep(self, text: str) -> None:
         """Append a text, as ``RoundLog``."""
-        self.in_callers_thread(lambda: self.log.keep(text))
+        with self._lock:
+            self._log.keep(text)
