@@ -4,11 +4,12 @@ docs.github.com/actions/reference/workflow-commands-for-github-actions; escapes 
 """
 
 import atexit
+import json
 import logging
 import os
+import re
 import secrets
 import sys
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -17,26 +18,40 @@ from typing import Literal
 from opduel.records import Comparison, Report, RunError, UsageError
 from opduel.reporters.alerts import is_confirmed
 from opduel.reporters.base import FindingsReporter
-from opduel.reporters.kept_comment import keep_comment
-from opduel.reporters.markdown import cell, to_markdown
+from opduel.reporters.kept_comment import CommentServer, KeptComment, keep_comment
+from opduel.reporters.markdown import summary
 from opduel.reporters.notifier import places_of
-from opduel.reporters.pull_request import pull_request_of
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import Conclusion, caveats, conclusion, worst_first
 from opduel.reporters.text import printable, shorten
 from opduel.reporters.units import human_change, human_interval, human_value
 from opduel.support.command_names import command_name
+from opduel.support.files import UnreadableError, read_text
 
 Kind = Literal["error", "warning", "notice"]
 MOST_SHOWN = 10  # annotations of a kind that GitHub shows of one step
+_LONGEST_EVENT = 16 * 1024**2  # bytes
 SUMMARY_BYTES = 1024 * 1024  # of all that one step writes to its summary; with more, GitHub shows nothing of it
 OUTPUTS = ("verdict", "regressed", "cases", "report")
+_TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
 _OUTPUT, _SUMMARY = "GITHUB_OUTPUT", "GITHUB_STEP_SUMMARY"
 _WORST: tuple[Conclusion, ...] = ("regressed", "incomplete", "done")
 _LONGEST_TITLE = 200  # cells
 _LONGEST_MESSAGE = 1000
 _SPARE = 1024  # bytes of the summary left free
 
+# docs.github.com/rest/issues/comments: a pull request's comments are those of the issue of its number.
+_SERVER = CommentServer(
+    name="GitHub",
+    without_comment="the pull request has no comment of this run",
+    run_name="The workflow's run",
+    rewrites="PATCH",
+    fixes={
+        401: "the token is not valid",
+        403: "give the job `permissions: pull-requests: write`; runs for forks have no such token",
+        404: "the token may not see this repository",
+    },
+)
 log = logging.getLogger(__name__)
 
 
@@ -99,7 +114,7 @@ class GithubReporter(FindingsReporter, option="github"):
             try:
                 if path := self._environment.get(variable):
                     room = _summary_room(Path(path)) - _SPARE
-                    text = self._outputs() if variable == _OUTPUT else _summary(report, culprits, room)
+                    text = self._outputs() if variable == _OUTPUT else _step_summary(report, culprits, room)
                     _append(Path(path), variable, text)
             except RunError as error:
                 problems.append(str(error))
@@ -164,24 +179,11 @@ def _title_and_message(comparison: Comparison) -> tuple[str, str]:
     return f"{_short(comparison.case, _LONGEST_TITLE)} {change}", message + cause
 
 
-def _summary(report: Report, culprits: Sequence[str], room: int) -> str:
-    """Return the summary in at most ``room`` bytes, without the least important cases if necessary.
-
-    Raises:
-        RunError: there is no room for even one case.
-    """
-    spec = f"{report.run.spec} ({report.run.framework})"
-    head = [f"## opduel: {cell(spec)}", "", *(f"- {cell(line)}" for line in culprits), ""]
-    start = "\n".join(head) + "\n"
-    full = start + to_markdown(report)
-    if _size(full) <= room:
-        return full + "\n"
-    some = range(1, len(report.comparisons))
-    fits = bisect_right(some, room, key=lambda most: _size(start + to_markdown(report, most)))
-    text = start + to_markdown(report, fits) + "\n"
+def _step_summary(report: Report, culprits: Sequence[str], room: int) -> str:
+    text = summary(report, culprits, room, _size)
     if _size(text) > room:
         raise RunError("the step's summary is full: this run is not in it; report it in another step")
-    return text
+    return f"{text}\n"
 
 
 def _size(text: str) -> int:
@@ -226,3 +228,48 @@ def _data(text: str) -> str:
 
 def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def pull_request_of(environment: Mapping[str, str]) -> KeptComment | str:
+    """Return the comment on the pull request that a workflow runs for, by the variables of its step, or one line that
+    says why there can't be one; the line is empty outside of a pull request."""
+    number = _pull_request_number(environment)
+    if number is None:
+        return ""
+    token = next((value for name in _TOKENS if (value := environment.get(name, "").strip())), "")
+    if not token:
+        return "no comment on the pull request: set GITHUB_TOKEN: ${{ github.token }} in the step's env for one"
+    repository = environment.get("GITHUB_REPOSITORY", "")
+    if not re.fullmatch(r"(?!\.+/)[\w.-]+/(?!\.+$)[\w.-]+", repository, re.ASCII):
+        return "no comment on the pull request: GITHUB_REPOSITORY is not OWNER/NAME"
+    api = environment.get("GITHUB_API_URL") or "https://api.github.com"
+    server, run = environment.get("GITHUB_SERVER_URL"), environment.get("GITHUB_RUN_ID")
+    page = f"{server}/{repository}/actions/runs/{run}" if server and run else ""
+    issues = f"{api.rstrip('/')}/repos/{repository}/issues"
+    return KeptComment(
+        server=_SERVER,
+        comments=f"{issues}/{number}/comments",
+        each=f"{issues}/comments",
+        headers={
+            "Accept": "application/vnd.github+json",
+            "Authorization": f"Bearer {token}",
+            "X-GitHub-Api-Version": "2022-11-28",
+        },
+        token=token,
+        key="/".join(environment.get(name, "") for name in ("GITHUB_WORKFLOW", "GITHUB_JOB")),
+        run=page,
+    )
+
+
+def _pull_request_number(environment: Mapping[str, str]) -> int | None:
+    """Return the pull request's number, from the event or else from the ref."""
+    if path := environment.get("GITHUB_EVENT_PATH"):
+        try:
+            event = json.loads(read_text(Path(path), _LONGEST_EVENT))
+            number = event["pull_request"]["number"]
+            if isinstance(number, int) and number > 0:
+                return number
+        except (UnreadableError, ValueError, KeyError, TypeError):
+            pass
+    match = re.fullmatch(r"refs/pull/([1-9]\d{0,9})/(?:merge|head)", environment.get("GITHUB_REF", ""))
+    return int(match[1]) if match else None

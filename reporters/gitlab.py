@@ -7,12 +7,10 @@ docs.gitlab.com/ci/variables/predefined_variables (the variables of a job).
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
 
 from opduel.records import Report, UsageError
 from opduel.reporters.base import FindingsReporter
-from opduel.reporters.kept_comment import KeptComment, keep_comment
+from opduel.reporters.kept_comment import CommentServer, KeptComment, keep_comment
 from opduel.reporters.options import GITLAB_TOKEN
 from opduel.support.command_names import command_name
 
@@ -40,46 +38,22 @@ class GitlabReporter(FindingsReporter, option="gitlab"):
         keep_comment(merge_request_of(self._environment), report, culprits, self.option)
 
 
-@dataclass(frozen=True, kw_only=True)
-class MergeRequest(KeptComment):
-    """Merge request ``number`` (its "iid") of the project with the id ``project``."""
-
-    server: ClassVar[str] = "GitLab"
-    lacking: ClassVar[str] = "the merge request has no note of this run"
-    run_name: ClassVar[str] = "The pipeline's job"
-    rewrites: ClassVar[str] = "PUT"
-    fixes: ClassVar[Mapping[int, str]] = {
+_SERVER = CommentServer(
+    name="GitLab",
+    without_comment="the merge request has no note of this run",
+    run_name="The pipeline's job",
+    rewrites="PUT",
+    fixes={
         401: f"the token in {GITLAB_TOKEN} is not valid, or has expired; CI_JOB_TOKEN can't be used",
         403: f"give the token in {GITLAB_TOKEN} the scope `api`, and a role that may comment on merge requests",
         404: f"the token in {GITLAB_TOKEN} may not see this project, or the merge request is gone",
-    }
-
-    project: int
-    number: int
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        return {"PRIVATE-TOKEN": self.token}
-
-    @property
-    def comments(self) -> str:
-        return f"/projects/{self.project}/merge_requests/{self.number}/notes"
-
-    @property
-    def order(self) -> str:
-        return "&sort=asc&order_by=created_at"
-
-    def path_of(self, comment: Any) -> str:
-        return f"{self.comments}/{comment}"
-
-    def page_after(self, page: int, comments: int, headers: Mapping[str, str]) -> int | None:
-        """Return the page in the header ``X-Next-Page``, which is empty on the last page."""
-        following = _number(headers.get("X-Next-Page", ""))
-        return following if following is not None and following > page else None
+    },
+    order="&sort=asc&order_by=created_at",
+)
 
 
-def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | str:
-    """Return the merge request that a job runs for, by its variables, or one line that says why no note can be
+def merge_request_of(environment: Mapping[str, str]) -> KeptComment | str:
+    """Return the note on the merge request that a job runs for, by its variables, or one line that says why none can be
     written; the line is empty outside of a merge request's pipeline."""
     none = "no note on the merge request"
     if not (iid := environment.get("CI_MERGE_REQUEST_IID", "")):
@@ -99,8 +73,16 @@ def merge_request_of(environment: Mapping[str, str]) -> MergeRequest | str:
     api = environment.get("CI_API_V4_URL", "").rstrip("/")
     if not re.match(r"https?://[^/\s]", api):
         return f"{none}: CI_API_V4_URL is not an http(s) address"
-    key, page = environment.get("CI_JOB_NAME", ""), environment.get("CI_JOB_URL", "")
-    return MergeRequest(api=api, project=project, number=number, key=key, run=page, token=token)
+    notes = f"{api}/projects/{project}/merge_requests/{number}/notes"
+    return KeptComment(
+        server=_SERVER,
+        comments=notes,
+        each=notes,
+        headers={"PRIVATE-TOKEN": token},
+        token=token,
+        key=environment.get("CI_JOB_NAME", ""),
+        run=environment.get("CI_JOB_URL", ""),
+    )
 
 
 def _number(text: str) -> int | None:

@@ -1,6 +1,7 @@
 """Attempts to reach a server: each in bounded time, repeated while that may help, and why one failed."""
 
 import email.utils
+import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -10,7 +11,6 @@ from typing import TypeVar
 import requests
 from requests.auth import HTTPBasicAuth
 from requests.utils import get_auth_from_url
-from tenacity import RetryCallState, Retrying, retry_always
 from urllib3.exceptions import NewConnectionError
 
 A = TypeVar("A")
@@ -55,19 +55,13 @@ def retry(
 
     ``pause_s``: from the number of attempts so far and the last result to seconds.
     """
-
-    def result(state: RetryCallState) -> A:
-        value: A = state.outcome.result()  # type: ignore[union-attr]
-        return value
-
-    retrying = Retrying(
-        retry=retry_always,
-        wait=lambda state: pause_s(state.attempt_number, result(state)),
-        stop=lambda state: not may_wait(result(state), state.upcoming_sleep),
-        sleep=sleep,
-        retry_error_callback=result,
-    )
-    return retrying(attempt)
+    for number in itertools.count(1):
+        result = attempt()
+        wait_s = pause_s(number, result)
+        if not may_wait(result, wait_s):
+            break
+        sleep(wait_s)
+    return result
 
 
 def _by_address(request: requests.PreparedRequest) -> requests.PreparedRequest:

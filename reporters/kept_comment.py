@@ -5,18 +5,16 @@ import hashlib
 import logging
 import math
 import time
-from abc import ABC, abstractmethod
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import requests
 import urllib3
 
 from opduel.records import Report, RunError
 from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, retry, retry_after_s, within
-from opduel.reporters.markdown import cell, to_markdown
+from opduel.reporters.markdown import cell, summary
 from opduel.reporters.text import printable
 from opduel.support.redaction import redact
 
@@ -41,46 +39,36 @@ class _NotTakenError(Exception):
         self.is_temporary, self.status, self.wait_s = is_temporary, status, wait_s
 
 
+@dataclass(frozen=True)
+class CommentServer:
+    """What differs between GitHub and GitLab."""
+
+    name: str
+    without_comment: str  # the beginning of the line that says that there is no comment
+    run_name: str  # what ``KeptComment.run`` is the page of
+    rewrites: str  # the HTTP method that changes a comment
+    fixes: Mapping[int, str]  # by the answer's status
+    order: str = ""  # the query by which comments are listed in the order in which they were written
+
+
 @dataclass(frozen=True, kw_only=True)
-class KeptComment(ABC):
-    """The comment of one CI job on the request that it runs for, on the server whose API is at ``api``. ``key`` tells
-    the job from others that comment there; ``run`` is the address of its page, or empty."""
+class KeptComment:
+    """The comment of one CI job on the pull or merge request that it runs for.
 
-    server: ClassVar[str]  # its name
-    lacking: ClassVar[str]  # the beginning of the line that says that there is no comment
-    run_name: ClassVar[str]  # what ``run`` is the page of
-    rewrites: ClassVar[str]  # the HTTP method that changes a comment
-    fixes: ClassVar[Mapping[int, str]]  # by the answer's status
+    ``comments`` is the address of the request's comments, ``each`` that of each of them without its id. ``headers`` are
+    those of each request, with the token. ``key`` tells the job from others that comment there; ``run`` is the address
+    of its page, or empty.
+    """
 
-    api: str
+    server: CommentServer
+    comments: str
+    each: str
+    headers: Mapping[str, str] = field(repr=False)
+    token: str = field(repr=False)
     key: str
     run: str
-    token: str = field(repr=False)
     pauses_s: tuple[float, ...] = PAUSES_S
     sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
-
-    @property
-    @abstractmethod
-    def headers(self) -> Mapping[str, str]:
-        """Those of each request, with the token."""
-
-    @property
-    @abstractmethod
-    def comments(self) -> str:
-        """The path of the request's comments, after ``api``."""
-
-    @property
-    def order(self) -> str:
-        """The query by which comments are listed in the order in which they were written."""
-        return ""
-
-    @abstractmethod
-    def path_of(self, comment: Any) -> str:
-        """Return the path of the comment with that id."""
-
-    @abstractmethod
-    def page_after(self, page: int, comments: int, headers: Mapping[str, str]) -> int | None:
-        """Return the page after ``page``, which had ``comments`` comments and these headers; None after the last."""
 
     def comment(self, report: Report, culprits: Sequence[str]) -> None:
         """Write the run's comment, or rewrite it where there is one; ``culprits`` are lines for its head.
@@ -91,7 +79,8 @@ class KeptComment(ABC):
             RunError: the server doesn't take it; the text holds no token.
         """
         marker = marker_of(self.key, report)
-        body = body_of(report, culprits, marker, f"\n[{self.run_name}]({printable(self.run)})\n" if self.run else "")
+        end = f"\n[{self.server.run_name}]({printable(self.run)})\n" if self.run else ""
+        body = body_of(report, culprits, marker, end)
         body = redact(body, [self.token, cell(self.token)])  # as it is, and as Markdown has it
         pauses = dict(enumerate(self.pauses_s, 1))
 
@@ -109,14 +98,14 @@ class KeptComment(ABC):
             self.sleep,
         )
         if failed is not None:
-            raise RunError(f"{self.lacking}: {failed}")
+            raise RunError(f"{self.server.without_comment}: {failed}")
 
     def _write(self, marker: str, body: str) -> None:
         for comment in self._comments_with(marker):
             if comment["body"] == body:
                 return
             try:
-                self._ask(self.rewrites, self.path_of(comment["id"]), {"body": body})
+                self._ask(self.server.rewrites, f"{self.each}/{comment['id']}", {"body": body})
                 return
             except _NotTakenError as error:
                 if error.is_temporary or error.status not in (403, 404, 410):  # somebody else's, or gone by now
@@ -125,31 +114,24 @@ class KeptComment(ABC):
 
     def _comments_with(self, marker: str) -> Iterator[Mapping[str, Any]]:
         """Yield the comments that begin with ``marker``: ours, and those of others who copied it."""
-        page: int | None = 1
-        while page is not None and page <= MOST_PAGES:
-            comments, headers = self._ask("GET", f"{self.comments}?per_page={A_PAGE}&page={page}{self.order}")
+        for page in range(1, MOST_PAGES + 1):
+            query = f"?per_page={A_PAGE}&page={page}{self.server.order}"
+            comments, headers = self._ask("GET", self.comments + query)
             if not isinstance(comments, list):
                 raise _NotTakenError("the answer is no list of comments", is_temporary=False)
             for comment in comments:
                 if isinstance(comment, dict) and str(comment.get("body") or "").startswith(marker) and "id" in comment:
                     yield comment
-            page = self.page_after(page, len(comments), headers)
+            # GitLab names the next page, and may leave out comments of any; of GitHub's, all but the last are full.
+            if not headers.get("X-Next-Page", len(comments) >= A_PAGE):
+                return
 
-    def _ask(self, method: str, path: str, document: object = None) -> tuple[Any, Mapping[str, str]]:
+    def _ask(self, method: str, address: str, document: object = None) -> tuple[Any, Mapping[str, str]]:
         """Return the answer's JSON and headers. Raises _NotTakenError: there is no answer, or it is a refusal."""
 
         def ask() -> tuple[Any, Mapping[str, str]]:
-            with (
-                OneAnswerSession() as session,
-                session.request(
-                    method,
-                    self.api + path,
-                    json=document,
-                    headers=dict(self.headers),
-                    timeout=SILENCE_S,
-                    allow_redirects=False,
-                ) as response,
-            ):
+            settings: dict[str, Any] = {"headers": self.headers, "timeout": SILENCE_S, "allow_redirects": False}
+            with OneAnswerSession() as session, session.request(method, address, json=document, **settings) as response:
                 if not 200 <= response.status_code < 300:
                     raise self._refused(response.status_code, retry_after_s(response.headers.get("Retry-After")))
                 return response.json(), response.headers
@@ -166,15 +148,11 @@ class KeptComment(ABC):
     def _refused(self, status: int, wait_s: float | None) -> _NotTakenError:
         """Return the error of a refusal. ``wait_s``: how long the answer asks to wait, which GitHub does with status
         403, too."""
-        again = is_later(status) or (status == 403 and wait_s is not None)
-        fix = (
-            f", and to wait {wait_s:.0f} s"
-            if again and wait_s
-            else f": {self.fixes[status]}"
-            if status in self.fixes
-            else ""
-        )
-        return _NotTakenError(f"{self.server} says {status}{fix}", again, status, wait_s or 0.0)
+        is_temporary = is_later(status) or (status == 403 and wait_s is not None)
+        fix = f": {self.server.fixes[status]}" if status in self.server.fixes else ""
+        if is_temporary and wait_s:
+            fix = f", and to wait {wait_s:.0f} s"
+        return _NotTakenError(f"{self.server.name} says {status}{fix}", is_temporary, status, wait_s or 0.0)
 
 
 def keep_comment(comment: KeptComment | str, report: Report, culprits: Sequence[str], option: str) -> None:
@@ -198,12 +176,5 @@ def marker_of(key: str, report: Report) -> str:
 
 def body_of(report: Report, culprits: Sequence[str], marker: str, end: str) -> str:
     """Return the comment in at most ``LONGEST`` characters, without the least important cases if necessary."""
-    title = f"## opduel: {cell(f'{report.run.spec} ({report.run.framework})')}"
-    head = "\n".join([marker, title, "", *(f"- {cell(line)}" for line in culprits), "", ""])
-    room = LONGEST - len(head) - len(end)
-    markdown = to_markdown(report)
-    if len(markdown) > room:
-        some = range(len(report.comparisons))
-        fits = bisect_right(some, room, key=lambda most: len(to_markdown(report, most))) - 1
-        markdown = to_markdown(report, max(0, fits))[:room]
-    return head + markdown + end
+    room = LONGEST - len(f"{marker}\n{end}")
+    return f"{marker}\n{summary(report, culprits, room)[:room]}{end}"

@@ -1,7 +1,8 @@
 """A report as Markdown, for a pull request, a wiki or our own docs: changes in full, other cases folded."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from opduel.records import Build, Comparison, Report, Verdict
 from opduel.reporters.kinds import kinds_table, verdict_text
@@ -31,6 +32,22 @@ def to_markdown(report: Report, most: int | None = None) -> str:
     if hidden := len(ordered) - len(shown_comparisons):
         lines.append(f"Not shown: {hidden} cases (report.json has them).")
     return "\n".join(lines).rstrip() + "\n"
+
+
+def summary(report: Report, culprits: Sequence[str], room: int, size: Callable[[str], int] = len) -> str:
+    """Return the report below a heading and ``culprits`` as a list, of at most this ``size``: without the least
+    important cases if necessary. It is larger only if there is no room for even one case."""
+    title = f"## opduel: {cell(f'{report.run.spec} ({report.run.framework})')}"
+    head = "\n".join([title, "", *(f"- {cell(line)}" for line in culprits), "", ""])
+
+    def with_cases(most: int | None) -> str:
+        return head + to_markdown(report, most)
+
+    full = with_cases(None)
+    if size(full) <= room:
+        return full
+    fits = bisect_right(range(len(report.comparisons)), room, key=lambda most: size(with_cases(most))) - 1
+    return with_cases(max(0, fits))
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:

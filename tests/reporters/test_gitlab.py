@@ -20,8 +20,8 @@ from scripted_server import ScriptedServer
 from test_alerts import SLOWER
 
 from opduel.records import Cause, RunError, UsageError
-from opduel.reporters.gitlab import GitlabReporter, MergeRequest, merge_request_of
-from opduel.reporters.kept_comment import A_PAGE
+from opduel.reporters.gitlab import GitlabReporter, merge_request_of
+from opduel.reporters.kept_comment import A_PAGE, KeptComment
 
 TOKEN = "glpat-very_secret"
 WHY = "2 calls of prod per call, new (a.py:3), account for 90 % of the added time"
@@ -118,9 +118,9 @@ def environment(gitlab: Gitlab, **more: str) -> dict[str, str]:
     return variables | more
 
 
-def merge_request(gitlab: Gitlab, **more: str) -> MergeRequest:
+def merge_request(gitlab: Gitlab, **more: str) -> KeptComment:
     request = merge_request_of(environment(gitlab, **more))
-    assert isinstance(request, MergeRequest)
+    assert isinstance(request, KeptComment)
     return replace(request, pauses_s=(0.0, 0.0))
 
 
@@ -236,8 +236,9 @@ def test_why_there_is_no_note_is_said(gitlab: Gitlab, variables: dict[str, str],
 
 
 def test_a_fork_s_pipeline_writes_to_the_project_of_the_merge_request(gitlab: Gitlab) -> None:
-    assert merge_request(gitlab, CI_PROJECT_ID="99").project == 31
-    assert merge_request(gitlab, CI_MERGE_REQUEST_PROJECT_ID="").project == 31
+    assert merge_request(gitlab, CI_PROJECT_ID="99").comments.endswith("/projects/31/merge_requests/7/notes")
+    fork = merge_request(gitlab, CI_MERGE_REQUEST_PROJECT_ID="")
+    assert fork.comments.endswith("/projects/31/merge_requests/7/notes")
 
 
 @pytest.mark.parametrize("fails", [[], [(403, {})]])

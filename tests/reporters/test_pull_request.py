@@ -18,9 +18,8 @@ from scripted_server import ScriptedServer
 from test_alerts import SLOWER
 
 from opduel.records import Cause, RunError
-from opduel.reporters.github import GithubReporter
-from opduel.reporters.kept_comment import A_PAGE, LONGEST, body_of
-from opduel.reporters.pull_request import PullRequest, pull_request_of
+from opduel.reporters.github import GithubReporter, pull_request_of
+from opduel.reporters.kept_comment import A_PAGE, LONGEST, KeptComment, body_of
 
 TOKEN = "ghs_very_secret"
 # The bodies of issues/create-comment and issues/update-comment, worded after GitHub's OpenAPI description
@@ -113,9 +112,9 @@ def environment(github: Github, **more: str) -> dict[str, str]:
     return variables | more
 
 
-def pull_request(github: Github, **more: str) -> PullRequest:
+def pull_request(github: Github, **more: str) -> KeptComment:
     request = pull_request_of(environment(github, **more))
-    assert isinstance(request, PullRequest)
+    assert isinstance(request, KeptComment)
     return replace(request, pauses_s=(0.0, 0.0))
 
 
@@ -211,12 +210,12 @@ def test_outside_of_a_pull_request_there_is_none_and_without_a_token_it_says_how
     for wrong in ("../x", "x/..", "x", "x/y/z", "./y"):
         assert "OWNER/NAME" in str(pull_request_of(environment(github, GITHUB_REPOSITORY=wrong)))
     for right in ("ada_acme/numlib", "a.b/c_d.e"):
-        assert isinstance(pull_request_of(environment(github, GITHUB_REPOSITORY=right)), PullRequest)
+        assert isinstance(pull_request_of(environment(github, GITHUB_REPOSITORY=right)), KeptComment)
     event = tmp_path / "event.json"
     event.write_text(json.dumps({"pull_request": {"number": 7}}))
     request = pull_request_of(environment(github, GITHUB_REF="refs/heads/x", GITHUB_EVENT_PATH=str(event)))
-    assert isinstance(request, PullRequest)
-    assert request.number == 7
+    assert isinstance(request, KeptComment)
+    assert "/issues/7/" in request.comments
     for wrong in ("{", "[]", '{"pull_request": null}', '{"pull_request": {"number": "7"}}'):
         event.write_text(wrong)
         assert pull_request_of(environment(github, GITHUB_REF="", GITHUB_EVENT_PATH=str(event))) == ""
