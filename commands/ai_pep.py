@@ -84,6 +84,7 @@ def add_ai_pep_options(parser: Parser) -> None:
     add(
         "--program PATH",
         "for programs: where the program is in a build, with {build} for what --control and --treatment say",
+        dest="build_program",
     )
     add("--command_args WORDS", "for programs: further arguments at the end of each command line", type=command_words)
     add(

@@ -40,11 +40,11 @@ def make_builds(options: HarnessOptions, framework: Framework, requests: Sequenc
     return builds
 
 
-def library_path(libraries: Sequence[Path] | None) -> dict[str, str]:
+def library_path(libraries: Sequence[str]) -> dict[str, str]:
     """The variable by which the dynamic linker finds these libraries, before whatever the user has there."""
     if not libraries:
         return {}
-    folders = dict.fromkeys(str(library.parent) for library in libraries)
+    folders = dict.fromkeys(str(Path(library).parent) for library in libraries)
     inherited = os.environ.get("LD_LIBRARY_PATH")
     return {"LD_LIBRARY_PATH": os.pathsep.join([*folders, *([inherited] if inherited else [])])}
 

@@ -144,14 +144,14 @@ def sample_cases(cases: Sequence[Case], options: HarnessOptions, seed: int) -> l
 def fetch_case_files(choice: Choice, options: HarnessOptions) -> list[Case]:
     """The cases with the files that they need on this host, fetched if they aren't there. OpduelError: a file can't be
     had, or isn't the one that was meant."""
-    cache = (options.model_cache or default_model_cache()).absolute()
+    cache = Path(options.model_cache or default_model_cache()).absolute()
     try:
         return fetch_files(_with_root_folder(choice.cases, options.root_model_dir), cache, log.info)
     except OpduelError as error:
         raise type(error)(f"{choice.path or choice.name}: {error}") from None
 
 
-def _with_root_folder(cases: Sequence[Case], root: Path | None) -> list[Case]:
+def _with_root_folder(cases: Sequence[Case], root: str | None) -> list[Case]:
     """The cases, with each location that begins with ``//`` below ``root``, as AI-PEP has it; UsageError without a
     root."""
     rooted_cases = []
@@ -164,7 +164,7 @@ def _with_root_folder(cases: Sequence[Case], root: Path | None) -> list[Case]:
                         f"{case.id}: files.{name}: {file.location} is relative to a folder of models: "
                         "give it with --root_model_dir"
                     )
-                file = dataclasses.replace(file, location=str(root / file.location.lstrip("/")))
+                file = dataclasses.replace(file, location=str(Path(root, file.location.lstrip("/"))))
             files[name] = file
         rooted_cases.append(dataclasses.replace(case, files=files))
     return rooted_cases

@@ -163,5 +163,6 @@ def _passed_over(command: str, arguments: Sequence[str]) -> set[str]:
     """Options whose defaults don't go with what this command line measures."""
     if command != HARNESS:
         return set(SINGLE_ONLY)
-    parsed, _ = harness_parser().parse_known_args(arguments)
-    return {*AB_ONLY, *reporter_options()} if is_single(HarnessOptions.of(parsed)) else set(SINGLE_ONLY)
+    parser = harness_parser()
+    parsed, _ = parser.parse_known_args(arguments)
+    return {*AB_ONLY, *reporter_options()} if is_single(HarnessOptions.of(parsed, parser)) else set(SINGLE_ONLY)

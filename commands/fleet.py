@@ -185,7 +185,7 @@ def run_fleet_command(arguments: Sequence[str]) -> int:
     options = fleet_parser().parse_args(list(arguments))
     try:
         from opduel.fleet import security, service  # Dask is an extra
-        from opduel.fleet.host import HostSettings
+        from opduel.fleet.job import HostSettings
     except ImportError:
         raise UsageError(f"opduel fleet {NEEDS_EXTRA}") from None
     if options.do == "certificates":

@@ -37,9 +37,9 @@ def run_golden(options: HarnessOptions, command: Sequence[str]) -> int:
         raise UsageError(f"--golden: compares outputs only: use --metric {METRIC}, or measure in another run")
     refuse_options(options, "golden")
     if metrics:
-        return _compare(options, options.golden, command)
+        return _compare(options, Path(options.golden), command)
     refuse_options(options, "golden, written")
-    return _write(options, options.golden, command)
+    return _write(options, Path(options.golden), command)
 
 
 def _write(options: HarnessOptions, folder: Path, command: Sequence[str]) -> int:
@@ -53,7 +53,7 @@ def _write(options: HarnessOptions, folder: Path, command: Sequence[str]) -> int
         session.seed,
         options.threads,
         options.time_budget,
-        options.env,
+        options.variables,
     )
     log.info("%s of %s, outputs of %s", counted(len(cases), "case"), choice.file_name, build.requested)
     began = time.monotonic()

@@ -43,7 +43,7 @@ def refuse_unknown_operators(
     for build in builds:
         if not named:
             return
-        tried = smoke_check(build, framework, list(named.values()), env=options.env)
+        tried = smoke_check(build, framework, list(named.values()), env=options.variables)
         named = {
             check.case.operator: check.case for check in tried if check.failure and check.failure.kind == "missing"
         }

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from opduel.commands.ai_pep import add_ai_pep_options
 from opduel.commands.fleet_options import add_fleet_options
-from opduel.commands.harness_options import DEFAULT_ALPHA, HarnessOptions
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_types import (
     context,
     count,
@@ -27,9 +27,9 @@ from opduel.records import USUAL_ROUNDS, rounds_at
 from opduel.records.case import DTYPES, MAX_INPUT_SETS
 from opduel.records.configuration import SMALL_THRESHOLD
 from opduel.records.measurement import Profiler
-from opduel.reporters import add_reporter_options
 from opduel.reporters.arguments import AddOption as AddOption
 from opduel.reporters.arguments import Parser as Parser
+from opduel.reporters.options import add_reporter_options
 from opduel.support.command_names import command_name
 
 PROFILERS: tuple[Profiler, ...] = ("python", "native")
@@ -42,7 +42,7 @@ def read_options(arguments: Sequence[str] | None, program: str = "harness.py") -
     """Parse a command line of ``program``, by default this process's. UsageError: an option is unknown or malformed."""
     parser = harness_parser()
     parser.prog = program
-    return HarnessOptions.of(parser.parse_args(arguments))
+    return HarnessOptions.of(parser.parse_args(arguments), parser)
 
 
 def harness_parser() -> Parser:
@@ -130,7 +130,7 @@ def harness_parser() -> Parser:
         type=threshold,
         action="append",
     )
-    how("--alpha P", "false discovery rate of the run (default: 0.05)", type=probability, default=DEFAULT_ALPHA)
+    how("--alpha P", "false discovery rate of the run (default: 0.05)", type=probability, default=HarnessOptions.alpha)
     how(
         "--time_budget SECONDS",
         "measure for at most this long, with the largest suspected changes first; cases that are still open are "

@@ -18,18 +18,18 @@ _COMMAND_LINES = ("command_args", "string_map")
 def refuse_program_options(options: HarnessOptions, framework: Framework) -> None:
     """Raise UsageError if an option for programs is given, and the framework has none; or if it can't be meant."""
     for name, reason in framework.cases.refused_options.items():
-        if getattr(options, name) is not None:
+        if options.is_given(name):
             raise UsageError(f"--{name}: {reason.format(framework=framework.name)}")
-    if options.program is not None and BUILD not in options.program:
+    if options.build_program is not None and BUILD not in options.build_program:
         raise UsageError(
-            f"--program {options.program}: has no {BUILD}: write it in place of what --control and --treatment "
+            f"--program {options.build_program}: has no {BUILD}: write it in place of what --control and --treatment "
             f"give, such as out/{BUILD}/bench, or leave the option out"
         )
 
 
 def program_of(options: HarnessOptions, build: str) -> str:
     """What is asked for by the name of a build: the build itself, or with ``--program`` the file of that build."""
-    return build if options.program is None else str(options.program.replace(BUILD, build))
+    return build if options.build_program is None else options.build_program.replace(BUILD, build)
 
 
 def fill_command_lines(cases: Sequence[Case], options: HarnessOptions) -> list[Case]:

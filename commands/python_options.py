@@ -22,15 +22,14 @@ def options_of_arguments(arguments: Mapping[str, Any], names: Mapping[str, str])
         UsageError, which names the argument: there is no such option, or it doesn't take this value.
     """
     parser = harness_parser()
-    action_by_option = {action.dest: action for action in parser._actions if action.dest != "help"}
     parsed = parser.parse_args([])
     for option, value in arguments.items():
-        name = names.get(option, option)
-        if option not in action_by_option or action_by_option[option].default is argparse.SUPPRESS:
+        name, action = names.get(option, option), parser._option_string_actions.get(f"--{option}")
+        if action is None or action.default is argparse.SUPPRESS:
             raise UsageError(f"{name}: there is no such option: see opduel compare --help-all")
         if value is not None and value is not False:
-            setattr(parsed, option, _read(action_by_option[option], name, value))
-    return HarnessOptions.of(parsed, names)
+            setattr(parsed, action.dest, _read(action, name, value))
+    return HarnessOptions.of(parsed, parser, names)
 
 
 def inputs_as_json(inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[str] | None:

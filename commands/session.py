@@ -28,7 +28,6 @@ from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.prior_runs import read_prior_runs
-from opduel.commands.recorded_options import run_configuration
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, adaptor_names, require_functions, run_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.other_runs.discovery import with_values
@@ -72,7 +71,7 @@ class Session:
             seed=self.seed,
             configuration=self.configuration,
             labels=self.labels,
-            env=self.options.env,
+            env=self.options.variables,
             prior_runs=self.prior_runs,
             usual_rounds=usual_rounds(self.cases),
             find_causes=find_causes,
@@ -111,7 +110,7 @@ def plan_session(
     choice = dataclasses.replace(choice, cases=fetch_case_files(choice, options))
     framework = framework_of(options, choice, frameworks_dir).for_cases(choice.cases)
     plan_cpus(options.threads)  # these are reported before builds are made, not after
-    run_environment(framework, options.threads, options.env)
+    run_environment(framework, options.threads, options.variables)
     needed = _needed_functions(options, choice)
     if framework.has_own_sides:
         _refuse_what_two_lack(framework, options, choice, needed)
@@ -119,7 +118,7 @@ def plan_session(
     require_functions(framework.adaptor, needed)
     spec_path = str(choice.path) if choice.path else None
     labels = RunLabels(spec=choice.name, spec_path=spec_path, command=tuple(command), suite=choice.suite_record)
-    configuration = run_configuration(options, driver)
+    configuration = options.configuration(driver)
     program = command[0] if command else configuration.program
     configuration = dataclasses.replace(configuration, run_type=run_type, program=program)
     prior = read_prior_runs(options, framework, config)
@@ -131,7 +130,7 @@ def discover_cases(session: Session, control: Build, treatment: Build) -> list[C
     builds: dict[Side, Build] = {"control": control, "treatment": treatment}
     if not are_discovered(session.cases, session.framework):
         return list(session.cases)
-    threads, env = session.options.threads, session.options.env
+    threads, env = session.options.threads, session.options.variables
     cases = with_values(session.cases, session.framework, builds, threads, env, log.info)
     return sample_cases(pick_cases(cases, session.options), session.options, session.seed)
 
@@ -166,10 +165,11 @@ def _refuse_what_two_lack(
 
 def _run_type(options: HarnessOptions) -> str:
     """Why the run is made, as the options say; UsageError if cases that regressed are measured for another reason."""
-    if options.regressed_types and options.run_type not in (None, "regress"):
+    if options.regressed_types and options.is_given("run_type") and options.run_type != "regress":
         raise UsageError(f"--regressed_types: belongs to --run_type regress, not {options.run_type}: leave one out")
-    usual = "regress" if options.regressed_types else "verify" if options.verify else "benchmark"
-    return str(options.run_type or usual)
+    if options.is_given("run_type"):
+        return options.run_type
+    return "regress" if options.regressed_types else "verify" if options.verify else "benchmark"
 
 
 def _check_verify_after(options: HarnessOptions) -> None:
@@ -215,9 +215,9 @@ def refuse_two_sided(
 
 def check_profile_output(options: HarnessOptions) -> None:
     """Raise UsageError if profiles are asked for and can't be written, or would mix with something else."""
-    folder: Path | None = options.profile_output
-    if folder is None:
+    if options.profile_output is None:
         return
+    folder = Path(options.profile_output)
     check_folder(folder, "profile_output")
     if not is_profiles_folder(folder):
         raise UsageError(f"--profile_output {folder}: contains other files than profiles: give a new or empty folder")

@@ -88,7 +88,7 @@ def _baseline(options: HarnessOptions) -> SingleReport | None:
         return None
     then = read_single(options.baseline)
     clock = then.run.configuration.profiler
-    if clock != (options.profiler or "python"):
+    if clock != options.profiler:
         raise UsageError(f"--baseline {options.baseline}: was timed with --profiler {clock}: use that")
     if then.run.configuration.wipe_cache != bool(options.wipe_cache):
         fix = "leave --wipe_cache out" if options.wipe_cache else "add that"
@@ -108,7 +108,7 @@ def _request(options: HarnessOptions, command: Sequence[str]) -> SingleRequest:
         seed=session.seed,
         configuration=session.configuration,
         labels=session.labels,
-        env=options.env,
+        env=options.variables,
     )
 
 

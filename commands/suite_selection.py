@@ -138,7 +138,7 @@ class SuiteSelection:
         ]
         orders = cache_orders(chosen, options.timeout)
         if options.fleet is None:
-            problems += self.work.make_caches(sides, self.framework, orders, options.env)
+            problems += self.work.make_caches(sides, self.framework, orders, options.variables)
         _log_problems(problems)
         framework = self.work.framework(self.framework, _modules(chosen, benchmarks_by_side))
         record = self._record(benchmarks_by_side, chosen, problems)
@@ -170,7 +170,7 @@ class SuiteSelection:
         return benchmarks_by_side
 
     def _discover(self, side: Side, build: Build) -> Discovered:
-        env = self.options.env
+        env = self.options.variables
         return discover(build, self.framework, self.work.copies[side], self.work.place(side), env)
 
     def _record(

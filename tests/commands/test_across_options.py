@@ -15,7 +15,6 @@ from opduel.commands.fleet import fleet_choice
 from opduel.commands.harness import run_harness
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.options import read_options
-from opduel.commands.recorded_options import run_configuration
 from opduel.commands.repo_driver import run_driver
 from opduel.commands.session import Session, plan_session
 from opduel.fleet.address import FleetChoice
@@ -43,8 +42,8 @@ def test_what_is_asked_for() -> None:
 
 def test_it_is_kept_with_the_report() -> None:
     options = read_options(["-b", "smoke", *FLEET, "--across", "hosts"])
-    assert run_configuration(options).across == "hosts"
-    assert run_configuration(read_options(["-b", "smoke", "-p", "a, b"])).platforms == ("a", "b")
+    assert options.configuration().across == "hosts"
+    assert read_options(["-b", "smoke", "-p", "a, b"]).configuration().platforms == ("a", "b")
 
 
 @pytest.mark.parametrize(

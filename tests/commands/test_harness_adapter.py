@@ -61,7 +61,8 @@ class Recorded:
                 result.refused[self.broken] = Failure("treatment", "error", "ValueError: no")
             else:
                 result.samples.append(self._next(request.case.id, request.stage, plan.number))
-        result.aa_cases = RoundResult(samples=[self._next(one.case.id, "aa", plan.number) for one in plan.aa_cases])
+        samples = [self._next(request.case.id, "aa", plan.number) for request in plan.aa_requests]
+        result.aa_result = RoundResult(samples=samples)
 
     def _next(self, case_id: str, stage: str, number: int) -> PairSample:
         place, taken = self._places[case_id], self._taken[(case_id, stage)]
@@ -98,7 +99,7 @@ Order = Callable[..., RunOrder]
 def order(tmp_path: Path) -> Order:
     def make(name: str, **others: Any) -> RunOrder:
         log = FileRoundLog(tmp_path / name, lambda: 1)
-        usual = {"control": CONTROL, "treatment": TREATMENT, "cases": None, "run_type": name, "seed": 1, "log": log}
+        usual = {"name": name, "run_type": name, "control": CONTROL, "treatment": TREATMENT, "log": log}
         return RunOrder(**{**usual, **others})
 
     return make

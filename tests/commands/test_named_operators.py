@@ -109,7 +109,7 @@ def test_the_driver_logs_a_misspelt_operator_of_a_spec_and_measures_the_others(
         session = plan_session(options, {}, ["repo_driver.py"])
         rounds = FileRoundLog(tmp_path / f"rounds{len(arguments)}", lambda: 1)
         control, treatment = build("control"), replace(build("treatment"), digest="11")
-        order = RunOrder(control, treatment, None, "benchmark", 1, rounds)
+        order = RunOrder("run", "benchmark", control, treatment, rounds)
         if "-b" in arguments:
             assert HarnessAdapter(session).measure(order).comparisons
             assert "tests[0].operator is 'nd.addd'" in caplog.text

@@ -21,7 +21,7 @@ from opduel.commands.driver_options import driver_parser
 from opduel.commands.harness import main as harness_main
 from opduel.commands.notifying import Notifications
 from opduel.commands.options import harness_parser, read_options
-from opduel.commands.recorded_options import KEPT_OPTIONS, recorded, run_configuration
+from opduel.commands.recorded_options import KEPT_OPTIONS, recorded
 from opduel.commands.run_bench import run_bench_parser
 from opduel.commands.session import deliver_report, plan_session
 from opduel.commands.spec_from import spec_from_parser
@@ -96,7 +96,7 @@ def test_a_configuration_has_no_field_for_what_may_be_a_secret() -> None:
         *("build_program", "env", "command_args", "string_map")
     }
     options = read_options(["--env", f"MINE={MARKER}", "--notify_command", MARKER, "--info", MARKER])
-    assert MARKER not in str(run_configuration(options))
+    assert MARKER not in str(options.configuration())
 
 
 def test_a_program_s_variables_and_arguments_are_in_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -129,8 +129,8 @@ RECIPES = re.findall(r"^    .*python3 harness\.py (.*)$", PROFILES, flags=re.MUL
 def test_the_recipes_for_profiles_are_good_usage(line: str) -> None:
     options = read_options(shlex.split(line))
     assert choose_cases(options, 0).cases
-    if options.env:
-        run_environment(get_framework("mxnet"), 1, options.env)
+    if options.variables:
+        run_environment(get_framework("mxnet"), 1, options.variables)
 
 
 def test_the_page_on_profiles_names_every_file() -> None:

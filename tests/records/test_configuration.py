@@ -8,7 +8,6 @@ import pytest
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.harness_options import CommitOptions
 from opduel.commands.options import harness_parser, read_options
-from opduel.commands.recorded_options import run_configuration
 from opduel.records import SAMPLED, Case, RunConfiguration, RunRecord, rounds_at, usual_rounds
 from opduel.records.configuration import OPTIONS, kinds
 
@@ -46,8 +45,8 @@ GIVEN = RunConfiguration(
 
 
 def test_what_is_not_given_is_what_the_parsers_say() -> None:
-    assert run_configuration(read_options([])) == RunConfiguration()
-    driver = run_configuration(read_options([]), CommitOptions())
+    assert read_options([]).configuration() == RunConfiguration()
+    driver = read_options([]).configuration(CommitOptions())
     assert driver == RunConfiguration(program="repo_driver.py")
 
 
@@ -60,14 +59,14 @@ def test_every_field_is_an_option_of_that_name() -> None:
 
 def test_its_words_are_read_as_the_same() -> None:
     words = GIVEN.words(name for name in kinds() if name not in (*NO_OPTIONS, *DRIVERS))
-    assert run_configuration(read_options(words)) == GIVEN
+    assert read_options(words).configuration() == GIVEN
     same = replace(GIVEN, threshold=dict.fromkeys(SAMPLED, 0.02))
     assert same.words(["threshold"]) == ["--threshold", "2%"]
     words = RunConfiguration(build_program="{build}/a b").words(["program", "build_program"])
-    assert read_options(words).program == "{build}/a b"
+    assert read_options(words).build_program == "{build}/a b"
     driver = RunConfiguration(program="repo_driver.py", repo_dir="/my clone", cmake_args="-DX=1", build="source")
     own = CommitOptions.of(driver_parser().parse_args(driver.words(DRIVERS)))
-    assert run_configuration(read_options([]), own) == driver
+    assert read_options([]).configuration(own) == driver
 
 
 @pytest.mark.parametrize(
@@ -85,9 +84,9 @@ def test_counts_have_no_noise_that_more_rounds_would_help_against() -> None:
 
 
 def test_rounds_that_were_given_are_given_again() -> None:
-    configuration = run_configuration(read_options(["--max_rounds", "30", "--threshold", "0.1%"]))
+    configuration = read_options(["--max_rounds", "30", "--threshold", "0.1%"]).configuration()
     assert (configuration.max_rounds, configuration.words(["max_rounds"])) == (30, ["--max_rounds", "30"])
-    configuration = run_configuration(read_options(["--threshold", "0.1%"]))
+    configuration = read_options(["--threshold", "0.1%"]).configuration()
     assert (configuration.max_rounds, configuration.words(["max_rounds"])) == (None, [])
 
 
