@@ -19,6 +19,7 @@ sys.path[0] = os.path.join(
     os.path.dirname(HERE), "common"
 )  # in place of this folder, whose modules would hide the build's
 
+from opduel_common.names import constructor_names, constructor_parameters
 from opduel_common.scripts import answer, load_adaptor
 
 NAMESPACES = ("nd", "nd.contrib", "nd.linalg", "nd.random", "nd.image", "nd._internal", "np", "np.linalg", "np.random")
@@ -120,7 +121,7 @@ def blocks_of(blocks):
                 block_descriptions[blocks.ROOT + module + "." + name] = {
                     "registered": None,
                     "arguments": block_arguments(blocks, kind),
-                    "dtype": "dtype" in [parameter.name for parameter in blocks.constructor_parameters(kind)],
+                    "dtype": "dtype" in constructor_names(kind),
                     "hybrid": issubclass(kind, blocks.gluon.HybridBlock),
                 }
     return block_descriptions
@@ -148,7 +149,7 @@ def block_arguments(blocks, kind):
         ):
             arguments.append([name, "tensor" if parameter.default is parameter.empty else "optional"])
     own_names = inspect.signature(kind.__init__).parameters
-    for parameter in blocks.constructor_parameters(kind):
+    for parameter in constructor_parameters(kind):
         required = (
             parameter.default is parameter.empty and parameter.name in own_names
         )  # a class passes what its bases require

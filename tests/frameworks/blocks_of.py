@@ -20,11 +20,11 @@ def compute(case):
     for name, parameter in sorted(block.block._collect_params_with_prefix().items()):
         array = parameter.data().asnumpy()
         weights.update(f"{name} {array.dtype} {array.shape} ".encode() + array.tobytes())
-    outputs = [output.asnumpy() for output in adaptor.outputs_of(block.call(*block.args))]
+    outputs = [output.asnumpy() for output in adaptor.calls.outputs_of(block.call(*block.args))]
     gradients, first = [], []
     if case["direction"] == "backward":
         gradients = [gradient for _, gradient in inputs.attach_gradients()]
-        call = adaptor.backward_call(block.output, block.args, {}, gradients)
+        call = adaptor.calls.backward_call(block.output, block.args, {}, gradients)
         call()
         first = [output.asnumpy() for output in gradients]
         call()

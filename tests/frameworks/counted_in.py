@@ -25,7 +25,7 @@ for line in sys.stdin:
         continue
     case = json.loads(line)
     operator, inputs, args, kwargs = adaptor.prepare_case(case, 1)
-    call = adaptor.forward_call(operator, args, kwargs)
+    call = adaptor.calls.forward_call(operator, args, kwargs)
     mx.profiler.set_config(profile_memory=True, aggregate_stats=True, filename=trace)
     mx.profiler.set_state("run")
     call()

@@ -27,11 +27,11 @@ def dtypes(case):
     try:
         operator, inputs, args, kwargs = adaptor.prepare_case(case, 7)
         if case["direction"] == "forward":
-            results = adaptor.outputs_of(operator(*args, **kwargs))
+            results = adaptor.calls.outputs_of(operator(*args, **kwargs))
         else:
             gradients = inputs.attach_gradients()
             with mx.autograd.record():
-                outputs = adaptor.outputs_of(operator(*args, **kwargs))
+                outputs = adaptor.calls.outputs_of(operator(*args, **kwargs))
             mx.autograd.backward(outputs)
             results = [gradient for _, gradient in gradients]
         mx.nd.waitall()

@@ -10,10 +10,11 @@ import mxnet as mx
 import numpy
 
 from .blocks import BlockCall, is_block
+from .calls import MAKE_CALL
 from .graphs import make_graph
 from .inputs import Inputs, make_context
 from .integer_checks import check_average, check_case
-from .networks import Network, is_network, make_network_call, outputs_of
+from .networks import Network, is_network, make_network_call
 from .objects import is_object, make_use
 from .openmp import compute_threads, keep_in_forks  # noqa: F401 - the worker calls one of them
 from .operators import resolve
@@ -57,20 +58,6 @@ def memory(case, seed, calls):
     """Return ``{device: bytes}`` that a call needs beyond its inputs (storage.py). Call it once a process."""
     no_bytes = {device_name(make_context(case["context"])): 0}
     return dict(no_bytes, **storage(lambda: untraced_call(case, seed), calls, seed))
-
-
-def wait_for(results):
-    """Block until MXNet's asynchronous engine has computed these results; without results, until it has finished.
-
-    An operator that returns None or an empty list (reset_arrays) works on its arguments.
-    """
-    if not results:
-        mx.nd.waitall()
-    for result in results:
-        if hasattr(result, "wait_to_read"):
-            result.wait_to_read()
-        else:
-            mx.nd.waitall()
 
 
 def prepare_case(case, seed):
@@ -149,63 +136,5 @@ def untraced_call(case, seed):
         enter_context(Inputs(case, seed))
         return make_network_call(case, seed)
     operator, inputs, args, kwargs = prepare_case(case, seed)
-    if case["direction"] == "forward":
-        return forward_call(operator, args, kwargs)
-    gradients = [gradient for _, gradient in inputs.attach_gradients()]
-    make = {"backward": backward_call, "both": both_call}[case["direction"]]
-    return make(operator, args, kwargs, gradients)
-
-
-def forward_call(operator, args, kwargs):
-    def call():
-        result = operator(*args, **kwargs)
-        try:
-            result.wait_to_read()
-        except AttributeError:  # several outputs, or a plain number
-            wait_for(outputs_of(result))
-
-    return call
-
-
-def head_gradients(heads):
-    """Return ones for every output.
-
-    Without them ``backward`` would make them in every call. In a network they come from the next operator.
-    """
-
-    def ones_like(head):
-        is_numpy = hasattr(mx, "np") and isinstance(head, mx.np.ndarray)
-        return (mx.np if is_numpy else mx.nd).ones(head.shape, dtype=head.dtype, ctx=head.context)
-
-    return [ones_like(head) if isinstance(head, mx.nd.NDArray) and 0 not in head.shape else None for head in heads]
-
-
-def backward_call(operator, args, kwargs, gradients):
-    """Return a function that runs backward alone, on a graph that is recorded once."""
-    with mx.autograd.record():
-        heads = outputs_of(operator(*args, **kwargs))
-    weights = head_gradients(heads)
-    mx.nd.waitall()
-
-    def call():
-        mx.autograd.backward(heads, head_grads=weights, retain_graph=True)
-        wait_for(gradients)
-
-    return call
-
-
-def both_call(operator, args, kwargs, gradients):
-    """Return a function that runs forward, recording the graph, and then backward, as in training."""
-    with mx.autograd.record():
-        heads = outputs_of(operator(*args, **kwargs))
-    weights = head_gradients(heads)
-    del heads
-    mx.nd.waitall()
-
-    def call():
-        with mx.autograd.record():
-            heads = outputs_of(operator(*args, **kwargs))
-        mx.autograd.backward(heads, head_grads=weights)
-        wait_for(gradients)
-
-    return call
+    gradients = [] if case["direction"] == "forward" else [gradient for _, gradient in inputs.attach_gradients()]
+    return MAKE_CALL[case["direction"]](operator, args, kwargs, gradients)

@@ -11,7 +11,7 @@ import numpy
 from mxnet import gluon
 from mxnet.gluon import contrib  # noqa: F401 - its blocks are looked up in gluon
 
-from opduel_common import names
+from opduel_common.names import constructor_names
 from opduel_common.values import draw_parameter
 
 from .functions import function
@@ -31,6 +31,10 @@ def is_block(name):
     return name.startswith(ROOT)
 
 
+def is_block_class(value):
+    return inspect.isclass(value) and issubclass(value, gluon.Block)
+
+
 def block_class(name):
     """Return the class for a name such as ``gluon.nn.Dense``.
 
@@ -38,18 +42,11 @@ def block_class(name):
     """
     module, _, last = name[len(ROOT) :].rpartition(".")
     if not is_block(name) or module not in MODULES:
-        raise ValueError(
-            "{}: blocks live under {}".format(name, ", ".join(ROOT + module_name for module_name in MODULES))
-        )
+        raise ValueError(f"{name}: blocks live under {ROOT}{f', {ROOT}'.join(MODULES)}")
     member = dotted(gluon, module + "." + last)
-    if not (inspect.isclass(member) and issubclass(member, gluon.Block)):
+    if not is_block_class(member):
         raise MissingOperator(f"mxnet {mx.__version__} has no block {name}")
     return member
-
-
-def constructor_parameters(kind):
-    """Return the parameters of a block's constructor in order, with its bases' if it takes ``**kwargs``."""
-    return names.constructor_parameters(kind, gluon.Block)
 
 
 def make_block(kind, name, arguments):
@@ -80,6 +77,10 @@ def argument(value):
     raise ValueError(f'{value} is neither {{"value": ...}}, {{"block": ...}} nor {{"function": ...}}')
 
 
+def as_list(value):
+    return value if isinstance(value, list) or value is None else [value]
+
+
 class BlockCall:
     """A case's block and the arguments of its call."""
 
@@ -91,58 +92,58 @@ class BlockCall:
         name, case_inputs = case["operator"], case["inputs"]
         is_made = block is not None and not inspect.isclass(block)
         kind = type(block) if is_made else block or block_class(name)
+        self.inputs = inputs
         self.stateful = hasattr(kind, "begin_state")
-        special_inputs = (UNROLL, BACKEND, STATES) if self.stateful else (UNROLL, BACKEND)
-        constructor_names = [] if is_made else [parameter.name for parameter in constructor_parameters(kind)] + [LAYERS]
-        self.args = []
+        made_of = [] if is_made else [*constructor_names(kind), LAYERS]
         inputs.check_memory()
+        self.args = []
         for key, value in case_inputs.items():
-            if key not in constructor_names and key not in special_inputs:
-                tensors = self.tensors(inputs, key, value, constructor_names)
+            if key not in (*made_of, UNROLL, BACKEND) and not (self.stateful and key == STATES):
+                tensors = self.tensors(key, value, made_of)
                 self.args += tensors if key == "args" else [tensors]
         if not self.args:
             raise ValueError(f'{name} is given no tensors: a call needs one, as in "data": [2, 3]')
-        self.block = (
-            block
-            if is_made
-            else make_block(kind, name, {key: case_inputs[key] for key in case_inputs if key in constructor_names})
-        )
+        constructor_inputs = {key: value for key, value in case_inputs.items() if key in made_of}
+        self.block = block if is_made else make_block(kind, name, constructor_inputs)
         self.given_states = None
         if self.stateful and case_inputs.get(STATES) is not None:
-            tensors = self.tensors(inputs, STATES, case_inputs[STATES], constructor_names)
-            self.given_states = tensors if isinstance(tensors, list) else [tensors]
+            self.given_states = as_list(self.tensors(STATES, case_inputs[STATES], made_of))
         check_block(name, self.block, self.args)
-        self.call = self.caller(case_inputs.get(UNROLL), inputs)
-        self.initialize(case["dtype"], inputs, is_made)
-        if case.get("mode") == "hybridized":
-            self.hybridize(name, is_made, case_inputs.get(BACKEND))
-        elif BACKEND in case_inputs:
-            raise ValueError(f"{BACKEND} rewrites only hybridized blocks: use that mode")
+        self.call = self.caller(case_inputs.get(UNROLL))
+        if is_made:
+            self.call(*self.args)  # sets the parameters' shapes
+        else:
+            self.draw_parameters(case["dtype"])
+        for parameter_name, parameter in self.block._collect_params_with_prefix().items():
+            if parameter.grad_req != "null":
+                inputs.parameters[parameter_name] = parameter
+        self.set_mode(name, case.get("mode"), is_made, case_inputs)
 
-    def tensors(self, inputs, key, value, constructor_names):
+    def tensors(self, key, value, made_of):
         """Return the tensors of one argument of the call: a list for ``args``, else a tensor or a list of them."""
-        tensors = inputs.value(key, value)
+        tensors = self.inputs.value(key, value)
         if not (isinstance(tensors, mx.nd.NDArray) or (isinstance(tensors, list) and tensors)):
-            known_names = ", ".join(constructor_names)
-            raise ValueError(
-                "{} is neither an argument of the constructor nor a tensor: it takes {}".format(
-                    key, known_names or "none"
-                )
-            )
+            taken = ", ".join(made_of) or "none"
+            raise ValueError(f"{key} is neither an argument of the constructor nor a tensor: it takes {taken}")
         return tensors
 
-    def hybridize(self, name, is_made, backend):
+    def set_mode(self, name, mode, is_made, case_inputs):
+        """Hybridize the block if that is its mode. Raise ValueError if that can't be."""
+        if mode != "hybridized":
+            if BACKEND in case_inputs:
+                raise ValueError(f"{BACKEND} rewrites only hybridized blocks: use that mode")
+            return
         if is_made:
             raise ValueError(f"{name} is already constructed, and runs as it is: hybridize it first")
         if not can_be_hybridized(self.block):
             raise ValueError(f"{name} can't be hybridized: its mode is imperative")
-        hybridize(self.block, backend)
+        hybridize(self.block, case_inputs.get(BACKEND))
 
-    def caller(self, steps, inputs):
+    def caller(self, steps):
         """Return the function that is called with ``args``; recurrent cells and layers get states made beforehand."""
         block = self.block
         if isinstance(block, gluon.rnn.RecurrentCell):
-            states = self.states(self.args[0].shape[0], inputs)
+            states = self.states(self.args[0].shape[0])
             if steps is not None:
                 return lambda data: block.unroll(steps, data, begin_state=states, layout="NTC", merge_outputs=True)
 
@@ -155,7 +156,7 @@ class BlockCall:
             raise ValueError(f"unroll is for recurrent cells, not for {type(block).__name__}")
         if self.stateful:
             batch = self.args[0].shape[block._layout.find("N")]
-            self.args.append(self.states(batch, inputs))
+            self.args.append(self.states(batch))
         return block
 
     def output(self, *args):
@@ -163,41 +164,33 @@ class BlockCall:
         result = self.call(*args)
         return result[0] if self.stateful else result
 
-    def states(self, batch, inputs):
+    def states(self, batch):
         """Return a recurrent block's initial states: the case's, or from the seed."""
         if self.given_states is not None:
             return self.given_states
         descriptions = self.block.state_info(batch)
         return [
-            inputs.array(f"begin_state{i}", {"shape": list(description["shape"]), "grad_req": "null"})
+            self.inputs.array(f"begin_state{i}", {"shape": list(description["shape"]), "grad_req": "null"})
             for i, description in enumerate(descriptions)
         ]
 
-    def initialize(self, dtype, inputs, is_made):
-        """Make the parameters: a first call sets their shapes, the seed and their names their values."""
-        if is_made:
-            self.call(*self.args)
-        else:
-            self.draw_parameters(dtype, inputs)
-        for name, parameter in self.block._collect_params_with_prefix().items():
-            if parameter.grad_req != "null":
-                inputs.parameters[name] = parameter
-
-    def draw_parameters(self, dtype, inputs):
+    def draw_parameters(self, dtype):
         """Draw the parameters.
 
         They are made again after the first call, which may have laid them out so that they can't be written.
         """
         if numpy.dtype(dtype).kind == "f" and dtype != "float32":
             self.block.cast(dtype)
-        self.block.initialize(mx.init.Zero(), ctx=inputs.context)
+        context = self.inputs.context
+        self.block.initialize(mx.init.Zero(), ctx=context)
         self.call(*self.args)
         mx.nd.waitall()
-        self.block.initialize(mx.init.Zero(), ctx=inputs.context, force_reinit=True)
+        self.block.initialize(mx.init.Zero(), ctx=context, force_reinit=True)
         for name, parameter in self.block._collect_params_with_prefix().items():
             if not isinstance(parameter, gluon.Constant):
-                array = draw_parameter(inputs.random("parameter " + name), parameter.shape, name.endswith(POSITIVE))
-                parameter.set_data(mx.nd.array(array, dtype=parameter.dtype, ctx=inputs.context))
+                random = self.inputs.random("parameter " + name)
+                array = draw_parameter(random, parameter.shape, name.endswith(POSITIVE))
+                parameter.set_data(mx.nd.array(array, dtype=parameter.dtype, ctx=context))
 
 
 def can_be_hybridized(block):

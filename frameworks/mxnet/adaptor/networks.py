@@ -4,9 +4,6 @@ A network is hybridized with static memory and shapes unless its case has ``hybr
 seed, the case, and their names within the network alone, so that builds of other releases get the same.
 """
 
-import importlib.machinery
-import importlib.util
-import inspect
 import os
 import sys
 import types
@@ -14,7 +11,11 @@ import types
 import mxnet as mx
 import numpy
 
-from .blocks import argument, constructor_parameters
+from opduel_common.names import constructor_names
+from opduel_common.scripts import load_module
+
+from .blocks import argument, is_block_class
+from .calls import backward_call, forward_call, outputs_of
 from .inputs import Inputs, as_attribute
 from .operators import MissingOperator
 
@@ -37,73 +38,55 @@ def is_network(operator):
 def make_network_call(case, seed):
     """Return a function that runs the network once, and returns when all is done."""
     network = Network(case, seed)
-    return {"forward": inference, "backward": backward_alone, "both": training_step}[case["direction"]](network)
+    if case["direction"] == "both":
+        return training_step(network)
+    network.set_mode(static=case["direction"] == "forward")  # with static memory a graph can be used only once
+    if case["direction"] == "forward":
+        return forward_call(network.block, network.tensors, {})
+    return backward_call(network.loss, [], {}, [])
 
 
 class Network:
     """A network with its weights, its input tensors and, for training, its loss."""
 
     def __init__(self, case, seed):
-        self.case = case
-        self.seed = seed
-        self.inputs = inputs = Inputs(case, seed)
-        self.context = inputs.context
-        root, _, self.name = case["operator"].partition(".")
+        self.inputs = Inputs(case, seed)
+        root, _, name = case["operator"].partition(".")
         self.saved = root == "saved"
         values = dict(case["inputs"])
         self.hybridize = values.pop("hybridize", True)
         self.loss_name = values.pop("loss", "softmax_cross_entropy" if root == "model_zoo" else "sum")
         if self.loss_name not in LOSSES:
-            raise ValueError("loss {!r} is not known: use {}".format(self.loss_name, " or ".join(LOSSES)))
-        self.kind = block_class(case["files"]["module"], self.name) if root == "block" else None
-        self.tensors = [self.tensor(inputs, name, values) for name in self.tensor_names(values)]
-        make = {"model_zoo": self.build, "saved": self.load, "block": self.construct}[root]
-        self.block = make(values)
+            raise ValueError(f"loss {self.loss_name!r} is not known: use {' or '.join(LOSSES)}")
+        if self.saved:
+            names = list(values)
+        elif root == "block":
+            kind = block_class(case["files"]["module"], name)
+            names = tensors_of_call(kind, values)
+        elif "data" in values:
+            names = ["data"]
+        else:
+            raise ValueError("inputs need data, the shape of the network's input")
+        self.tensors = [self.tensor(tensor_name, values.pop(tensor_name)) for tensor_name in names]
+        if self.saved:
+            self.block = load_network(case["files"], names, self.inputs.context)
+        elif root == "block":
+            self.block = kind(**{key: argument(value) for key, value in values.items()})
+        else:
+            self.block = zoo_network(name, values)
         if case["dtype"] != "float32":
             self.block.cast(case["dtype"])
         if not (self.saved and "params" in case["files"]):
             self.draw_weights()
-        for name, parameter in self.block.collect_params().items():
+        for parameter_name, parameter in self.block.collect_params().items():
             if parameter.grad_req != "null":
-                self.inputs.parameters[self.own_name(name)] = parameter
+                self.inputs.parameters[self.own_name(parameter_name)] = parameter
         self.labels = None
 
-    def tensor_names(self, values):
-        if self.saved:
-            return list(values)
-        if self.kind is not None:
-            return tensors_of_call(self.kind, values)
-        if "data" not in values:
-            raise ValueError("inputs need data, the shape of the network's input")
-        return ["data"]
-
-    def tensor(self, inputs, name, values):
-        value = values[name] if self.saved else values.pop(name)
+    def tensor(self, name, value):
         if not isinstance(value, (dict, list)):
             raise ValueError(f"{name} is {value!r}: give the shape of a tensor")
-        return inputs.array(name, value if isinstance(value, dict) else {"shape": value})
-
-    def build(self, attributes):
-        """Return a network of the model zoo; ``attributes`` are its constructor's."""
-        zoo = mx.gluon.model_zoo.vision
-        name = self.name.split(".")[-1]
-        make = getattr(zoo, name, None)
-        if not isinstance(make, types.FunctionType) or name.startswith("get_"):
-            raise MissingOperator(f"mxnet {mx.__version__} has no network {name} in its model zoo")
-        for attribute in FORBIDDEN:
-            if attribute in attributes:
-                raise ValueError(f"{attribute} is not accepted: weights come from the seed")
-        return make(**{key: as_attribute(value) for key, value in attributes.items()})
-
-    def construct(self, arguments):
-        """Return a block of the user's own class."""
-        return self.kind(**{key: argument(value) for key, value in arguments.items()})
-
-    def load(self, tensors):
-        """Return a saved network, whose inputs are ``tensors``."""
-        files = self.case["files"]
-        check_inputs(files["symbol"], files.get("params"), tensors)
-        return mx.gluon.SymbolBlock.imports(files["symbol"], list(tensors), files.get("params"), ctx=self.context)
+        return self.inputs.array(name, value if isinstance(value, dict) else {"shape": value})
 
     def own_name(self, name):
         """Return a parameter's name without the network's prefix, which MXNet counts up."""
@@ -111,7 +94,7 @@ class Network:
 
     def draw_weights(self):
         """Set the parameters' values; if their shapes can't be inferred, after a first call, which sets them."""
-        self.block.initialize(mx.init.Zero(), ctx=self.context)
+        self.block.initialize(mx.init.Zero(), ctx=self.inputs.context)
         mx.nd.waitall()
         shapes_are_known = self.can_infer_shapes()
         if not shapes_are_known:
@@ -121,7 +104,7 @@ class Network:
                 continue  # part of what is computed
             own = self.own_name(name)
             values = weights(self.inputs.random(own), own, parameter.shape)
-            parameter.set_data(mx.nd.array(values, ctx=self.context, dtype=parameter.dtype))
+            parameter.set_data(mx.nd.array(values, ctx=self.inputs.context, dtype=parameter.dtype))
         if shapes_are_known:
             self.block(*self.tensors)
         mx.nd.waitall()
@@ -155,16 +138,27 @@ class Network:
         if self.labels is None:
             examples, classes = outputs[0].shape[:2]
             labels = self.inputs.random("labels").randint(0, classes, size=(examples,))
-            self.labels = mx.nd.array(labels, ctx=self.context)
+            self.labels = mx.nd.array(labels, ctx=self.inputs.context)
             self.cross_entropy = mx.gluon.loss.SoftmaxCrossEntropyLoss()
         return self.cross_entropy(outputs[0], self.labels)
 
 
-def outputs_of(result):
-    """Return the outputs as a flat list; a recurrent block returns its states in a nested one."""
-    if not isinstance(result, (list, tuple)):
-        return [result]
-    return [output for part in result for output in outputs_of(part)]
+def zoo_network(name, attributes):
+    """Return a network of the model zoo; ``attributes`` are its constructor's."""
+    name = name.split(".")[-1]
+    make = getattr(mx.gluon.model_zoo.vision, name, None)
+    if not isinstance(make, types.FunctionType) or name.startswith("get_"):
+        raise MissingOperator(f"mxnet {mx.__version__} has no network {name} in its model zoo")
+    for attribute in FORBIDDEN:
+        if attribute in attributes:
+            raise ValueError(f"{attribute} is not accepted: weights come from the seed")
+    return make(**{key: as_attribute(value) for key, value in attributes.items()})
+
+
+def load_network(files, tensor_names, context):
+    """Return a saved network with inputs of these names."""
+    check_inputs(files["symbol"], files.get("params"), tensor_names)
+    return mx.gluon.SymbolBlock.imports(files["symbol"], tensor_names, files.get("params"), ctx=context)
 
 
 def block_class(path, name):
@@ -172,29 +166,23 @@ def block_class(path, name):
 
     Raise MissingOperator, and what the file raises.
     """
-    loader = importlib.machinery.SourceFileLoader(MODULE, path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(MODULE, loader))
-    sys.modules[MODULE] = module
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
-        loader.exec_module(module)
+        module = load_module(MODULE, path)
     finally:
         sys.dont_write_bytecode = writes
-    if not is_block_class(getattr(module, name, None)):
+    kind = getattr(module, name, None)
+    if not is_block_class(kind):
         there = [key for key, value in vars(module).items() if is_block_class(value) and value.__module__ == MODULE]
         existing = "its blocks are " + ", ".join(there) if there else "it has no block"
         raise MissingOperator(f"{os.path.basename(path)} has no Gluon block {name}: {existing}")
-    return getattr(module, name)
-
-
-def is_block_class(value):
-    return inspect.isclass(value) and issubclass(value, mx.gluon.Block)
+    return kind
 
 
 def tensors_of_call(kind, values):
     """Return in order the names of the tensors of a block's call: the inputs that its constructor doesn't take."""
-    constructor_names = [parameter.name for parameter in constructor_parameters(kind)]
-    names = [name for name in values if name not in constructor_names]
+    made_of = constructor_names(kind)
+    names = [name for name in values if name not in made_of]
     if not names:
         raise ValueError(f'{kind.__name__} is given no tensor: name one, as in "data": [1, 3, 224, 224]')
     return names
@@ -213,10 +201,10 @@ def check_inputs(symbol, params, tensors):
         inputs = [name for name in names if name not in saved]
     for name in tensors:
         if name not in names:
-            raise ValueError("the network has no input {}: its inputs are {}".format(name, ", ".join(inputs) or "none"))
+            raise ValueError(f"the network has no input {name}: its inputs are {', '.join(inputs) or 'none'}")
     missing = [name for name in inputs if name not in tensors] if params is not None else []
     if missing:
-        raise ValueError("the network needs {}, too: give its shape in inputs".format(", ".join(missing)))
+        raise ValueError(f"the network needs {', '.join(missing)}, too: give its shape in inputs")
 
 
 def weights(random, name, shape):
@@ -228,38 +216,8 @@ def weights(random, name, shape):
         if name.endswith(suffix):
             return numpy.full(shape, constant, dtype="float32")
     bound = numpy.sqrt(6.0 / max(1, int(numpy.prod(shape[1:]))))
-    values = numpy.empty(int(numpy.prod(shape)), "float32")
-    drawn = ((2 * bound) * random.random_sample(min(len(values), MAX_DRAWN)) - bound).astype("float32")
-    for start in range(0, len(values), MAX_DRAWN):
-        values[start : start + MAX_DRAWN] = drawn[: len(values) - start]
-    return values.reshape(shape)
-
-
-def inference(network):
-    network.set_mode()
-
-    def call():
-        for output in network.outputs():
-            output.wait_to_read()
-
-    return call
-
-
-def backward_alone(network):
-    """Return a function that runs backward on a graph that is recorded once.
-
-    With static memory a second backward would find the graph used up.
-    """
-    network.set_mode(static=False)
-    with mx.autograd.record():
-        loss = network.loss()
-    mx.nd.waitall()
-
-    def call():
-        mx.autograd.backward([loss], retain_graph=True)
-        mx.nd.waitall()
-
-    return call
+    drawn = (2 * bound) * random.random_sample(min(int(numpy.prod(shape)), MAX_DRAWN)) - bound
+    return numpy.resize(drawn.astype("float32"), shape)
 
 
 def training_step(network):

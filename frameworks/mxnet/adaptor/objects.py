@@ -8,7 +8,9 @@ import inspect
 import mxnet as mx
 import numpy
 
-from .blocks import argument, constructor_parameters
+from opduel_common.names import constructor_parameters
+
+from .blocks import argument, as_list
 from .operators import MissingOperator, dotted
 
 
@@ -100,10 +102,6 @@ def make_use(case, inputs):
         return use_iterator(kind(*tensors.values(), **arguments))
     loader = kind(mx.gluon.data.ArrayDataset(*tensors.values()), **arguments)
     return lambda: list(loader)  # every batch of the data once
-
-
-def as_list(value):
-    return value if isinstance(value, list) or value is None else [value]
 
 
 def arrays_of(state):

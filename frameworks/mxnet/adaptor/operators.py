@@ -7,6 +7,9 @@ import types
 import mxnet as mx
 from mxnet import base
 
+from opduel_common.names import MissingOperator
+from opduel_common.scripts import list_arguments
+
 ROOTS = ("nd", "np", "npx", "image")
 # Registered names carry their namespace as a prefix.
 REGISTERED_PREFIXES = {
@@ -25,12 +28,6 @@ REGISTERED_PREFIXES = {
 ARRAYS = ("nd.NDArray", "np.ndarray")
 # Functions that pass their arguments to another operator than the registered one of their name.
 OTHER_FUNCTION = ("np.random.multinomial",)
-
-
-class MissingOperator(Exception):
-    """This build has no operator of that name."""
-
-    kind = "missing"
 
 
 def dotted(place, name):
@@ -105,13 +102,10 @@ def parameters_of(function):
         documented = []
     if not isinstance(function, types.FunctionType):
         return documented
-    bare = types.FunctionType(
-        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-    )
+    bare = types.FunctionType(function.__code__, {}, argdefs=function.__defaults__, closure=function.__closure__)
     bare.__kwdefaults__ = function.__kwdefaults__
     own = list(inspect.signature(bare).parameters.values())
-    passes_on = all(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in own)
-    return documented if passes_on else own
+    return own if list_arguments(own) else documented
 
 
 def takes_dtype(operator, function):
@@ -125,10 +119,7 @@ def takes_dtype(operator, function):
     parameters = [] if isinstance(function, property) else parameters_of(function)
     if any(parameter.name == "dtype" for parameter in parameters):
         return True
-    if not any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
+    if operator in OTHER_FUNCTION or not any(parameter.kind == parameter.VAR_KEYWORD for parameter in parameters):
         return False
     registered = argument_types(operator)
-    if operator in OTHER_FUNCTION:
-        return False
-    hands_on_all = all(parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD) for parameter in parameters)
-    return "dtype" in registered or (hands_on_all and not registered)
+    return "dtype" in registered or not (registered or list_arguments(parameters))

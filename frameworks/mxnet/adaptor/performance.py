@@ -10,8 +10,11 @@ import types
 import mxnet as mx
 import numpy
 
-from . import backward_call, both_call, forward_call, key_line, resolve_case
-from .blocks import MODULES, block_class, constructor_parameters, is_block, mode_of
+from opduel_common.names import constructor_names
+
+from . import key_line, resolve_case
+from .blocks import MODULES, block_class, is_block, mode_of
+from .calls import MAKE_CALL
 from .graphs import is_tensor
 from .inputs import Inputs
 from .networks import is_network, make_network_call
@@ -34,7 +37,6 @@ NS_A_MS = 1e6
 BYTES_A_KB = 1e3
 MODEL_ZOO = "mxnet.gluon.model_zoo."
 MODULE_ROOTS = {"ndarray": "nd", "numpy": "np", "numpy_extension": "npx", "image": "image"}
-MAKE = {"backward": backward_call, "both": both_call}
 UNSEEN = "MXNet's profiler saw no operator in it: it is Python code, or returns a view; use profiler='python'"
 TOO_SHORT = "most calls are shorter than a tick (1 us) of MXNet's profiler: use profiler='python'"
 
@@ -79,7 +81,7 @@ class Operator:
     def takes_dtype(self):
         """Whether it has an argument ``dtype``."""
         if self.block is not None:
-            return not self.is_made and "dtype" in [parameter.name for parameter in constructor_parameters(self.block)]
+            return not self.is_made and "dtype" in constructor_names(self.block)
         return self.function is not None and takes_dtype(self.name, self.function)
 
     def mode(self, requested_mode):
@@ -191,11 +193,11 @@ def prepare_calls(operator, case, maker):
 
     def make_call(direction):
         if direction == "forward":
-            return forward_call(forward, args, kwargs)
+            return MAKE_CALL[direction](forward, args, kwargs)
         gradients = [gradient for _, gradient in maker.attach_gradients()]
         if not gradients:
             raise mx.base.MXNetError("no input is of floating point: there is no gradient")
-        return MAKE[direction](backward, args, kwargs, gradients)
+        return MAKE_CALL[direction](backward, args, kwargs, gradients)
 
     return make_call
 

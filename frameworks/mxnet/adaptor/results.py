@@ -13,16 +13,17 @@ def results(case, seed, inputs, operator, args, kwargs, folder, limit):
 
     The entries' "storage" is a tensor's storage type. Raise TypeError for a result that isn't numeric.
     """
-    bytes_before = {name: to_numpy(tensor).tobytes() for name, tensor in inputs.tensors.items()}
-    seed_generators(seed)
-    if case["direction"] == "forward":
-        values = named_outputs(operator(*args, **kwargs))
-    else:
-        values = compute_backward(case, seed, inputs, operator, args, kwargs)
-    mx.nd.waitall()
-    for name, tensor in inputs.tensors.items():
-        if to_numpy(tensor).tobytes() != bytes_before[name]:
-            values.append((name + " after the call", tensor))
+
+    def compute():
+        seed_generators(seed)
+        if case["direction"] == "forward":
+            values = named_outputs(operator(*args, **kwargs))
+        else:
+            values = compute_backward(case, seed, inputs, operator, args, kwargs)
+        mx.nd.waitall()
+        return values
+
+    values = common_results.with_changes(compute, inputs.tensors, to_numpy)
     arrays = [(name, to_numpy(value)) for name, value in values]
     for (name, array), (_, value) in zip(arrays, values):
         if array.dtype.kind not in common_results.COMPARABLE_KINDS:
@@ -65,14 +66,9 @@ def head_gradient(head, seed, case_id, number):
     return make(values, dtype=head.dtype, ctx=head.context)
 
 
-def named_outputs(result, name="output"):
+def named_outputs(result):
     """Return ``(name, value)`` of each output: ``output``, or ``output[0]`` and so on, also in nested lists."""
-    if not isinstance(result, (list, tuple)):
-        return [] if result is None else [(name, result)]
-    outputs = []
-    for number, part in enumerate(result):
-        outputs += named_outputs(part, f"{name}[{number}]")
-    return outputs
+    return common_results.flatten("output", result, lambda name, value: [(name, value)])
 
 
 def to_numpy(value):
