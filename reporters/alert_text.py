@@ -1,12 +1,18 @@
 """An alert in words: a plain text, a message in Slack's format, and variables for a command."""
 
 import html
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from functools import cache
+from itertools import chain
 from typing import Any
 
-from opduel.reporters.alerts import Alert, Cause, Finding
+import jinja2
+
+from opduel.reporters.alerts import Alert, Finding
+from opduel.reporters.templates import environment
 from opduel.reporters.text import printable, shorten
-from opduel.reporters.units import human_change, human_interval
+from opduel.reporters.units import human_change
+from opduel.support.text import counted
 
 MOST_LISTED = 5  # causes, and cases of one cause, that are listed
 LONGEST_BLOCK = 3000  # characters of one text in a block: Slack's limit
@@ -21,19 +27,18 @@ def headline(alert: Alert) -> str:
         return alert.title
     words = []
     if alert.regressed:
-        words.append(f"{_cases(alert.regressed)} regressed")
+        words.append(f"{counted(alert.regressed, 'case')} regressed")
     if alert.broken:
         fails = "fails" if alert.broken == 1 else "fail"
-        words.append(f"{alert.broken} {fails}" if words else f"{_cases(alert.broken)} {fails}")
+        words.append(f"{alert.broken} {fails}" if words else f"{counted(alert.broken, 'case')} {fails}")
     return ", ".join(words)
 
 
 def plain_text(alert: Alert) -> str:
     """Return the alert as text for a mail or a terminal: what changed, by how much, since when, how sure it is, and
     where the report is."""
-    causes = [line for cause in alert.causes[:MOST_LISTED] for line in _cause_lines(cause)]
-    lines = [f"opduel: {headline(alert)}", "", *_lines(alert), *causes, *_more_causes(alert), "", *_about(alert)]
-    return "\n".join(lines) + "\n"
+    blocks, more, about = _blocks(alert)
+    return "\n".join([f"opduel: {headline(alert)}", "", *chain(*blocks), *more, "", *about]) + "\n"
 
 
 def slack_message(alert: Alert) -> dict[str, Any]:
@@ -43,12 +48,11 @@ def slack_message(alert: Alert) -> dict[str, Any]:
     neither markup nor mentions count, with ``&``, ``<`` and ``>`` escaped (docs.slack.dev, "Formatting message text").
     """
     title = f"*opduel: {headline(alert)}*"
-    causes = [_cause_lines(cause) for cause in alert.causes[:MOST_LISTED]]
-    causes += [_lines(alert)] if alert.lines else []
-    end = [*_more_causes(alert), *_about(alert)]
-    blocks = [_section(title), *(_section(_fenced(lines)) for lines in [*causes, end])]
-    body = _fenced([line for lines in [*causes, end] for line in lines], LONGEST_BLOCK - len(title) - 1)
-    return {"text": f"{title}\n{body}", "blocks": blocks, "unfurl_links": False, "unfurl_media": False}
+    blocks, more, about = _blocks(alert)
+    blocks.append([*more, *about])
+    sections = [_section(title), *(_section(_fenced(lines)) for lines in blocks)]
+    body = _fenced(list(chain(*blocks)), LONGEST_BLOCK - len(title) - 1)
+    return {"text": f"{title}\n{body}", "blocks": sections, "unfurl_links": False, "unfurl_media": False}
 
 
 def variables(alert: Alert) -> dict[str, str]:
@@ -70,55 +74,31 @@ def variables(alert: Alert) -> dict[str, str]:
     return {f"OPDUEL_{name}": _bounded(printable(value)) for name, value in facts.items()}
 
 
-def _lines(alert: Alert) -> list[str]:
-    return [_short(line, 3) for line in alert.lines]
-
-
-def _cases(count: int) -> str:
-    return f"{count} case{'' if count == 1 else 's'}"
-
-
-def _cause_lines(cause: Cause) -> list[str]:
-    lines = [_short(cause.since, 2)]
-    for finding in cause.findings[:MOST_LISTED]:
-        lines += [f"  {_finding_line(finding)}", *([f"    cause: {_short(finding.why, 3)}"] if finding.why else [])]
-    hidden = len(cause.findings) - MOST_LISTED
-    lines += [f"  and {hidden} more"] if hidden > 0 else []
-    return [*lines, *(f"  {_short(line, 3)}" for line in cause.code[:MOST_LISTED])]
-
-
-def _more_causes(alert: Alert) -> list[str]:
+def _blocks(alert: Alert) -> tuple[list[list[str]], list[str], list[str]]:
+    """Return lines: those of each cause (or of an alert about the driver), of causes left out, and of the run."""
+    macros: Any = _template().module
+    blocks = [macros.cause(cause).splitlines() for cause in alert.causes[:MOST_LISTED]]
+    blocks += [[_short(line, 3) for line in alert.lines]] if alert.lines else []
     hidden = len(alert.causes) - MOST_LISTED
-    return [f"and {hidden} more causes"] if hidden > 0 else []
+    more = [f"and {hidden} more causes"] if hidden > 0 else []
+    return blocks, more, macros.about(alert).splitlines()
 
 
-def _finding_line(finding: Finding) -> str:
-    name = _short(finding.case)
-    if finding.broken:
-        return f"{name}  fails: {_short(finding.broken)}"
+def _details(finding: Finding) -> str:
     extras = [
         "" if finding.metric == "time" else finding.metric,
         "" if finding.again is None else f"again {human_change(finding.again)}",
         "" if finding.q_value is None else f"q {finding.q_value:.2g}",
         "injected" if finding.injected else "",
     ]
-    details = ", ".join(extra for extra in extras if extra)
-    return f"{name}  {human_change(finding.ratio)} {human_interval(finding.ci)}" + (f"  ({details})" if details else "")
+    details = ", ".join(filter(None, extras))
+    return f"  ({details})" if details else ""
 
 
-def _about(alert: Alert) -> Iterator[str]:
-    """Yield the lines on the run as a whole."""
-    if alert.sure:
-        yield alert.sure
-    yield from (_short(doubt, 2) for doubt in alert.doubts)
-    for label in ("branch", "control", "treatment"):
-        if text := getattr(alert, label):
-            yield f"{label:<11}{_short(text)}"
-    if alert.spec:
-        measured = "" if alert.title else "measured "
-        yield f"spec       {_short(f'{alert.spec} ({alert.framework})')}, {measured}{_short(alert.moment or 'lately')}"
-    yield from (f"report     {_short(place, 3)}" for place in alert.places)
-    yield from (f"page       {_short(page, 3)}" for page in alert.pages)
+@cache
+def _template() -> jinja2.Template:
+    templates = environment(short=_short, details=_details)
+    return templates.get_template("alert.txt.jinja", globals={"most": MOST_LISTED})
 
 
 def _short(text: str, times: int = 1) -> str:

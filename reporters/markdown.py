@@ -2,14 +2,17 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 
-from opduel.records import Build, Comparison, Report, Verdict
+import jinja2
+
+from opduel.records import Report, Verdict
 from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.run_text import differences_text, frameworks_text
-from opduel.reporters.summary import VerdictCount, caveats, notes, verdict_counts, worst_first
+from opduel.reporters.summary import caveats, notes, verdict_counts, worst_first
+from opduel.reporters.templates import environment
 from opduel.reporters.text import printable
-from opduel.reporters.units import human_change, human_interval, human_share, human_value
 from opduel.support.text import duration
 
 # In <details>, which GitHub and GitLab show as one line.
@@ -22,16 +25,22 @@ def to_markdown(report: Report, most: int | None = None) -> str:
 
     With ``most``, only so many cases have a row, and a line says how many are left out.
     """
-    lines = [*_heading(report), "", *_by_kind(report, most)]
-    ordered = worst_first(report.comparisons)
-    shown_comparisons = ordered[:most]
-    for group in verdict_counts(report.comparisons):
-        comparisons = [comparison for comparison in shown_comparisons if comparison.verdict_words == group.words]
-        if comparisons:
-            lines += _section(group, comparisons)
-    if hidden := len(ordered) - len(shown_comparisons):
-        lines.append(f"Not shown: {hidden} cases (report.json has them).")
-    return "\n".join(lines).rstrip() + "\n"
+    shown = worst_first(report.comparisons)[:most]
+    counts, kinds = verdict_counts(report.comparisons), kinds_table(report)
+    text = _template().render(
+        report=report,
+        counts=counts,
+        caveats=caveats(report),
+        notes=notes(report),
+        frameworks=frameworks_text(report.control, report.treatment),
+        differences=differences_text(report.control, report.treatment),
+        kinds=kinds,
+        notable_rows=kinds.notable_rows[:most] if kinds else (),
+        groups=[(group, [case for case in shown if case.verdict_words == group.words]) for group in counts],
+        folded=FOLDED,
+        hidden=len(report.comparisons) - len(shown),
+    )
+    return text.rstrip() + "\n"
 
 
 def summary(report: Report, culprits: Sequence[str], room: int, size: Callable[[str], int] = len) -> str:
@@ -50,11 +59,6 @@ def summary(report: Report, culprits: Sequence[str], room: int, size: Callable[[
     return with_cases(max(0, fits))
 
 
-def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """Return the lines of a Markdown table, whose cells are already escaped."""
-    return [_row(headings), _row(["---"] * len(headings)), *map(_row, rows)]
-
-
 def cell(text: str) -> str:
     """Return ``text`` as Markdown shows it literally, on one line."""
     return _SPECIAL.sub(r"\\\1", printable(" ".join(text.split())))
@@ -65,87 +69,7 @@ def code(text: str) -> str:
     return f"`{printable(' '.join(text.split())).replace('`', chr(39)).replace('|', chr(92) + '|')}`"
 
 
-def _row(cells: Sequence[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _heading(report: Report) -> Iterator[str]:
-    run = report.run
-    counts = ", ".join(f"{count.count} {count.words}" for count in verdict_counts(report.comparisons))
-    yield f"**{counts}**"
-    yield ""
-    for line in caveats(report):
-        yield f"**{cell(line)}**"
-        yield ""
-    sides = (("control", report.control), ("treatment", report.treatment))
-    yield from table(["side", "build", "version", "Python"], [[name, *_build(build)] for name, build in sides])
-    yield ""
-    if meaning := frameworks_text(report.control, report.treatment):
-        yield f"Verdicts: {cell(meaning)}"
-    if differing := differences_text(report.control, report.treatment):
-        yield f"Also different: {cell(differing)}"
-        yield ""
-    wall = run.wall_s
-    words = [
-        f"spec {code(str(run.spec))}",
-        f"{cell(str(run.rounds))} process pairs",
-        "" if wall is None else duration(wall),
-        f"seed {cell(str(run.seed))}",
-        f"host {cell(str(report.host.cpu_model))}, {cell(str(report.host.logical_cpus))} CPUs",
-    ]
-    yield "; ".join(word for word in words if word)
-    for line in notes(report):
-        yield ""
-        yield cell(line)
-
-
-def _by_kind(report: Report, most: int | None) -> list[str]:
-    """Return the table of cases with a finding by kind of host; empty for a run not measured by kind."""
-    kinds = kinds_table(report)
-    if kinds is None:
-        return []
-    rows = [
-        [code(row.case), *(cell(verdict_text(comparison)) for comparison in row.comparisons)]
-        for row in kinds.notable_rows[:most]
-    ]
-    lines = ["### By kind of host", "", f"{cell(kinds.summary)}.", ""]
-    return [*lines, *table(["case", *map(code, kinds.kinds)], rows), ""] if rows else lines
-
-
-def _build(build: Build) -> list[str]:
-    return [code(build.requested), cell(build.version), cell(build.python)]
-
-
-def _section(group: VerdictCount, comparisons: Sequence[Comparison]) -> list[str]:
-    title = f"{group.words} ({group.count})"
-    rows = _failures(comparisons) if group.verdict == "failed" else _changes(comparisons)
-    if group.verdict in FOLDED:
-        return ["<details>", f"<summary>{title}</summary>", "", *rows, "", "</details>", ""]
-    return [f"### {title}", "", *rows, ""]
-
-
-def _failures(cases: Sequence[Comparison]) -> list[str]:
-    rows = []
-    for comparison in cases:
-        failure = comparison.failure
-        reason_cells = (
-            [failure.side, cell(failure.kind), cell(failure.reason)] if failure else ["-", "-", cell(comparison.note)]
-        )
-        rows.append([code(comparison.case), *reason_cells])
-    return table(["case", "side", "kind", "reason"], rows)
-
-
-def _changes(cases: Sequence[Comparison]) -> list[str]:
-    headings = ["case", "change", "interval", "control", "rounds", "minimum detectable", "note"]
-    rows = []
-    for comparison in cases:
-        control = cell(human_value(comparison.control, comparison.unit))
-        figures = [
-            human_change(comparison.ratio),
-            human_interval(comparison.ci),
-            control,
-            str(comparison.rounds),
-            human_share(comparison.mde),
-        ]
-        rows.append([code(comparison.case), *figures, cell(comparison.note)])
-    return table(headings, rows)
+@cache
+def _template() -> jinja2.Template:
+    templates = environment(cell=cell, code=code, duration=duration, verdict_text=verdict_text)
+    return templates.get_template("report.md.jinja")

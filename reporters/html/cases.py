@@ -2,22 +2,21 @@
 
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from opduel.records import (
-    Candidate,
     Case,
     Comparison,
     Effort,
     Examination,
     PairSample,
+    Report,
     Verification,
     Work,
     verdict_words,
 )
-from opduel.records.host_record import RooflineRecord
 from opduel.reporters.cause_text import caption, cells
 from opduel.reporters.run_text import confidence_text, failure_text, rates_words
 from opduel.reporters.screen_table import breakdown_rows
@@ -53,18 +52,8 @@ def remark(comparison: Comparison) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def case_labels(alpha: float | None) -> list[str]:
-    """Return the labels of ``case_data``'s facts, in their order."""
-    return [
-        *("operator", "direction", "metric", "dtype", "context", "mode", "inputs", "files"),
-        *("change", confidence_text(alpha, "interval"), "control", "treatment", "p value", "q value", "threshold"),
-        *("minimum detectable effect", "rounds", "effort", "decided on", "held back", "injected", "second measurement"),
-        *("work of a call", "rates", "measured on", "note"),
-    ]
-
-
-def case_data(comparison: Comparison, case: Case | None, roofline: RooflineRecord | None) -> dict[str, Any]:
-    """Return what the page's script needs of a case, as plain data; unknown facts are empty."""
+def case_data(comparison: Comparison, facts: Mapping[str, str]) -> dict[str, Any]:
+    """Return what the page's script needs of a case, as plain data, with these ``facts``."""
     divisor, unit = scale_of(
         comparison.control if comparison.control is not None else comparison.treatment, comparison.unit
     )
@@ -83,7 +72,7 @@ def case_data(comparison: Comparison, case: Case | None, roofline: RooflineRecor
         "threshold": comparison.threshold,
         "change": f"{human_change(comparison.ratio)} {human_interval(comparison.ci)}",
         "why": printable(remark(comparison)),
-        "facts": [printable(fact) for fact in _facts(comparison, case, roofline)],
+        "facts": [printable(fact) for fact in facts.values()],
         "divisor": divisor,
         "unit": printable(unit),
         "samples": [
@@ -136,48 +125,52 @@ def flame_data(examination: Examination) -> dict[str, Any] | None:
 
 def implementation_rows(examination: Examination) -> list[list[str]]:
     """Return the table of primitives before and after, of candidates with ``implementations``."""
-    primitives = (
-        part for part in examination.candidates if any(part.implementations) and examination.source == "primitives"
-    )
-    return [[printable(cell) for cell in _implementation(part, examination.unit)] for part in primitives]
+    if examination.source != "primitives":
+        return []
+    return [
+        [
+            *(printable(name or "-") for name in (part.name, *part.implementations)),
+            *(human_value(amount, examination.unit) for amount in (part.control, part.treatment)),
+        ]
+        for part in examination.candidates
+        if any(part.implementations)
+    ]
 
 
-def _implementation(part: Candidate, unit: str) -> Iterator[str]:
-    control, treatment = part.implementations
-    yield part.name
-    yield control or "-"
-    yield treatment or "-"
-    yield human_value(part.control, unit)
-    yield human_value(part.treatment, unit)
-
-
-def _facts(comparison: Comparison, case: Case | None, roofline: RooflineRecord | None) -> Iterator[str]:
-    yield from (comparison.operator, comparison.direction, comparison.metric)
-    yield from (case.dtype, case.context, case.mode, _plain(case.inputs)) if case else ("", "", "", "")
-    yield _plain({name: file.location for name, file in case.files.items()}) if case and case.files else ""
-    yield _with_number(human_change(comparison.ratio), comparison.ratio, "times")
-    yield (
-        f"{human_interval(comparison.ci)} ({comparison.ci[0]!r} to {comparison.ci[1]!r} times)" if comparison.ci else ""
-    )
-    yield _with_number(human_value(comparison.control, comparison.unit), comparison.control, comparison.unit)
-    yield _with_number(human_value(comparison.treatment, comparison.unit), comparison.treatment, comparison.unit)
-    yield from (exact(comparison.p_value), exact(comparison.q_value))
-    yield human_share(comparison.threshold)
-    yield human_share(comparison.mde) if comparison.mde is not None else ""
-    yield str(comparison.rounds)
-    yield _effort(comparison.effort) if comparison.effort else ""
-    yield comparison.decided_on or ""
-    yield (
-        f"would be {verdict_words(comparison.held_back, comparison.metric)} in a valid run"
-        if comparison.held_back
-        else ""
-    )
-    yield "yes: the treatment was slowed on purpose" if comparison.injected else ""
-    yield _second(comparison.verification, comparison.metric) if comparison.verification else ""
-    yield _work(comparison.work) if comparison.work else ""
-    yield rates_words(comparison, roofline)
-    yield _place(comparison)
-    yield comparison.note
+def case_facts(comparison: Comparison, case: Case | None, report: Report) -> dict[str, str]:
+    """Return the facts of a case by their labels, which are the same for all cases; unknown facts are empty."""
+    ci, held_back, unit = comparison.ci, comparison.held_back, comparison.unit
+    files = {name: file.location for name, file in case.files.items()} if case else {}
+    return {
+        "operator": comparison.operator,
+        "direction": comparison.direction,
+        "metric": comparison.metric,
+        "dtype": case.dtype if case else "",
+        "context": case.context if case else "",
+        "mode": case.mode if case else "",
+        "inputs": _plain(case.inputs) if case else "",
+        "files": _plain(files) if files else "",
+        "change": _with_number(human_change(comparison.ratio), comparison.ratio, "times"),
+        confidence_text(report.configuration.alpha, "interval"): (
+            f"{human_interval(ci)} ({ci[0]!r} to {ci[1]!r} times)" if ci else ""
+        ),
+        "control": _with_number(human_value(comparison.control, unit), comparison.control, unit),
+        "treatment": _with_number(human_value(comparison.treatment, unit), comparison.treatment, unit),
+        "p value": exact(comparison.p_value),
+        "q value": exact(comparison.q_value),
+        "threshold": human_share(comparison.threshold),
+        "minimum detectable effect": "" if comparison.mde is None else human_share(comparison.mde),
+        "rounds": str(comparison.rounds),
+        "effort": _effort(comparison.effort) if comparison.effort else "",
+        "decided on": comparison.decided_on or "",
+        "held back": f"would be {verdict_words(held_back, comparison.metric)} in a valid run" if held_back else "",
+        "injected": "yes: the treatment was slowed on purpose" if comparison.injected else "",
+        "second measurement": _second(comparison.verification, comparison.metric) if comparison.verification else "",
+        "work of a call": _work(comparison.work) if comparison.work else "",
+        "rates": rates_words(comparison, report.host.roofline),
+        "measured on": _place(comparison),
+        "note": comparison.note,
+    }
 
 
 def _place(comparison: Comparison) -> str:

@@ -12,16 +12,16 @@ import jinja2
 from markupsafe import Markup, escape
 
 from opduel.records import Comparison, Report
-from opduel.reporters import units
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash, flame_style
 from opduel.reporters.document import strict
-from opduel.reporters.html.cases import case_data, case_labels, exact, fragment, probability, remark
+from opduel.reporters.html.cases import case_data, case_facts, exact, fragment, probability, remark
 from opduel.reporters.html.run_details import heading, run_details
 from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.reproduce import reproduction
 from opduel.reporters.run_text import confidence_text, failure_text
 from opduel.reporters.summary import WORST_FIRST, worst_first
-from opduel.reporters.text import printable, printable_lines
+from opduel.reporters.templates import environment
+from opduel.reporters.text import printable_lines
 from opduel.support.atomic import write_atomically
 
 _HERE = Path(__file__).parent
@@ -74,15 +74,15 @@ def _data(report: Report, comparisons: list[Comparison]) -> dict[str, Any]:
     """Return what the page's script draws and shows of each case: plain data, in the order of the table's rows."""
     again = reproduction(report)
     cases = {case.id: case for case in report.cases}
-    roofline = report.host.roofline
+    facts = [case_facts(comparison, cases.get(comparison.case), report) for comparison in comparisons]
     return {
         "plotClass": PLOT_CLASS,
-        "labels": case_labels(report.configuration.alpha),
+        "labels": list(facts[0]) if facts else [],
         "here": again.here,
         "anywhere": again.anywhere,
         "cases": [
-            {**case_data(comparison, cases.get(comparison.case), roofline), "again": again.of(comparison)}
-            for comparison in comparisons
+            {**case_data(comparison, facts_of_case), "again": again.of(comparison)}
+            for comparison, facts_of_case in zip(comparisons, facts, strict=True)
         ],
     }
 
@@ -95,27 +95,18 @@ def _embedded(data: Any) -> str:
 
 @cache
 def _template(name: str) -> jinja2.Template:
-    """Return a template of this folder, which makes all texts printable and escapes them."""
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE),
-        autoescape=True,
-        finalize=lambda value: printable(value) if type(value) is str else value,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
+    templates = environment(
+        is_html=True,
+        exact=exact,
+        probability=probability,
+        remark=remark,
+        fragment=fragment,
+        how=failure_text,
+        verdict_text=verdict_text,
+        rank=WORST_FIRST.index,
+        lines=lambda text: escape(printable_lines(text).strip()),
     )
-    environment.filters |= {
-        **{name: getattr(units, f"human_{name}") for name in ("change", "interval", "share", "value")},
-        "exact": exact,
-        "probability": probability,
-        "remark": remark,
-        "fragment": fragment,
-        "how": failure_text,
-        "verdict_text": verdict_text,
-        "rank": WORST_FIRST.index,
-        "lines": lambda text: escape(printable_lines(text).strip()),
-    }
-    return environment.get_template(name)
+    return templates.get_template(f"html/{name}")
 
 
 def _script() -> str:
