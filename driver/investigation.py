@@ -24,7 +24,7 @@ from opduel.driver.journal import Journal
 from opduel.driver.known_changes import KnownChanges
 from opduel.driver.outcome import UNTRUSTED, Culprit, Outcome, merge_culprits
 from opduel.driver.revisions import Revision, UnbuildableError
-from opduel.driver.runs import TRIES, Runs
+from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.driver.speculation import Question, searching_ahead
 from opduel.driver.steps import known_step, step_of, steps_of
 from opduel.records import Build, Comparison, Report, RunError, Verdict
@@ -91,8 +91,8 @@ class Investigation:
             return False
         control, treatment = builds
         log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
-        order = (f"{self.name}/benchmark", "benchmark", control, treatment, None, self._branch)
-        return self._runs.measure_ahead(*order, rank, given_up.is_set) is not None
+        order = self._order(f"{self.name}/benchmark", "benchmark", builds)
+        return self._runs.measure_ahead(order, rank, given_up.is_set) is not None
 
     def _follow_up(self, benchmark: Report, sought: Sequence[Verdict]) -> Outcome:
         """Verify the benchmark's flagged cases, and bisect the confirmed ones.
@@ -264,8 +264,8 @@ class Investigation:
         control, treatment = builds
         name = self._step_name(*between, cases)
         log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
-        order = (name, "regress", control, treatment, sorted(cases), self._branch)
-        report = self._runs.measure_ahead(*order, LAST, given_up.is_set)
+        order = self._order(name, "regress", builds, sorted(cases))
+        report = self._runs.measure_ahead(order, LAST, given_up.is_set)
         return None if report is None else steps_of(report, cases, sought)
 
     def _is_buildable(self, index: int) -> bool:
@@ -317,15 +317,15 @@ class Investigation:
         raise RunError(f"{sides}: {why}; this is measured again when the search goes on")
 
     def _make(
-        self,
-        name: str,
-        run_type: str,
-        between: Range,
-        cases: Sequence[str] | None = None,
-        replicates: Report | None = None,
+        self, name: str, run_type: str, between: Range, cases: Sequence[str] | None = None, first: Report | None = None
     ) -> Report:
-        control, treatment = (self._build(revision) for revision in between)
-        return self._runs.make(name, run_type, control, treatment, cases, self._branch, replicates)
+        builds = self._build(between[0]), self._build(between[1])
+        return self._runs.make(replace(self._order(name, run_type, builds, cases), replicates=first))
+
+    def _order(
+        self, name: str, run_type: str, builds: tuple[Build, Build], cases: Sequence[str] | None = None
+    ) -> RunOrder:
+        return RunOrder(name, run_type, *builds, self._journal.rounds_of(name), cases, self._branch)
 
     def _step_name(self, start: int, end: int, cases: Sequence[str]) -> str:
         return f"{self.name}/regress/{self._revisions[start].name}..{self._revisions[end].name}/{_digest(cases)}"

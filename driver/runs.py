@@ -5,7 +5,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import count
 from math import inf
 from typing import Protocol
 
@@ -22,22 +21,27 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class RunOrder:
-    """One run to make.
+    """One run to make, by its unique ``name``.
 
-    ``cases`` are ids, None for all of the spec; ``log`` keeps its rounds. ``budgets`` is the number of time budgets
+    ``log`` keeps its rounds; ``cases`` are ids, None for all of the spec. ``budgets`` is the number of time budgets
     that it may take over all starts; from the second one on only suspects are measured. ``branch`` is the one that it
     is made for, if known; ``replicates`` the benchmark's report whose flagged ``cases`` are measured again.
     """
 
+    name: str
+    run_type: str
     control: Build
     treatment: Build
-    cases: Sequence[str] | None
-    run_type: str
-    seed: int
     log: Rounds
-    budgets: int = 1
+    cases: Sequence[str] | None = None
     branch: str | None = None
     replicates: Report | None = None
+    budgets: int = 1
+
+    @property
+    def seed(self) -> int:
+        """The 32-bit seed of the run, which stays the same when it is resumed."""
+        return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:4], "big")
 
 
 class NotSettled(RunError):
@@ -95,16 +99,7 @@ class Runs:
         self._retry_after_s = retry_after_s
         self._sleep = sleep
 
-    def make(
-        self,
-        name: str,
-        run_type: str,
-        control: Build,
-        treatment: Build,
-        cases: Sequence[str] | None = None,
-        branch: str | None = None,
-        replicates: Report | None = None,
-    ) -> Report:
+    def make(self, order: RunOrder) -> Report:
         """Return the run's report.
 
         A run is repeated, ``TRIES`` times in all, if a change or all verdicts were held back, or an A/A check found a
@@ -116,31 +111,19 @@ class Runs:
             KeyboardInterrupt: a signal ended the run; its rounds are kept, and the next call resumes it.
             RunError: nothing could be measured, or a report could not be written.
         """
-        for attempt in count(1):
-            attempt_name = name if attempt == 1 else f"{name}/try-{attempt}"
-            order = self._order(attempt_name, run_type, control, treatment, cases, branch, replicates)
-            finished_report = self._finished(attempt_name)
+        for name in (order.name, *(f"{order.name}/try-{number}" for number in range(2, TRIES + 1))):
+            finished_report = self._finished(name)
             if finished_report is not None:
                 log.info("%s", _describe_finished(order, finished_report))
-            report = finished_report or self._measure(attempt_name, attempt, order)
+            report = finished_report or self._measure(self._named(order, name), is_repeat=name != order.name)
             self.deliver_all()
             if report.run.continues:
                 raise NotSettled(report, f"{describe_open(report)}; the next pass continues")
-            if attempt == TRIES or not (report.withholds(*FLAGGED) or report.is_biased):
-                return report
-        raise AssertionError("count() has no end")
+            if not (report.withholds(*FLAGGED) or report.is_biased):
+                break
+        return report
 
-    def measure_ahead(
-        self,
-        name: str,
-        run_type: str,
-        control: Build,
-        treatment: Build,
-        cases: Sequence[str] | None,
-        branch: str | None,
-        rank: int,
-        is_given_up: Callable[[], bool],
-    ) -> Report | None:
+    def measure_ahead(self, order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
         """Measure a run that will probably be made, so that ``make`` only has to report it.
 
         Of several runs the one with the lowest ``rank`` goes first. Return None if the run can't be measured ahead.
@@ -149,32 +132,22 @@ class Runs:
             KeyboardInterrupt: the run was given up.
             RunError: nothing could be measured.
         """
-        if (report := self._finished(name)) is not None:
-            return report
-        order = self._order(name, run_type, control, treatment, cases, branch, None)
-        return self._harness.measure_ahead(order, rank, is_given_up)
+        report = self._finished(order.name)
+        return report or self._harness.measure_ahead(self._named(order, order.name), rank, is_given_up)
 
     @property
     def hosts(self) -> int:
         """How many hosts measure at the same time."""
         return self._harness.hosts
 
-    def _order(
-        self,
-        name: str,
-        run_type: str,
-        control: Build,
-        treatment: Build,
-        cases: Sequence[str] | None,
-        branch: str | None,
-        replicates: Report | None,
-    ) -> RunOrder:
+    def _named(self, order: RunOrder, name: str) -> RunOrder:
+        """Return the order under that name, as far as its run has come."""
         budgets = 1 + len(self._journal.runs(f"{name}/open-"))
-        rounds = self._journal.rounds_of(name)
-        return RunOrder(control, treatment, cases, run_type, _seed(name), rounds, budgets, branch, replicates)
+        return replace(order, name=name, log=self._journal.rounds_of(name), budgets=budgets)
 
-    def _measure(self, name: str, attempt: int, order: RunOrder) -> Report:
-        if attempt > 1 and not order.log.rounds():
+    def _measure(self, order: RunOrder, is_repeat: bool) -> Report:
+        name = order.name
+        if is_repeat and not order.log.rounds():
             log.warning("the host was disturbed; repeating the run in %g s", self._retry_after_s)
             self._sleep(self._retry_after_s)
         try:
@@ -187,7 +160,7 @@ class Runs:
         if report.run.aborted:  # kept and reported, but the next start repeats the run
             self._journal.finish_run(f"{name}/broken-{report.run.id}", self._harness.dump(report))
             self._journal.forget_run(name)
-        elif report.is_open and self._gets_more(name, report, order.budgets):
+        elif report.is_open and self._gets_more(order, report):
             # The interim report gets an id of its own, because the run's last report has the run's id.
             record = replace(report.run, id=f"{report.run.id}-open-{order.budgets}", continues=True)
             report = replace(report, run=record)
@@ -200,25 +173,15 @@ class Runs:
             self._journal.finish_run(name, self._harness.dump(report))
         return report
 
-    def _gets_more(self, name: str, report: Report, budgets: int) -> bool:
-        """Tell whether an open run that has had ``budgets`` time budgets gets another one.
-
-        There are ``BUDGETS`` in all; one in which no case reached its first look doesn't count.
-        """
-        earlier = [
-            earlier_report
-            for number in range(1, budgets)
-            if (earlier_report := self._finished(f"{name}/open-{number}"))
-        ]
+    def _gets_more(self, order: RunOrder, report: Report) -> bool:
+        """Tell whether an open run gets another time budget: there are ``BUDGETS`` in all, not counting those in which
+        no case reached its first look."""
+        names = [f"{order.name}/open-{number}" for number in range(1, order.budgets)]
+        earlier = [earlier_report for name in names if (earlier_report := self._finished(name))]
+        if not report.nothing_compared:
+            return 1 + sum(not earlier_report.nothing_compared for earlier_report in earlier) < BUDGETS
         before = max((earlier_report.run.rounds or 0 for earlier_report in earlier), default=0)
-        if report.nothing_compared and (report.run.rounds or 0) > before:
-            return True
-        counted = (
-            budgets
-            if report.nothing_compared
-            else 1 + sum(not earlier_report.nothing_compared for earlier_report in earlier)
-        )
-        return counted < BUDGETS
+        return (report.run.rounds or 0) > before or order.budgets < BUDGETS
 
     def replicate(self, first: Report, second: Report) -> Report:
         """Return the first report, in which only cases that the second one replicates stay flagged or failed."""
@@ -280,8 +243,3 @@ def _describe_finished(order: RunOrder, report: Report) -> str:
         f"{order.run_type} of {order.control.requested} and {order.treatment.requested}: was measured at "
         f"{report.run.started or 'an earlier time'} ({completeness}), and is not measured again: --again does that"
     )
-
-
-def _seed(name: str) -> int:
-    """Return the 32-bit seed of a run, which stays the same when it is resumed."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")

@@ -7,7 +7,7 @@ import pytest
 from made_runs import MadeHarness, a_build
 
 from opduel.driver.journal import Journal
-from opduel.driver.runs import BUDGETS, TRIES, NotSettled, Runs
+from opduel.driver.runs import BUDGETS, TRIES, NotSettled, RunOrder, Runs
 from opduel.records import Report, RunError
 
 CONTROL, TREATMENT = a_build("old"), a_build("new")
@@ -29,7 +29,7 @@ class Start:
         self.runs = Runs(self.journal, self.harness, 120.0, self.slept.append)
 
     def make(self, name: str = "run") -> Report:
-        return self.runs.make(name, "benchmark", CONTROL, TREATMENT)
+        return self.runs.make(RunOrder(name, "benchmark", CONTROL, TREATMENT, self.journal.rounds_of(name)))
 
 
 @pytest.fixture
