@@ -1,33 +1,29 @@
 """--fleet: a run on many hosts; and ``opduel fleet``, the parts that these hosts run."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 from opduel.commands.entry import DONE, log
-from opduel.commands.fleet_options import default_certificates
+from opduel.commands.fleet_options import FleetPart, default_certificates
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import refuse_options
-from opduel.commands.option_types import frequency, path, positive, seconds
 from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.fleet.address import FleetChoice, parse_address
-from opduel.fleet.dashboard import parse_dashboard, require_bokeh
+from opduel.fleet.dashboard import require_bokeh
 from opduel.fleet.frequency import frequency_set
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.records import Report, RunError, UsageError
 from opduel.records.case import KIND_NAME
-from opduel.reporters.arguments import Parser
 from opduel.support.atomic import path_part
 
 NEEDS_EXTRA = "needs the extra fleet: install it with pip install 'opduel[fleet]'"
-CERTIFICATE_DAYS = 365
 AHEAD = -1_000_000  # the priority of what is measured ahead
 EACH_RANK = 10_000  # more than a run has shards, each of which has a priority of its own
-BEFORE_RUN_S = 600.0
 
 Measure = Callable[[RunRequest, Callable[[Progress], None]], Report]
 
@@ -114,81 +110,15 @@ def count_hosts(options: HarnessOptions) -> int:
         return 1
 
 
-def fleet_parser() -> Parser:
-    """Return the parser of ``opduel fleet``."""
-    parser = Parser(
-        prog="opduel fleet",
-        description="The parts of a fleet: a scheduler anywhere, a worker on each host that measures, and the "
-        "certificates by which they know each other. Then: opduel compare --fleet ADDRESS.",
-    )
-    kinds = parser.add_subparsers(dest="do", metavar="SUBCOMMAND", required=True)
-
-    def kind(name: str, summary: str) -> Parser:
-        subparser: Parser = kinds.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
-        return subparser
-
-    def certified(subparser: Parser) -> None:
-        subparser.options()(
-            "--certificates DIR",
-            "the folder of the fleet's certificates (default: in the user's configuration)",
-            type=path,
-        )
-
-    scheduler = kind("scheduler", "run the scheduler, which hosts and clients connect to")
-    scheduler.options()("address ADDRESS", "where it listens, such as tls://0.0.0.0:8786")
-    scheduler.options()(
-        "--dashboard ADDRESS",
-        "serve Dask's dashboard there, as plain HTTP: a port on this machine's loopback, such as 8787, or HOST:PORT "
-        "(default: no dashboard)",
-        type=parse_dashboard,
-    )
-    certified(scheduler)
-    worker = kind("worker", "be a measuring host of a fleet")
-    add = worker.options()
-    add("address ADDRESS", "the scheduler's, such as tls://bench-1:8786")
-    add("--name NAME", "this host's name in the fleet and in reports (default: its host name)")
-    add("--tag TAG", "a further tag that runs can ask for with --fleet_tag; repeatable", action="append")
-    add("--folder DIR", "where shards are kept while they are measured (default: in the user's cache)", type=path)
-    add("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache)", type=path)
-    add(
-        "--before_run COMMAND",
-        "a shell command that is run on this host before each shard, to drop caches or wait until it has cooled down; "
-        "if it fails, the host does not measure for that run",
-    )
-    add(
-        "--before_run_timeout SECONDS",
-        f"how long it may take; then it is ended, and has failed (default: {BEFORE_RUN_S:g})",
-        type=seconds,
-        default=BEFORE_RUN_S,
-    )
-    add(
-        "--set_freq FREQUENCY",
-        "one frequency for all processors while this is a worker: a number in MHz, or max, mid or min; put back at "
-        "its end",
-        type=frequency,
-    )
-    certified(worker)
-    certificates = kind("certificates", "make the certificates of a fleet, or a new one when it expires")
-    add = certificates.options()
-    add("folder FOLDER", "where they are written; the authority's key stays there", type=path)
-    add(
-        "--days N",
-        f"how long the certificate is valid (default: {CERTIFICATE_DAYS})",
-        type=positive,
-        default=CERTIFICATE_DAYS,
-    )
-    return parser
-
-
-def run_fleet_command(arguments: Sequence[str]) -> int:
+def run_fleet_command(options: FleetPart) -> int:
     """Run ``opduel fleet``; return the exit code, or raise an OpduelError that has it."""
-    options = fleet_parser().parse_args(list(arguments))
     try:
         from opduel.fleet import security, service  # Dask is an extra
         from opduel.fleet.job import HostSettings
     except ImportError:
         raise UsageError(f"opduel fleet {NEEDS_EXTRA}") from None
     if options.do == "certificates":
+        assert options.folder is not None
         for written in security.make_certificates(options.folder, options.days):
             print(written)
         return DONE

@@ -8,6 +8,7 @@ import tempfile
 import time
 from collections.abc import Callable
 
+from opduel.records import RunError
 from opduel.support.text import one_line
 
 POLL_S = 0.2
@@ -15,8 +16,8 @@ EVENT_EVERY_S = 30.0  # a client gives up a host that sends nothing for minutes
 _TAIL = 2000  # bytes of its output
 
 
-def run_before(command: str, timeout_s: float, report_progress: Callable[[], None]) -> str | None:
-    """Run the shell command. If it fails or takes too long, return why in one line, else None.
+def run_before(command: str, timeout_s: float, report_progress: Callable[[], None]) -> None:
+    """Run the shell command. Raise RunError if it fails or takes too long.
 
     At the end, also by an exception, it is killed with all that it started. ``report_progress`` is called at its start
     and every ``EVENT_EVERY_S``.
@@ -33,23 +34,20 @@ def run_before(command: str, timeout_s: float, report_progress: Callable[[], Non
                     last_report = time.monotonic()
                     report_progress()
                 if time.monotonic() - began > timeout_s:
-                    return f"--before_run took more than {timeout_s:g} s: it was ended, and nothing is measured here"
+                    raise RunError(
+                        f"--before_run took more than {timeout_s:g} s: it was ended, and nothing is measured here"
+                    )
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(POLL_S)
         finally:
             if process.poll() is None:
-                _kill(process)
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
         if process.returncode == 0:
-            return None
+            return
         output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
         lines = output.read().decode("utf-8", "replace").strip().splitlines()
-    how = (
-        f"ended with {process.returncode}" if process.returncode > 0 else f"was killed by signal {-process.returncode}"
-    )
-    return f"--before_run {how}: {one_line(lines[-1]) if lines else 'it said nothing'}"
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
+    code = process.returncode
+    how = f"ended with {code}" if code > 0 else f"was killed by signal {-code}"
+    raise RunError(f"--before_run {how}: {one_line(lines[-1]) if lines else 'it said nothing'}")

@@ -15,7 +15,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,20 @@ from distributed import WorkerPlugin, get_worker
 
 from opduel import __version__
 from opduel.driver.builds.transfer import build_at
-from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, LOG, MODELS, REFUSAL, REPORT, ROUNDS, Answer, Job
+from opduel.fleet.job import (
+    BUILDS,
+    DISK_FULL,
+    FINISH,
+    JOB,
+    LOG,
+    MODELS,
+    REFUSAL,
+    REPORT,
+    ROUNDS,
+    Answer,
+    HostSettings,
+    Job,
+)
 from opduel.harness.models import checksum_of, place_of
 from opduel.records import UsageError
 from opduel.reporters.document import from_text
@@ -37,19 +49,6 @@ _RUN = re.compile(r"[0-9a-f]{16}")  # the names of runs' folders
 POLL_S = 0.5
 PATIENCE_S = 20.0  # for a process that was asked to end
 KEPT_DAYS = 14.0  # shards' folders are kept for a run that is resumed
-
-
-@dataclass(frozen=True)
-class HostSettings:
-    """A measuring host: its name, its folders of shards and of builds (None: the user's cache), the processors that it
-    may use (None: all), and the command before each shard with its time limit in seconds."""
-
-    name: str
-    folder: Path
-    exec_dir: Path | None = None
-    cpus: frozenset[int] | None = None
-    before_run: str | None = None
-    before_run_timeout: float = 600.0
 
 
 class HostPlugin(WorkerPlugin):
@@ -89,7 +88,7 @@ def measure(job: Job) -> Answer:
             rounds = job.rounds_by_host.get(host.name, ())
             if rounds and not (folder / ROUNDS).exists():  # this host has lost its own
                 write_atomically(folder / ROUNDS, "".join(f"{text}\n" for text in rounds).encode())
-            write_atomically(folder / JOB, pickle.dumps(job))
+            write_atomically(folder / JOB, pickle.dumps((job, host)))
             (folder / REFUSAL).unlink(missing_ok=True)
             if needs := [digest for digest in job.sent if _lacks(job, digest, host)]:
                 return Answer(host.name, job.key, needs=needs)
@@ -166,15 +165,10 @@ def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
         RuntimeError: it left neither a report nor a refusal, or the job was given up.
         OSError: the disk is full.
     """
-    command = [sys.executable, "-m", "opduel.fleet.shard_process", str(folder), str(host.folder)]
-    command += ["--exec_dir", str(host.exec_dir)] if host.exec_dir else []
-    command += ["--cpus", ",".join(map(str, sorted(host.cpus)))] if host.cpus else []
-    if host.before_run is not None:
-        command += ["--before_run", host.before_run, "--before_run_timeout", str(host.before_run_timeout)]
     key = worker.get_current_task()
     with (folder / LOG).open("ab") as errors:
         process = subprocess.Popen(
-            command,
+            [sys.executable, "-m", "opduel.fleet.shard_process", str(folder)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

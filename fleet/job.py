@@ -1,7 +1,8 @@
-"""The job that is sent to a host, and its answer: plain data, with opduel's version."""
+"""The job that is sent to a host, the host's settings, and its answer: plain data, with opduel's version."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from opduel import __version__
 from opduel.driver.suites.work import CacheOrder
@@ -34,6 +35,19 @@ def shard_configuration(request: RunRequest, shard: Shard, hosts: int) -> RunCon
     if budget is not None:
         budget *= min(1.0, shard.share * hosts)
     return request.configured(time_budget=budget, max_rounds=request.max_rounds).configuration
+
+
+@dataclass(frozen=True)
+class HostSettings:
+    """A measuring host: its name, its folders of shards and of builds (None: the user's cache), the processors that it
+    may use (None: all), and the command before each shard with its time limit in seconds."""
+
+    name: str
+    folder: Path
+    exec_dir: Path | None = None
+    cpus: frozenset[int] | None = None
+    before_run: str | None = None
+    before_run_timeout: float = 600.0
 
 
 @dataclass(frozen=True)

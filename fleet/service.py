@@ -20,8 +20,8 @@ from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 
 from opduel.fleet.address import FleetAddress, FleetChoice
 from opduel.fleet.dashboard import LOOPBACK, TOPIC, DashboardAddress, describe_dashboard
-from opduel.fleet.host import HostPlugin, HostSettings
-from opduel.fleet.job import KIND_RESOURCE, SLOT, tag_resource
+from opduel.fleet.host import HostPlugin
+from opduel.fleet.job import KIND_RESOURCE, SLOT, HostSettings, tag_resource
 from opduel.fleet.kinds import features_of, host_kind
 from opduel.fleet.security import security_of
 from opduel.harness.machine.host import PROC, host_name, text_of

@@ -1,13 +1,12 @@
 """The process that measures one shard on its host, as harness.py does, without Dask.
 
-    python -m opduel.fleet.shard_process FOLDER HOST_FOLDER
+    python -m opduel.fleet.shard_process FOLDER
 
-FOLDER holds the job, and gets the report or the refusal. Every round goes to standard output as a line of JSON. When
-standard input is closed, the client is gone: the process ends, and its rounds stay. When ``FINISH`` comes from there,
-the process ends with a report of the settled cases, and other hosts measure the rest.
+FOLDER holds the job and the host's settings, and gets the report or the refusal. Every round goes to standard output as
+a line of JSON. When standard input is closed, the client is gone: the process ends, and its rounds stay. When
+``FINISH`` comes from there, the process ends with a report of the settled cases, and other hosts measure the rest.
 """
 
-import argparse
 import contextlib
 import dataclasses
 import errno
@@ -18,7 +17,7 @@ import pickle
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.builds.transfer import build_at, unpack
 from opduel.driver.suites.work import without_suite
 from opduel.fleet.before_run import run_before
-from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, REFUSAL, REPORT, ROUNDS, Job
+from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, REFUSAL, REPORT, ROUNDS, HostSettings, Job
 from opduel.fleet.received import SuiteHere, cases_with_files
 from opduel.fleet.stragglers import open_cases
 from opduel.frameworks import Framework, get_framework
@@ -58,83 +57,57 @@ class StreamedRounds:
 
     def keep(self, text: str) -> None:
         """Append a text durably, and send it. Raise OSError if it can't be written."""
-        before = self._path.stat().st_size if self._path.exists() else 0
         with self._path.open("ab") as file:
-            if before and not self._ends_a_line():
-                file.write(b"\n")
-            file.write(text.encode() + b"\n")
+            file.write(f"\n{text}\n".encode())  # the line before may be incomplete
             file.flush()
             os.fsync(file.fileno())
         _send_event({"event": "round", "text": text})
 
-    def _ends_a_line(self) -> bool:
-        with self._path.open("rb") as file:
-            file.seek(-1, os.SEEK_END)
-            return file.read(1) == b"\n"
 
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure the shard; return 0 if there is a report or a refusal."""
-    parser = argparse.ArgumentParser(prog="python -m opduel.fleet.shard_process")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("host_folder", type=Path)
-    parser.add_argument("--exec_dir", type=Path)
-    parser.add_argument("--cpus", default="")
-    parser.add_argument("--before_run")
-    parser.add_argument("--before_run_timeout", type=float, default=0.0)
-    options = parser.parse_args(arguments)
+def main(folder: Path) -> int:
+    """Measure the shard whose job is in ``folder``; return 0 if there is a report or a refusal."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     threading.Thread(target=_end_with_the_worker, daemon=True).start()
-    if options.cpus:
-        os.sched_setaffinity(0, set(map(int, options.cpus.split(","))))
     try:
-        return _run(options)
+        return _run(folder)
     except OSError as error:
         with contextlib.suppress(OSError):  # where the log is may be full, too
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return DISK_FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else 1
 
 
-def _run(options: argparse.Namespace) -> int:
+def _run(folder: Path) -> int:
     """Do the work of ``main``. Raise OSError if neither can be written."""
+    job: Job
+    host: HostSettings
+    job, host = pickle.loads((folder / JOB).read_bytes())
+    if host.cpus:
+        os.sched_setaffinity(0, host.cpus)
     try:
-        with (options.host_folder / ".measuring").open("w") as lock:
+        with (host.folder / ".measuring").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # one at a time, whatever became of the worker of the one before
-            _measure(options.folder, options.host_folder, options.exec_dir, lambda: _before(options))
-    except InterruptedRunError:
+            _measure(job, host, folder)
+    except (InterruptedRunError, KeyboardInterrupt):
         return 3
     except OpduelError as error:
-        write_atomically(options.folder / REFUSAL, str(error).encode())
-    except KeyboardInterrupt:
-        return 3
+        write_atomically(folder / REFUSAL, str(error).encode())
     return 0
 
 
-def _before(options: argparse.Namespace) -> None:
-    """Run the host's own command. Raise RunError if it failed, or took too long."""
-    if options.before_run is None:
-        return
-    why = run_before(options.before_run, options.before_run_timeout, lambda: _send_event({"event": "before_run"}))
-    if why is not None:
-        raise RunError(why)
-
-
-def _measure(folder: Path, host_folder: Path, exec_dir: Path | None, before: Callable[[], None]) -> None:
-    """Measure the job in ``folder``, and write its report. ``before`` is called when the builds and cases are ready.
+def _measure(job: Job, host: HostSettings, folder: Path) -> None:
+    """Measure the job, and write its report into ``folder``.
 
     Raises:
         OpduelError: the shard can't be measured here.
         KeyboardInterrupt: nobody wants its report any more.
     """
-    job: Job = pickle.loads((folder / JOB).read_bytes())
-    cases = cases_with_files(job.cases, host_folder)
+    cases = cases_with_files(job.cases, host.folder)
     framework = get_framework(job.framework).for_cases(cases)
-    suite = SuiteHere(job, job.suite, host_folder) if job.suite else None
+    suite = SuiteHere(job, job.suite, host.folder) if job.suite else None
     framework = suite.framework(framework) if suite else framework
-    cache = BuildCache(exec_dir)
     build_by_side: dict[Side, Build] = {"control": job.control, "treatment": job.treatment}
-    builds = {side: _build(side, build, job, framework, cache, host_folder) for side, build in build_by_side.items()}
+    builds = {side: _build(side, build, job, framework, host) for side, build in build_by_side.items()}
     labels = job.labels
     if suite:
         with _reporting_activity():
@@ -157,7 +130,8 @@ def _measure(folder: Path, host_folder: Path, exec_dir: Path | None, before: Cal
         other_comparisons=job.other_comparisons,
         find_causes=job.find_causes,
     )
-    before()
+    if host.before_run is not None:
+        run_before(host.before_run, host.before_run_timeout, lambda: _send_event({"event": "before_run"}))
     _send_event({"event": "measuring"})
     report = run_ab(request, _send_progress)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # let the report be written
@@ -187,16 +161,14 @@ def _without_open_cases(report: Report) -> Report:
     return dataclasses.replace(report, run=run, comparisons=settled, cases=cases)
 
 
-def _build(
-    side: Side, client_build: Build, job: Job, framework: Framework, cache: BuildCache, host_folder: Path
-) -> Build:
+def _build(side: Side, client_build: Build, job: Job, framework: Framework, host: HostSettings) -> Build:
     """Return the build that equals the client's: the one at the same path on this host, or unpacked from an archive, or
     made here. Raise OpduelError if it can't be made, or differs from the client's."""
-    sdists = job.configuration.allow_sdist
+    cache, sdists = BuildCache(host.exec_dir), job.configuration.allow_sdist
     own = framework.of_side(side)
     own_build = build_at(client_build.directory, client_build.digest)
     if own_build is None and client_build.digest in job.sent:
-        own_build = unpack(host_folder / BUILDS / client_build.digest, own.name, client_build.digest, cache)
+        own_build = unpack(host.folder / BUILDS / client_build.digest, own.name, client_build.digest, cache)
     if own_build is None:
         own_build = resolve_build(client_build.requested, own, cache, without_suite(client_build.environment), sdists)
     if own_build.digest != client_build.digest:
@@ -259,4 +231,4 @@ def _end_with_the_worker() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(Path(sys.argv[1])))

@@ -10,8 +10,8 @@ import pytest
 
 from opduel.fleet import archives
 from opduel.fleet.archives import Archives
-from opduel.fleet.host import HostPlugin, HostSettings, receive
-from opduel.fleet.job import BUILDS
+from opduel.fleet.host import HostPlugin, receive
+from opduel.fleet.job import BUILDS, HostSettings
 from opduel.records import Build
 from opduel.support.digests import file_digest
 

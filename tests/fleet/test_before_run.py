@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from opduel.fleet.before_run import run_before
+from opduel.records import RunError
 
 LONG_S = 30.0
 
@@ -19,21 +20,25 @@ def nothing() -> None:
 @pytest.mark.parametrize(
     ("command", "why"),
     [
-        ("true", None),
-        ("echo; echo dropped; exit 0", None),
         ("echo trying; echo no such disk >&2; exit 3", "--before_run ended with 3: no such disk"),
         ("exit 4", "--before_run ended with 4: it said nothing"),
         ("kill -9 $$", "--before_run was killed by signal 9: it said nothing"),
     ],
 )
-def test_what_becomes_of_a_command(command: str, why: str | None) -> None:
-    assert run_before(command, LONG_S, nothing) == why
+def test_one_that_fails_is_an_error(command: str, why: str) -> None:
+    with pytest.raises(RunError, match=f"^{why}$"):
+        run_before(command, LONG_S, nothing)
+
+
+@pytest.mark.parametrize("command", ["true", "echo; echo dropped; exit 0"])
+def test_one_that_succeeds_is_passed_over(command: str) -> None:
+    run_before(command, LONG_S, nothing)
 
 
 def test_one_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     wrote = tmp_path / "wrote"
-    why = run_before(f"(sleep 1; touch {wrote}) & sleep 60", 0.3, nothing)
-    assert why == "--before_run took more than 0.3 s: it was ended, and nothing is measured here"
+    with pytest.raises(RunError, match=r"^--before_run took more than 0\.3 s: it was ended, and nothing"):
+        run_before(f"(sleep 1; touch {wrote}) & sleep 60", 0.3, nothing)
     time.sleep(1)
     assert not wrote.exists()
 
@@ -41,7 +46,7 @@ def test_one_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Pat
 def test_it_is_reported_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opduel.fleet.before_run.EVENT_EVERY_S", 0.2)
     report_times: list[float] = []
-    assert run_before("sleep 0.7", LONG_S, lambda: report_times.append(time.monotonic())) is None
+    run_before("sleep 0.7", LONG_S, lambda: report_times.append(time.monotonic()))
     assert len(report_times) > 1
 
 
