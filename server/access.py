@@ -1,11 +1,13 @@
 """Access control: FastAPI dependencies that let a request read or write, or refuse it."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, cast
 from urllib.parse import urlsplit
 
 from fastapi import Depends, HTTPException, Request, Security
 from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBasic, HTTPBasicCredentials, HTTPBearer
+from sqlalchemy.orm import Session
 
 from opduel.server.database import Database
 from opduel.server.settings import Settings
@@ -173,3 +175,12 @@ def _unknown(scope: str) -> HTTPException:
 
 CanRead = Annotated[str | None, Depends(reader)]
 CanWrite = Annotated[str, Depends(writer)]
+
+
+def _read_session(request: Request, _reader: CanRead) -> Iterator[Session]:
+    """Yield a transaction that only reads, to a request that may read; it ends before the answer is sent."""
+    with database_of(request).reading() as session:
+        yield session
+
+
+ReadSession = Annotated[Session, Depends(_read_session, scope="function")]

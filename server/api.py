@@ -3,50 +3,26 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
-from datetime import date, datetime, timedelta
-from typing import IO, Annotated, Any, TypeVar
+from typing import IO, Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
+from fastapi import APIRouter, Depends, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response, StreamingResponse
-from pydantic import AfterValidator
-from sqlalchemy import select, text
-from sqlalchemy.orm import Session
+from sqlalchemy import text
 
 from opduel.records import Verdict
 from opduel.server import large, queries, schemas
-from opduel.server.access import CanRead, CanWrite, database_of, settings_of
-from opduel.server.findings import moment_of
+from opduel.server.access import CanRead, CanWrite, ReadSession, database_of, settings_of
+from opduel.server.answers import cause_out, part_of, point_out, require_found, require_run, result_out, run_out
 from opduel.server.middleware import may_be_packed
-from opduel.server.models import Case, Run
-from opduel.server.queries import SHORTEST_COMMIT, RunFilter
-from opduel.server.schemas import MOST_ROWS
+from opduel.server.models import Case
+from opduel.server.parameters import MOST_ROWS, Branch, Limit, Number, Offset, OperatorCategory, RunId, Words
+from opduel.server.queries import RunFilter
 from opduel.server.subprocess_jobs import LARGE_BYTES, SharedFile, SubprocessJobs
 from opduel.server.upload import receive
 
-Row = TypeVar("Row")
-
 _PIECE = 2**16  # bytes of a file that are sent at a time
-
-
-def printable(value: str) -> str:
-    """Return ``value``; raise ValueError if a character of it can't be printed."""
-    if not value.isprintable():
-        raise ValueError("must be printable")
-    return value
-
-
-Words = Annotated[str, Query(max_length=200), AfterValidator(printable)]
-Branch = Annotated[Words | None, Query(description="of this branch; empty: of runs that name none")]
-OperatorCategory = Annotated[
-    Words | None, Query(description="cases of this category of operators, the spec that they are from")
-]
-Digits = Annotated[str, Query(pattern=rf"^[0-9A-Fa-f]{{{SHORTEST_COMMIT},64}}$", description="the first digits")]
-Limit = Annotated[int, Query(ge=1, le=MOST_ROWS)]
-Offset = Annotated[int, Query(ge=0, le=2**31 - 1)]
-RunId = Annotated[str, Path(max_length=128), AfterValidator(printable)]
-CaseNumber = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 PROBLEMS: dict[int, str] = {401: "no token, or not a valid one", 403: "the token lacks the scope", 503: "later"}
 _POST_PROBLEMS = PROBLEMS | {
@@ -62,28 +38,6 @@ _POST_PROBLEMS = PROBLEMS | {
 def problems(texts: dict[int, str]) -> dict[int | str, dict[str, Any]]:
     """Return the errors of an endpoint by status, for the OpenAPI document."""
     return {status: {"model": schemas.Problem, "description": text} for status, text in sorted(texts.items())}
-
-
-def days(since: date | None, until: date | None) -> tuple[datetime | None, datetime | None]:
-    """Return the beginning of the first day and the end of the last one, UTC; None where there is no bound."""
-    end = None if until is None or until == date.max else until + timedelta(days=1)
-    return (None if since is None else moment_of(since)), (None if end is None else moment_of(end))
-
-
-def run_filter(
-    framework: Words | None = None,
-    spec: Words | None = None,
-    category: Words | None = None,
-    platform: Words | None = None,
-    verdict: Verdict | None = None,
-    commit: Digits | None = None,
-    text: Words | None = None,
-    since: Annotated[date | None, Query(description="started on this day (UTC) or later")] = None,
-    until: Annotated[date | None, Query(description="started on this day (UTC) or earlier")] = None,
-    branch: Branch = None,
-) -> RunFilter:
-    """Return the filter that the query's parameters describe."""
-    return RunFilter(framework, spec, category, platform, verdict, commit, text, *days(since, until), branch)
 
 
 router = APIRouter()
@@ -143,41 +97,25 @@ async def post_report(request: Request, token: CanWrite) -> Response:
 
 @_api.get("/runs", tags=["runs"])
 def list_runs(
-    request: Request,
-    _reader: CanRead,
-    filters: Annotated[RunFilter, Depends(run_filter)],
-    limit: Limit = 100,
-    offset: Offset = 0,
+    session: ReadSession, filters: Annotated[RunFilter, Depends()], limit: Limit = 100, offset: Offset = 0
 ) -> schemas.RunsOut:
     """List runs, the latest first."""
-    with database_of(request).reading() as session:
-        total = queries.count_runs(session, filters)
-        runs = [schemas.run_out(run) for run in queries.latest_runs(session, filters, limit, offset)]
-    return schemas.RunsOut(runs=runs, **schemas.part(offset, len(runs), total))
+    return part_of(session, queries.matching_runs(filters), limit, offset, schemas.RunsOut, "runs", run_out)
 
 
 @_api.get("/runs/{run_id}", responses=problems({404: "no such run"}), tags=["runs"])
-def one_run(request: Request, _reader: CanRead, run_id: RunId) -> schemas.RunOut:
+def one_run(session: ReadSession, run_id: RunId) -> schemas.RunOut:
     """Return one run, without its results."""
-    with database_of(request).reading() as session:
-        return schemas.run_out(require_run(session, run_id))
+    return run_out(require_run(session, run_id))
 
 
 @_api.get("/runs/{run_id}/results", responses=problems({404: "no such run"}), tags=["runs"])
 def run_results(
-    request: Request,
-    _reader: CanRead,
-    run_id: RunId,
-    verdict: Verdict | None = None,
-    limit: Limit = MOST_ROWS,
-    offset: Offset = 0,
+    session: ReadSession, run_id: RunId, verdict: Verdict | None = None, limit: Limit = MOST_ROWS, offset: Offset = 0
 ) -> schemas.ResultsOut:
     """Return a run's results, in the order of the cases' names."""
-    with database_of(request).reading() as session:
-        statement = queries.results_of(require_run(session, run_id), verdict)
-        rows, total = queries.rows_and_total(session, statement, limit, offset)
-        results = [schemas.result_out(result, case) for result, case in rows]
-    return schemas.ResultsOut(run_id=run_id, results=results, **schemas.part(offset, len(results), total))
+    statement = queries.results_of(require_run(session, run_id), verdict)
+    return part_of(session, statement, limit, offset, schemas.ResultsOut, "results", result_out, run_id=run_id)
 
 
 @_api.get(
@@ -185,12 +123,10 @@ def run_results(
     responses=problems({404: "no such run, or no cause of this case in it"}),
     tags=["runs"],
 )
-def case_cause(request: Request, _reader: CanRead, run_id: RunId, number: CaseNumber) -> schemas.CauseOut:
+def case_cause(session: ReadSession, run_id: RunId, number: Number) -> schemas.CauseOut:
     """Return why a case changed in a run, as --explain found: a sentence, and what each source saw."""
-    with database_of(request).reading() as session:
-        run = require_run(session, run_id)
-        row = require_found(session.execute(queries.cause_of(run, number)).one_or_none(), "cause")
-        return schemas.cause_out(run.run_id, *row)
+    run = require_run(session, run_id)
+    return cause_out(run, *require_found(session.execute(queries.cause_of(run, number)).one_or_none(), "cause"))
 
 
 @_api.get(
@@ -207,8 +143,7 @@ async def run_report(request: Request, _reader: CanRead, run_id: RunId) -> Respo
 
 @_api.get("/cases", tags=["cases"])
 def list_cases(
-    request: Request,
-    _reader: CanRead,
+    session: ReadSession,
     framework: Words | None = None,
     text: Words | None = None,
     operator_category: OperatorCategory = None,
@@ -216,18 +151,14 @@ def list_cases(
     offset: Offset = 0,
 ) -> schemas.CasesOut:
     """List cases whose id or operator contains a text, in the order of their names."""
-    with database_of(request).reading() as session:
-        statement = queries.find_cases(framework, text, operator_category)
-        rows, total = queries.rows_and_total(session, statement, limit, offset)
-        cases = [schemas.CaseOut.model_validate(case) for (case,) in rows]
-    return schemas.CasesOut(cases=cases, **schemas.part(offset, len(cases), total))
+    statement = queries.find_cases(framework, text, operator_category)
+    return part_of(session, statement, limit, offset, schemas.CasesOut, "cases", schemas.CaseOut.model_validate)
 
 
 @_api.get("/cases/{number}/history", responses=problems({404: "no such case"}), tags=["cases"])
 def case_history(
-    request: Request,
-    _reader: CanRead,
-    number: CaseNumber,
+    session: ReadSession,
+    number: Number,
     platform: Words | None = None,
     category: Words | None = None,
     branch: Branch = None,
@@ -235,37 +166,12 @@ def case_history(
     offset: Offset = 0,
 ) -> schemas.HistoryOut:
     """Return all results of a case, the oldest first, without those of runs with --inject."""
-    with database_of(request).reading() as session:
-        case = require_found(session.get(Case, number), "case")
-        rows, total = queries.rows_and_total(
-            session, queries.history_of(case, platform, category, branch), limit, offset
-        )
-        points = [schemas.point_out(result, run) for result, run in rows]
-        about = schemas.CaseOut.model_validate(case)
-    return schemas.HistoryOut(case=about, points=points, **schemas.part(offset, len(points), total))
+    case = require_found(session.get(Case, number), "case")
+    statement, about = queries.history_of(case, platform, category, branch), schemas.CaseOut.model_validate(case)
+    return part_of(session, statement, limit, offset, schemas.HistoryOut, "points", point_out, case=about)
 
 
 router.include_router(_api)
-
-
-def require_found(row: Row | None, noun: str) -> Row:
-    """Return ``row``, or answer that there is no such ``noun``.
-
-    Raises:
-        HTTPException: 404, ``row`` is None.
-    """
-    if row is None:
-        raise HTTPException(404, f"there is no such {noun}")
-    return row
-
-
-def require_run(session: Session, run_id: str) -> Run:
-    """Return the run called ``run_id``.
-
-    Raises:
-        HTTPException: 404, there is none.
-    """
-    return require_found(session.scalar(select(Run).where(Run.run_id == run_id)), "run")
 
 
 async def sent_report(

@@ -12,7 +12,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from opduel.records import SCHEMA_VERSION, RunError, UsageError
-from opduel.server import api, drift_api, drift_pages, hosts_api, hosts_pages, login, pages, templating
+from opduel.server import api, drift_api, drift_pages, hosts_api, login, pages, templating
 from opduel.server.database import Database
 from opduel.server.drift import DriftAnalysis
 from opduel.server.error_handlers import add_error_handlers
@@ -113,7 +113,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.drift = DriftAnalysis(database)
     app.state.failures = login.Failures()
     add_error_handlers(app)
-    for module in (api, drift_api, hosts_api, login, templating, pages, drift_pages, hosts_pages):
+    for module in (api, drift_api, hosts_api, login, templating, pages, drift_pages):
         app.include_router(module.router)
     if agents:
         app.router.routes.append(agents.route)

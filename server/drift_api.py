@@ -1,26 +1,19 @@
 """The JSON API of change points and their acknowledgements."""
 
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
-from fastapi import APIRouter, HTTPException, Path, Query, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.concurrency import run_in_threadpool
 from pydantic import BaseModel, Field, ValidationError
 from sqlalchemy.orm import Session
 
-from opduel.server.access import CanRead, CanWrite, database_of
-from opduel.server.api import PROBLEMS, Branch, Limit, Offset, OperatorCategory, Words, problems, require_found
+from opduel.server.access import CanWrite, ReadSession, database_of
+from opduel.server.answers import require_found
+from opduel.server.api import PROBLEMS, problems
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
-from opduel.server.findings import (
-    Direction,
-    Finding,
-    FindingFilter,
-    State,
-    exp,
-    find_findings,
-    list_findings,
-    moment_of,
-)
+from opduel.server.findings import Finding, FindingFilter, exp, find_findings, list_findings
+from opduel.server.parameters import Limit, Number, Offset
 from opduel.server.schemas import CaseOut, Part, model_from_row, part
 from opduel.server.upload import small_body
 from opduel.support.validation import explain
@@ -28,7 +21,6 @@ from opduel.support.validation import explain
 router = APIRouter(
     prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parameter is wrong"}), tags=["change points"]
 )
-Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 _GONE = problems({404: "no such change point"})
 
 
@@ -90,35 +82,23 @@ class Acknowledgement(BaseModel):
 @router.get("/change_points")
 def list_change_points(
     request: Request,
-    _reader: CanRead,
-    state: State = "open",
-    direction: Direction = "all",
-    platform: Words | None = None,
-    framework: Words | None = None,
-    branch: Branch = None,
-    category: Annotated[Words | None, Query(description="whose history has a run in this category")] = None,
-    operator_category: OperatorCategory = None,
-    since: Annotated[date | None, Query(description="found, or materially changed, on this day (UTC) or later")] = None,
-    q: Annotated[float, Query(ge=0, le=1, description="the largest q value")] = 1.0,
+    session: ReadSession,
+    filters: Annotated[FindingFilter, Depends()],
     limit: Limit = 100,
     offset: Offset = 0,
 ) -> ChangePointsOut:
     """List change points, the worst first: the largest slowdown, ..., the largest gain."""
     progress = request.app.state.drift.progress()
-    begin = None if since is None else moment_of(since)
-    finding_filter = FindingFilter(state, direction, platform, framework, begin, q, branch, category, operator_category)
-    with database_of(request).reading() as session:
-        findings = list_findings(session, finding_filter)
-        page = [_out(finding) for finding in findings[offset : offset + limit]]
+    findings = list_findings(session, filters)
+    page = [_out(finding) for finding in findings[offset : offset + limit]]
     pages = part(offset, len(page), len(findings))
     return ChangePointsOut(change_points=page, **pages, complete=progress.is_complete)
 
 
 @router.get("/change_points/{number}", responses=_GONE)
-def one_change_point(request: Request, _reader: CanRead, number: Number) -> ChangePointOut:
+def one_change_point(session: ReadSession, number: Number) -> ChangePointOut:
     """Return one change point."""
-    with database_of(request).reading() as session:
-        return _out(_require_finding(session, number))
+    return _out(_require_finding(session, number))
 
 
 @router.put(

@@ -1,6 +1,6 @@
 """The page of change points, its forms, and their Atom feed."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Annotated, Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -10,6 +10,7 @@ from fastapi.responses import RedirectResponse, Response
 
 from opduel.server.access import (
     CanRead,
+    ReadSession,
     SessionCookie,
     browser_writer,
     database_of,
@@ -18,7 +19,6 @@ from opduel.server.access import (
     settings_of,
     writing_login,
 )
-from opduel.server.api import days
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
 from opduel.server.findings import (
     ALERT_Q,
@@ -29,7 +29,8 @@ from opduel.server.findings import (
     find_findings,
     list_findings,
 )
-from opduel.server.pages import Words, day_of, page_of, valid_days, words_of
+from opduel.server.pages import Day, Words, form_of_filters, page_of, words_of
+from opduel.server.queries import moment_of
 from opduel.server.templating import ENVIRONMENT, redirect_with_cookie
 from opduel.server.upload import form_of
 
@@ -46,45 +47,42 @@ def drift_filters(
 ) -> DriftFilters:
     """Return the filters of the page and the feed; None for all."""
     texts = {"platform": platform, "branch": branch, "category": category, "operator_category": operator_category}
-    return {name: words_of(value) or None for name, value in texts.items()}
+    return {name: text or None for name, text in texts.items()}
 
 
 @router.get("/drift")
 def drift_page(
     request: Request,
-    _reader: CanRead,
+    session: ReadSession,
     login: SessionCookie,
     filters: Annotated[DriftFilters, Depends(drift_filters)],
-    since: Words = "",
+    since: Day = None,
     state: Words = "",
     new: Words = "",
 ) -> Response:
     """Show change points, the worst first."""
     progress = request.app.state.drift.progress()
     seen_until = _seen_until(request)
-    form_values = {name: value or "" for name, value in filters.items()} | {"new": "1" if new and seen_until else ""}
-    form_values |= {"state": state if state in ("acknowledged", "all") else ""}
-    form_values |= valid_days(since, "")
-    begin = days(day_of(since), None)[0]
-    if form_values["new"] and seen_until is not None:
-        begin = max(seen_until, begin or seen_until)
-    finding_filter = FindingFilter(form_values["state"] or "open", since=begin, **filters)  # type: ignore[arg-type]
-    with database_of(request).reading() as session:
-        findings = list_findings(session, finding_filter)
-        return page_of(
-            request,
-            "drift.html",
-            progress=progress,
-            findings=findings[:_MOST_LISTED],
-            unlisted=len(findings) - _MOST_LISTED,
-            histories=count_series(session),
-            choices=drift_choices(session),
-            feed=urlencode({name: value for name, value in filters.items() if value}),
-            form_values={name: value for name, value in form_values.items() if value},
-            seen_until=seen_until,
-            may_write=writing_login(request, login) is not None,
-            longest_note=LONGEST_NOTE,
-        )
+    is_new = bool(new and seen_until)
+    state = state if state in ("acknowledged", "all") else ""
+    begin: date | None = since
+    if is_new and seen_until is not None:
+        begin = max(seen_until, moment_of(since)) if since else seen_until
+    findings = list_findings(session, FindingFilter(state or "open", since=begin, **filters))  # type: ignore[arg-type]
+    return page_of(
+        request,
+        "drift.html",
+        progress=progress,
+        findings=findings[:_MOST_LISTED],
+        unlisted=len(findings) - _MOST_LISTED,
+        histories=count_series(session),
+        choices=drift_choices(session),
+        feed=urlencode(form_of_filters(filters)),
+        form_values=form_of_filters({**filters, "new": "1" if is_new else "", "state": state, "since": since}),
+        seen_until=seen_until,
+        may_write=writing_login(request, login) is not None,
+        longest_note=LONGEST_NOTE,
+    )
 
 
 @router.post("/drift/acknowledge")
@@ -121,18 +119,16 @@ def feed(
 ) -> Response:
     """Return the change points found or materially changed last, as an Atom feed (RFC 4287)."""
     request.app.state.drift.progress(0.0)
-    finding_filter = FindingFilter("all", direction, framework=words_of(framework) or None, q=ALERT_Q, **filters)  # type: ignore[arg-type]
+    finding_filter = FindingFilter("all", direction, framework=framework or None, q=ALERT_Q, **filters)  # type: ignore[arg-type]
     base = settings_of(request).public_url or str(request.base_url).rstrip("/")
     query = f"?{request.url.query}" if request.url.query else ""
     with database_of(request).reading() as session:
-        findings = sorted(
-            list_findings(session, finding_filter), key=lambda finding: (finding.point.changed, finding.point.number)
-        )
-        latest = findings[::-1][:_MOST_IN_FEED]
+        findings = list_findings(session, finding_filter)
+        findings.sort(key=lambda finding: (finding.point.changed, finding.point.number), reverse=True)
+        latest = findings[:_MOST_IN_FEED]
         updated = latest[0].point.changed if latest else None
-        text = ENVIRONMENT.get_template("drift.atom.xml").render(
-            findings=latest, base=base, query=query, updated=updated
-        )
+        template = ENVIRONMENT.get_template("drift.atom.xml")
+        text = template.render(findings=latest, base=base, query=query, updated=updated)
     return Response(text, media_type="application/atom+xml; charset=utf-8")
 
 

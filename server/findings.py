@@ -3,16 +3,18 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
-from typing import Literal
+from datetime import date, datetime
+from typing import Annotated, Literal
 
+from fastapi import Query
 from sqlalchemy import ColumnElement, and_, func, or_, select
 from sqlalchemy.orm import Session, aliased, joinedload
 
 from opduel.comparator.significance import benjamini_hochberg
 from opduel.server.histories import BuildName, Series
 from opduel.server.models import UNKNOWN_THREADS, AnalysedSeries, Case, ChangePoint, Result, Run
-from opduel.server.queries import distinct, equal
+from opduel.server.parameters import Branch, OperatorCategory, Words
+from opduel.server.queries import distinct, equal, moment_of
 
 ALERT_Q = 0.05  # expected share of false change points among those that alerts and feeds report
 State = Literal["open", "acknowledged", "all"]
@@ -23,20 +25,21 @@ Direction = Literal["slower", "faster", "all"]
 class FindingFilter:
     """Conditions on change points, all of which must hold; None means any. Points that are gone never match.
 
-    ``since``: found, or materially changed, at that time or later. ``q``: the largest q value. ``branch``: empty for
-    histories whose runs name none. ``category``: that of a run of its history. ``operator_category``: the spec of the
-    catalogue that its case is from.
+    ``since``: found, or materially changed, on that day (UTC), or at that time, or later. ``q``: the largest q value.
+    ``branch``: empty for histories whose runs name none. ``category``: that of a run of its history.
+    ``operator_category``: the spec of the catalogue that its case is from. The fields are the parameters of a request,
+    too.
     """
 
     state: State = "open"
     direction: Direction = "all"
-    platform: str | None = None
-    framework: str | None = None
-    since: datetime | None = None
-    q: float = 1.0
-    branch: str | None = None
-    category: str | None = None
-    operator_category: str | None = None
+    platform: Words | None = None
+    framework: Words | None = None
+    since: Annotated[date | None, Query(description="found, or materially changed, on this day (UTC) or later")] = None
+    q: Annotated[float, Query(ge=0, le=1, description="the largest q value")] = 1.0
+    branch: Branch = None
+    category: Annotated[Words | None, Query(description="whose history has a run in this category")] = None
+    operator_category: OperatorCategory = None
 
 
 @dataclass(frozen=True)
@@ -119,11 +122,6 @@ def exp(log_ratio: float) -> float:
     return math.exp(min(700.0, log_ratio))
 
 
-def moment_of(day: date) -> datetime:
-    """Return the beginning of a day, UTC."""
-    return datetime.combine(day, time(), UTC)
-
-
 def _q_values(session: Session) -> dict[int, float]:
     query = select(AnalysedSeries.number, AnalysedSeries.p_value).where(AnalysedSeries.builds > 0)
     rows = session.execute(query.order_by(AnalysedSeries.number)).all()
@@ -143,8 +141,8 @@ def _conditions(finding_filter: FindingFilter) -> list[ColumnElement[bool]]:
     conditions += equal(finding_filter, *columns)
     if finding_filter.category is not None:
         conditions.append(_has_run_in(finding_filter.category))
-    if finding_filter.since is not None:
-        conditions.append(ChangePoint.changed >= finding_filter.since)
+    if (since := finding_filter.since) is not None:
+        conditions.append(ChangePoint.changed >= (since if isinstance(since, datetime) else moment_of(since)))
     return conditions
 
 

@@ -4,21 +4,22 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query, Request
-from pydantic import AfterValidator, BaseModel, Field
-from sqlalchemy.orm import Session
+from fastapi import APIRouter
+from pydantic import BaseModel, Field
 
-from opduel.server.access import CanRead, database_of
-from opduel.server.api import PROBLEMS, Offset, printable, problems, require_found
+from opduel.server import hosts
+from opduel.server.access import ReadSession
+from opduel.server.answers import require_found
+from opduel.server.api import PROBLEMS, problems
 from opduel.server.findings import exp
-from opduel.server.hosts import HostSummary, Rule, count_hosts, find_host, list_hosts
+from opduel.server.hosts import HostSummary, Rule
+from opduel.server.parameters import Offset, Words
 from opduel.server.schemas import Part, model_from_row, part
 
 router = APIRouter(prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parameter is wrong"}), tags=["hosts"])
 
 MOST_LISTED = 100
-HostName = Annotated[str, Path(max_length=200), AfterValidator(printable)]
-Limit = Annotated[int, Query(ge=1, le=MOST_LISTED)]
+HostLimit = Annotated[int, Field(ge=1, le=MOST_LISTED)]
 
 
 class MarkOut(BaseModel):
@@ -87,32 +88,20 @@ class HostHistoryOut(BaseModel):
 
 
 @router.get("/hosts")
-def hosts(request: Request, _reader: CanRead, limit: Limit = MOST_LISTED, offset: Offset = 0) -> HostsOut:
+def list_hosts(session: ReadSession, limit: HostLimit = MOST_LISTED, offset: Offset = 0) -> HostsOut:
     """List the hosts seen last; of these, first those that need attention."""
-    with database_of(request).reading() as session:
-        return hosts_out(session, limit, offset)
+    some = [_host_out(summary) for summary in hosts.list_hosts(session, limit, offset)]
+    return HostsOut(hosts=some, **part(offset, len(some), hosts.count_hosts(session)))
 
 
 @router.get("/hosts/{host:path}", responses=problems({404: "no such host"}))
-def one_host(request: Request, _reader: CanRead, host: HostName) -> HostHistoryOut:
+def one_host(session: ReadSession, host: Words) -> HostHistoryOut:
     """Return one host, with its last runs."""
-    with database_of(request).reading() as session:
-        return history_out(require_found(find_host(session, host), "host"))
+    summary = require_found(hosts.find_host(session, host), "host")
+    return HostHistoryOut(host=_host_out(summary), runs=[_run_out(run) for run in summary.latest])
 
 
-def hosts_out(session: Session, limit: int, offset: int) -> HostsOut:
-    """Return a page of hosts for the API."""
-    some = [host_out(summary) for summary in list_hosts(session, limit, offset)]
-    return HostsOut(hosts=some, **part(offset, len(some), count_hosts(session)))
-
-
-def history_out(summary: HostSummary) -> HostHistoryOut:
-    """Return ``summary`` with its runs for the API."""
-    return HostHistoryOut(host=host_out(summary), runs=[_run_out(run) for run in summary.latest])
-
-
-def host_out(summary: HostSummary) -> HostOut:
-    """Return ``summary`` for the API."""
+def _host_out(summary: HostSummary) -> HostOut:
     return model_from_row(
         HostOut,
         summary,

@@ -4,19 +4,18 @@ import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, func, or_, select
 from sqlalchemy.orm import Session
 
-from opduel.comparator.host_noise import WINDOW
+from opduel.comparator.history.host_noise import WINDOW
 from opduel.records import Verdict
 from opduel.reporters.summary import WORST_FIRST
 from opduel.server.models import Case, CauseFound, Document, HostRun, Result, Run
+from opduel.server.parameters import SHORTEST_COMMIT, Branch, Digits, StartedSince, StartedUntil, Words
 
-SHORTEST_COMMIT = 4  # digits
-RUNS_A_PAGE = 50
 MOST_FOUND = 100
 
 
@@ -26,20 +25,20 @@ class RunFilter:
 
     ``verdict``: at least one result has it. ``commit``: the commit of control or treatment begins with these digits.
     ``text``: part of the run's id, spec, builds, commits, their subjects or authors, or user identifier, in upper or
-    lower case. ``since`` and ``until``: started at or after the one, and before the other. ``branch``: empty for runs
-    that name none.
+    lower case. ``since`` and ``until``: started on these days (UTC), or between them. ``branch``: empty for runs that
+    name none. The fields are the parameters of a request, too.
     """
 
-    framework: str | None = None
-    spec: str | None = None
-    category: str | None = None
-    platform: str | None = None
+    framework: Words | None = None
+    spec: Words | None = None
+    category: Words | None = None
+    platform: Words | None = None
     verdict: Verdict | None = None
-    commit: str | None = None
-    text: str | None = None
-    since: datetime | None = None
-    until: datetime | None = None
-    branch: str | None = None
+    commit: Digits | None = None
+    text: Words | None = None
+    since: StartedSince = None
+    until: StartedUntil = None
+    branch: Branch = None
 
     def conditions(self) -> list[ColumnElement[bool]]:
         """Return the filter as conditions on ``Run``."""
@@ -54,10 +53,11 @@ class RunFilter:
             conditions.append(or_(*(side.startswith(digits, autoescape=True) for side in sides)))
         if self.text:
             conditions.append(_has(self.text, *_RUN_TEXTS))
-        if self.since is not None:
-            conditions.append(Run.started >= self.since)
-        if self.until is not None:
-            conditions.append(Run.started < self.until)
+        begin, end = days(self.since, self.until)
+        if begin is not None:
+            conditions.append(Run.started >= begin)
+        if end is not None:
+            conditions.append(Run.started < end)
         return conditions
 
 
@@ -86,15 +86,30 @@ def is_of_branch(branch: str) -> ColumnElement[bool]:
     return Run.branch == branch if branch else Run.branch.is_(None)
 
 
-def count_runs(session: Session, run_filter: RunFilter) -> int:
-    """Return how many runs match."""
-    return session.scalar(select(func.count()).select_from(Run).where(*run_filter.conditions())) or 0
+def moment_of(day: date) -> datetime:
+    """Return the beginning of a day, UTC."""
+    return datetime.combine(day, time(), UTC)
+
+
+def days(since: date | None, until: date | None) -> tuple[datetime | None, datetime | None]:
+    """Return the beginning of the first day and the end of the last one, UTC; None where there is no bound."""
+    end = None if until is None or until == date.max else moment_of(until + timedelta(days=1))
+    return (None if since is None else moment_of(since)), end
+
+
+def matching_runs(run_filter: RunFilter) -> Select[Run]:
+    """Return the query of the runs that match, the latest first."""
+    return select(Run).where(*run_filter.conditions()).order_by(Run.started.desc(), Run.number.desc())
 
 
 def latest_runs(session: Session, run_filter: RunFilter, limit: int, offset: int = 0) -> Sequence[Run]:
-    """Return the runs that match, the latest first."""
-    statement = select(Run).where(*run_filter.conditions()).order_by(Run.started.desc(), Run.number.desc())
-    return session.scalars(statement.limit(limit).offset(offset)).all()
+    """Return ``limit`` of the runs that match from ``offset`` on, the latest first."""
+    return session.scalars(matching_runs(run_filter).limit(limit).offset(offset)).all()
+
+
+def count_rows(session: Session, statement: Select[*tuple[Any, ...]]) -> int:
+    """Return how many rows ``statement`` has."""
+    return session.scalar(select(func.count()).select_from(statement.order_by(None).subquery())) or 0
 
 
 def document_of(session: Session, run: Run) -> bytes:
@@ -163,34 +178,8 @@ def history_of(
     return statement.order_by(Run.started, Run.number)
 
 
-def rows_and_total(
-    session: Session, statement: Select[*tuple[Any, ...]], limit: int, offset: int
-) -> tuple[list[Any], int]:
-    """Return ``limit`` rows of ``statement`` from ``offset`` on, and how many it has in all."""
-    total = session.scalar(select(func.count()).select_from(statement.order_by(None).subquery())) or 0
-    return list(session.execute(statement.limit(limit).offset(offset))), total
-
-
 def _has(text: str, *columns: Any) -> ColumnElement[bool]:
     return or_(*(column.icontains(text, autoescape=True) for column in columns))
-
-
-@dataclass(frozen=True)
-class RunList:
-    """One page of runs, the latest first; ``page`` counts from 1."""
-
-    runs: Sequence[Run]
-    page: int
-    pages: int
-    total: int
-
-
-def list_runs(session: Session, run_filter: RunFilter, page: int) -> RunList:
-    """Return one page of the runs that match; the last page if ``page`` is too large."""
-    total = count_runs(session, run_filter)
-    pages = max(1, -(-total // RUNS_A_PAGE))
-    page = min(max(1, page), pages)
-    return RunList(latest_runs(session, run_filter, RUNS_A_PAGE, (page - 1) * RUNS_A_PAGE), page, pages, total)
 
 
 def choices(session: Session) -> dict[str, list[str]]:

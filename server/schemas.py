@@ -7,14 +7,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from opduel.records import Candidate, Report, Verdict
-from opduel.reporters.summary import WORST_FIRST
-from opduel.server.histories import interval
 from opduel.server.ingest import Category
-from opduel.server.models import Case, CauseFound, Result, Run
 
 Model = TypeVar("Model", bound=BaseModel)
 
-MOST_ROWS = 1000
 _EXAMPLE_RUN = "20261121T231820Z-ce81b5"
 
 
@@ -226,45 +222,3 @@ def part(offset: int, count: int, total: int) -> dict[str, Any]:
 def model_from_row(model: type[Model], row: object, **values: Any) -> Model:
     """Return a ``model`` made of ``values``, and of the attributes of ``row`` for its other fields."""
     return model(**values, **{name: getattr(row, name) for name in model.model_fields if name not in values})
-
-
-def side_out(run: Run, side: str) -> SideOut:
-    """Return the ``side`` ("control" or "treatment") of ``run``."""
-    names = ("requested", "digest", "version", "commit", "commit_time", "commit_subject", "commit_author")
-    requested, digest, version, commit, time, subject, author = (getattr(run, f"{side}_{name}") for name in names)
-    of_commit = None if commit is None else CommitOut(id=commit, time=time, subject=subject, author=author)
-    return SideOut(requested=requested, digest=digest, version=version, commit=of_commit)
-
-
-def run_out(run: Run) -> RunOut:
-    """Return ``run`` for the API."""
-    verdicts = {verdict: getattr(run, verdict) for verdict in WORST_FIRST}
-    return model_from_row(
-        RunOut, run, control=side_out(run, "control"), treatment=side_out(run, "treatment"), verdicts=verdicts
-    )
-
-
-def result_out(result: Result, case: Case) -> ResultOut:
-    """Return one row of a run's results for the API."""
-    return ResultOut(case=CaseOut.model_validate(case), figures=_figures(result))
-
-
-def point_out(result: Result, run: Run) -> PointOut:
-    """Return one row of a case's history for the API."""
-    sides = {side: side_out(run, side) for side in ("control", "treatment")}
-    return model_from_row(PointOut, run, figures=_figures(result), trusted=result.trusted, **sides)
-
-
-def cause_out(run_id: str, cause: CauseFound, result: Result, case: Case) -> CauseOut:
-    """Return the cause of a case's change in the run called ``run_id`` for the API."""
-    examinations = [ExaminationOut.model_validate(examination) for examination in cause.content["examinations"]]
-    row = result_out(result, case)
-    return CauseOut(
-        run_id=run_id, case=row.case, figures=row.figures, sentence=cause.sentence, examinations=examinations
-    )
-
-
-def _figures(result: Result) -> Figures:
-    side, kind, reason = result.failure_side, result.failure_kind, result.failure_reason
-    failure = None if side is None else FailureOut(side=side, kind=kind or "", reason=reason or "")
-    return model_from_row(Figures, result, ci=interval(result.ci_low, result.ci_high), failure=failure)

@@ -16,7 +16,7 @@ from made_nights import TRUTH, case_id, commit_id, made_reports
 from results_server import CASES, COMMIT_URL, RUNS, RunningServer, numbered, running_server
 
 from opduel.records import ONE_SIDED, Commit, HostRecord, Report
-from opduel.server import queries
+from opduel.server import pages
 
 # Ends whatever it may stand in, and would then run.
 PAYLOAD = (
@@ -151,7 +151,7 @@ def test_lists_are_narrowed_and_paged(nights: RunningServer) -> None:
 
 
 def test_more_runs_than_a_page_holds(empty: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(queries, "RUNS_A_PAGE", 3)
+    monkeypatch.setattr(pages, "RUNS_A_PAGE", 3)
     for number in range(5):
         empty.post(compared("a", "b", number))
     first, second = get_page(empty, "/"), get_page(empty, "/", page="2")

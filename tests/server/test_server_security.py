@@ -338,7 +338,7 @@ def test_an_error_of_ours_is_logged_and_answered_without_a_trace(
     def fail(*_arguments: object) -> None:
         raise ZeroDivisionError("a secret detail")
 
-    monkeypatch.setattr("opduel.server.queries.count_runs", fail)
+    monkeypatch.setattr("opduel.server.queries.count_rows", fail)
     with server.client("read") as client:
         answer = client.get("/api/v1/runs")
     assert (answer.status_code, answer.json()) == (500, {"detail": "the server failed: its log says why"})
