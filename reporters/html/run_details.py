@@ -2,12 +2,12 @@
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, fields
 from typing import Any
 
-from opduel.records import Build, Commit, Report
-from opduel.records.host_record import NoiseRecord
+from opduel.records import Build, Report
+from opduel.records.host_record import MeasureRecord, NoiseRecord
 from opduel.reporters.kinds import kinds_text
 from opduel.reporters.run_text import (
     commit_moment,
@@ -17,15 +17,15 @@ from opduel.reporters.run_text import (
     host_text,
     hosts_text,
     incidents,
-    is_number,
     roofline_words,
 )
 from opduel.reporters.summary import caveats, not_broken_down_line, notes, verdict_counts, worst_first
-from opduel.reporters.units import human_change, human_interval, human_share
 from opduel.support.text import duration
 
 Rows = list[tuple[str, ...]]
-_NOISE = ("before", "during", "verifying")
+_BUILD_FACTS = ("strategy", "interpreter", "directory", "digest", "created", "duration_s", "environment")
+_APART = ("incidents", "validity", "environment", "command", "configuration", "suite", "skipped", "fleet")
+_APART_OF_HOST = ("before", "during", "verifying", "roofline")
 
 
 def heading(report: Report) -> dict[str, Any]:
@@ -38,68 +38,47 @@ def heading(report: Report) -> dict[str, Any]:
         run.started,
         configuration.user_identifier,
         run.id and f"run {run.id}",
+        frameworks_text(report.control, report.treatment),
     )
     return {
         "title": f"{report.treatment.requested} against {report.control.requested}",
-        "about": ", ".join(label for label in (*labels, frameworks_text(report.control, report.treatment)) if label),
+        "about": ", ".join(filter(None, labels)),
         "counts": verdict_counts(report.comparisons),
         "effort": effort_text(report),
         "warnings": list(_warnings(report)),
     }
 
 
-_APART = ("incidents", "validity", "environment", "command", "configuration", "suite", "skipped", "fleet")
-
-
 def run_details(report: Report) -> dict[str, Any]:
     """Return the other facts of the run that the page shows, by name: how and on what it was measured, and what was
     lost."""
     run, host = report.run, report.host
-    noise = [asdict(phase) if phase else {} for phase in (host.before, host.during, host.verifying)]
+    phases = (host.before, host.during, host.verifying)
     packages = report.control.packages, report.treatment.packages
-    kinds = [("kinds of host", text)] if (text := kinds_text(report)) else []
-    names = ("strategy", "interpreter", "directory", "digest", "created", "duration_s", "environment")
-    build_facts = {name: lambda build, name=name: _plain(getattr(build, name)) for name in names}
+    wall = None if run.wall_s is None else f"{duration(run.wall_s)} ({run.wall_s!r})"
     return {
-        "sides": _on_both(
-            report,
-            build=lambda side: side.requested,
-            version=lambda side: side.description,
-            commit=lambda side: f"{side.commit.short} {side.commit.subject}" if side.commit else "",
-            committed=lambda side: _committed(side.commit),
-            digest=lambda side: side.digest[:12],
-        ),
+        "sides": _side_by_side(_summary(report.control), _summary(report.treatment)),
         "failures": [comparison for comparison in worst_first(report.comparisons) if comparison.failure is not None],
         "incidents": incidents(report),
-        "run": _facts(asdict(run), without=_APART),
+        "run": _facts({name: value for name, value in asdict(run).items() if name not in _APART} | {"wall_s": wall}),
         "command": shlex.join(run.command),
         "host": [
             ("in short", host_text(host)),
             ("fleet", hosts_text(report) or "-"),
-            *kinds,
-            *([("roofline", words)] if (words := roofline_words(host.roofline)) else []),
-            *_facts(asdict(replace(host, roofline=None)), without=_NOISE),
+            *_facts({"kinds of host": kinds_text(report), "roofline": roofline_words(host.roofline)}),
+            *_facts({name: value for name, value in asdict(host).items() if name not in _APART_OF_HOST}),
         ],
         "noise": [
-            (measure.name, *(_extremes(phase.get(measure.name)) for phase in noise)) for measure in fields(NoiseRecord)
+            (field.name, *(_measure(getattr(phase, field.name, None)) for phase in phases))
+            for field in fields(NoiseRecord)
         ],
-        "validity": _facts(asdict(run.validity), without=("aa_checks",)),
-        "aa_checks": [
-            (
-                str(check.case),
-                human_change(check.ratio),
-                human_interval(check.ci),
-                human_share(check.threshold),
-                _plain(check.rounds),
-                "differs" if check.flagged else "no difference found",
-            )
-            for check in run.validity.aa_checks
-        ],
+        "validity": _facts({name: value for name, value in asdict(run.validity).items() if name != "aa_checks"}),
+        "aa_checks": run.validity.aa_checks,
         "environment": _facts(run.environment),
         "packages": [
             (name, *(versions.get(name, "-") for versions in packages)) for name in sorted(set().union(*packages))
         ],
-        "builds": _on_both(report, commit=lambda build: build.commit.id if build.commit else "", **build_facts),
+        "builds": _side_by_side(_build_facts(report.control), _build_facts(report.treatment)),
     }
 
 
@@ -113,39 +92,37 @@ def _warnings(report: Report) -> Iterator[str]:
     yield from notes(report)
 
 
-def _on_both(report: Report, **facts: Callable[[Build], str]) -> Rows:
-    """Return facts about both builds side by side, without lines that are empty on both sides."""
-    rows = [(name, fact(report.control), fact(report.treatment)) for name, fact in facts.items()]
-    return [row for row in rows if any(row[1:])]
+def _summary(build: Build) -> dict[str, str]:
+    commit = build.commit
+    author = commit.author.partition("<")[0].strip() if commit else ""  # without the mail address
+    return {
+        "build": build.requested,
+        "version": build.description,
+        "commit": f"{commit.short} {commit.subject}" if commit else "",
+        "committed": f"{commit_moment(commit) or commit.time}, {author}" if commit else "",
+        "digest": build.digest[:12],
+    }
 
 
-def _committed(commit: Commit | None) -> str:
-    """Return date and author of a commit, without the mail address."""
-    if commit is None:
-        return ""
-    return f"{commit_moment(commit) or commit.time}, {commit.author.partition('<')[0].strip()}"
+def _build_facts(build: Build) -> dict[str, str]:
+    commit = {"commit": build.commit.id if build.commit else ""}
+    return commit | {name: _plain(getattr(build, name)) for name in _BUILD_FACTS}
 
 
-def _extremes(measure: Any) -> str:
-    """Return ``0.44 (0.43 to 0.45)`` of a mapping of mean, min and max; anything else as it is."""
-    if not isinstance(measure, Mapping):
-        return f"{measure:.4g}" if is_number(measure) else _plain(measure)
-    mean, low, high = (measure.get(name) for name in ("mean", "min", "max"))
-    if is_number(mean) and is_number(low) and is_number(high):
-        return f"{mean:.3g} ({low:.3g} to {high:.3g})"
-    return _plain(measure)
+def _side_by_side(control: Mapping[str, str], treatment: Mapping[str, str]) -> Rows:
+    """Return facts about both builds, which have the same names, without those that are empty on both sides."""
+    return [(name, fact, treatment[name]) for name, fact in control.items() if fact or treatment[name]]
 
 
-def _facts(mapping: Mapping[str, Any], without: Sequence[str] = ()) -> Rows:
-    """Return all known facts, in readable words for seconds."""
-    facts = [(str(key), _fact(str(key), value)) for key, value in mapping.items() if key not in without]
-    return [(key, words) for key, words in facts if words]
+def _measure(measure: MeasureRecord | float | None) -> str:
+    """Return ``0.44 (0.43 to 0.45)``, a number by itself, or an empty text."""
+    if isinstance(measure, MeasureRecord):
+        return f"{measure.mean:.3g} ({measure.min:.3g} to {measure.max:.3g})"
+    return "" if measure is None else f"{measure:.4g}"
 
 
-def _fact(key: str, value: Any) -> str:
-    if key == "wall_s" and is_number(value):
-        return f"{duration(value)} ({value!r})"
-    return _plain(value)
+def _facts(values: Mapping[str, Any]) -> Rows:
+    return [(name, words) for name, value in values.items() if (words := _plain(value))]
 
 
 def _plain(value: Any) -> str:
