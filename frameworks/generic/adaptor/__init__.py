@@ -11,20 +11,11 @@ import os
 import platform
 
 from . import printed, program
+from .printed import ProgramError
 
 CPU_RUNS = 3  # at most so many runs measure processor time, until they took CPU_NS together
 CPU_NS = 300 * 1000 * 1000
 _SHARED = os.memfd_create("opduel-values")  # lines of JSON: a command and the outcome of its run in this worker
-
-
-class ProgramError(Exception):
-    """A program can't be measured as its case says: ``kind`` as in records/measurement.py."""
-
-    says_all = True
-
-    def __init__(self, text, kind="error"):
-        Exception.__init__(self, text)
-        self.kind = kind
 
 
 def key_line(text):
@@ -82,10 +73,11 @@ def values(case, seed):
         if outcome is None:
             _keep(key, {"error": "its run for another of its values did not end", "kind": "timeout"})
             try:
-                outcome = _run_outcome(inputs)
+                output = program.Command(inputs).run(keep=True).output
+                higher_is_better = inputs.get("higher_is_better") or ()
+                outcome = {"values": printed.values_of(inputs["parse"], output, higher_is_better)}
             except Exception as error:
-                _keep(key, {"error": str(error), "kind": "error"})
-                raise
+                outcome = {"error": str(error), "kind": getattr(error, "kind", "error")}
             _keep(key, outcome)
     finally:
         fcntl.lockf(_SHARED, fcntl.LOCK_UN)
@@ -99,21 +91,19 @@ def value(case, seed):
 
     Raise ProgramError as ``values`` does, or if there is no such value.
     """
-    program_values = values(case, seed)
-    inputs = case["inputs"]
-    if "value" not in inputs:
-        raise ProgramError(f"has no name to choose one of the {len(program_values)} values by")
-    for program_value in program_values:
-        if program_value["name"] == inputs["value"]:
-            if program_value["unit"] != inputs["unit"]:
-                words = "prints {} in {}, and the other build in {}"
-                raise ProgramError(
-                    words.format(program_value["name"], program_value["unit"] or "no unit", inputs["unit"] or "no unit")
-                )
-            if "error" in program_value:
-                raise ProgramError(program_value["error"])
-            return program_value["value"]
-    raise ProgramError("prints no value {}".format(inputs["value"]), "missing")
+    value_by_name = {program_value["name"]: program_value for program_value in values(case, seed)}
+    if "value" not in case["inputs"]:
+        raise ProgramError(f"has no name to choose one of the {len(value_by_name)} values by")
+    name, unit = case["inputs"]["value"], case["inputs"]["unit"]
+    if name not in value_by_name:
+        raise ProgramError(f"prints no value {name}", "missing")
+    program_value = value_by_name[name]
+    if program_value["unit"] != unit:
+        own_unit, other_unit = program_value["unit"] or "no unit", unit or "no unit"
+        raise ProgramError(f"prints {name} in {own_unit}, and the other build in {other_unit}")
+    if "error" in program_value:
+        raise ProgramError(program_value["error"])
+    return program_value["value"]
 
 
 def _keep(key, outcome):
@@ -128,12 +118,3 @@ def _last_outcome(key):
         if line_key == key:
             outcome = line_outcome
     return outcome
-
-
-def _run_outcome(inputs):
-    """Run the program; return {"values": ...}, or {"error": ..., "kind": ...}."""
-    try:
-        run = program.Command(inputs).run(keep=True)
-        return {"values": printed.values_of(inputs["parse"], run.output, inputs.get("higher_is_better") or ())}
-    except (program.RunFailed, printed.Unreadable) as error:
-        return {"error": str(error), "kind": error.kind}

@@ -6,6 +6,7 @@ Values of the same name, such as repetitions, become their median.  Units of tim
 import json
 import math
 import re
+import statistics
 
 NANOSECONDS = {
     **dict.fromkeys(("ns", "nsec", "nanosecond", "nanoseconds"), 1.0),
@@ -22,10 +23,18 @@ REAL_TIMES = ("real_time", "manual_time")
 AGGREGATE = re.compile(r"_(mean|median|stddev|cv|BigO|RMS)$")  # before version 1.5, which has no run_type
 
 
-class Unreadable(Exception):
-    """The output isn't what its format says; the text is one line."""
+class ProgramError(Exception):
+    """A program can't be measured as its case says: one line, and ``kind`` as in records/measurement.py."""
 
-    kind = "error"
+    says_all = True
+
+    def __init__(self, text, kind="error"):
+        super().__init__(text)
+        self.kind = kind
+
+
+class Unreadable(ProgramError):
+    """The output isn't what its format says."""
 
 
 class NoNumber(Exception):
@@ -60,7 +69,7 @@ def values_of(form, text, higher_is_better=()):
         values = entry.pop("values")
         entry["lower_is_better"] = entry["lower_is_better"] and not _matches(name, higher_is_better)
         if "error" not in entry:
-            entry["value"] = _median(values)
+            entry["value"] = statistics.median(values)
     return list(value_by_name.values())
 
 
@@ -181,12 +190,6 @@ def _name(name):
 
 def _matches(name, globs):
     return any(re.fullmatch(".*".join(map(re.escape, glob.split("*"))), name) for glob in globs)
-
-
-def _median(values):
-    values = sorted(values)
-    middle = len(values) // 2
-    return values[middle] if len(values) % 2 else (values[middle - 1] + values[middle]) / 2
 
 
 def _short(text):

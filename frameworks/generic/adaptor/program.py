@@ -13,9 +13,11 @@ import os
 import resource
 import select
 import signal
+import subprocess
 import time
 
 from . import tracing
+from .printed import ProgramError
 
 PROGRAM = "OPDUEL_PROGRAM"  # the variable that names the program; the build sets it
 HIDDEN_PREFIXES = ("OPDUEL_", "PYTHON", "MALLOC_", "LC_ALL")  # variables of opduel's that a program doesn't get
@@ -26,21 +28,14 @@ POLL_MS = 20  # how often the length of the output is checked
 TAIL = 2000  # bytes of a failed program's output that are shown
 LONGEST_LINE = 200
 PDEATHSIG, GET_PDEATHSIG = 1, 2
-CANNOT_START = 127
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
 Run = collections.namedtuple("Run", "cpu_ns peak_bytes output")
 
 
-class RunFailed(Exception):
-    """The program could not be started, or failed: ``kind`` as in records/measurement.py."""
-
-    says_all = True
-
-    def __init__(self, text, kind="error"):
-        Exception.__init__(self, text)
-        self.kind = kind
+class RunFailed(ProgramError):
+    """The program could not be started, or failed."""
 
 
 class Command:
@@ -72,66 +67,47 @@ class Command:
             return self._run(keep, peak)
 
     def _run(self, keep, peak):
-        pid = self._start(peak)
+        process = self._start(peak)
+        self.running = process.pid
         try:
-            traced_peak = tracing.peak_of_traced(pid, self._bound) if peak else None
-            dropped = self._wait(pid, keep)
-            _, status, used = os.wait4(pid, 0)
-        except BaseException:
-            self._kill(pid)
-            raise
-        self._kill(pid)  # processes that it left running
+            traced_peak = tracing.peak_of_traced(process.pid, self._bound) if peak else None
+            dropped = self._wait(process.pid, keep)
+            _, status, used = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        finally:
+            self._kill_running()  # also processes that it left running
         if keep and dropped:
             raise RunFailed(f"printed more than {MAX_OUTPUT >> 20} MiB: print the values alone")
-        self._check(status)
+        self._check(process.returncode)
         cpu_ns = round(1e9 * (used.ru_utime + used.ru_stime))
         output = os.pread(self.output, MAX_OUTPUT, 0).decode("utf-8", "replace") if keep else None
         return Run(cpu_ns, self._peak(traced_peak, 1024 * used.ru_maxrss), output)
 
     def _start(self, traced):
-        """Start the program and return its pid. Raise RunFailed."""
-        ready, failed = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            self._become(failed, traced)
-        self.running = pid
-        os.close(failed)
-        failure = os.read(ready, 64)
-        os.close(ready)
-        if failure:
-            os.waitpid(pid, 0)
-            failed_step, _, code = failure.decode("ascii").partition(" ")
-            reason = os.strerror(int(code))
-            if failed_step == "folder":
-                raise RunFailed(f"the working directory {self.folder} can't be used: {reason}")
-            kind = "missing" if int(code) == errno.ENOENT else "start"
-            raise RunFailed(f"{self.program} can't be started: {reason}", kind)
-        return pid
+        """Start the program and return its process. Raise RunFailed."""
 
-    def _become(self, failed, traced):
-        """In the child: become the program. Never returns."""
-        step = "folder"
-        try:
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
-                signal.signal(number, signal.SIG_DFL)
-            os.setpgid(0, 0)
+        def prepare():  # in the child
             _libc.prctl(PDEATHSIG, signal.SIGKILL)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-            os.dup2(self.output, 1)
-            os.dup2(self.errors, 2)
-            if failed != 3:
-                os.dup2(failed, 3, inheritable=False)
-            os.closerange(4, 1024)
-            if self.folder:
-                os.chdir(self.folder)
-            step = "program"
             if traced:
                 tracing.trace_me()
-            os.execve(self.program, self.arguments, self.environment)
+
+        try:
+            return subprocess.Popen(
+                self.arguments,
+                executable=self.program,
+                stdin=subprocess.DEVNULL,
+                stdout=self.output,
+                stderr=self.errors,
+                env=self.environment,
+                cwd=self.folder,
+                process_group=0,
+                preexec_fn=prepare,
+            )
         except OSError as error:
-            os.write(3, f"{step} {error.errno}".encode("ascii"))
-        finally:
-            os._exit(CANNOT_START)
+            if error.filename == self.folder:
+                raise RunFailed(f"the working directory {self.folder} can't be used: {error.strerror}") from None
+            kind = "missing" if error.errno == errno.ENOENT else "start"
+            raise RunFailed(f"{self.program} can't be started: {error.strerror}", kind) from None
 
     def _wait(self, pid, keep):
         """Wait until the program has ended; return whether it printed too much, at which it is killed if ``keep``."""
@@ -150,17 +126,14 @@ class Command:
             os.ftruncate(file, 0)
         return self.output in long
 
-    def _kill(self, pid):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-
     def _kill_running(self):
         if self.running is not None:
-            self._kill(self.running)
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.running, signal.SIGKILL)
 
-    def _check(self, status):
+    def _check(self, code):
         """Unless the program ended with exit code 0, print the end of its output and raise RunFailed."""
-        if status == 0:
+        if code == 0:
             return
         last_line = ""
         for file in (self.output, self.errors):
@@ -168,16 +141,11 @@ class Command:
             tail = os.pread(file, TAIL, max(0, size - TAIL))
             os.write(2, tail)
             lines = [line.strip() for line in tail.decode("utf-8", "replace").splitlines() if line.strip()]
-            last_line = lines[-1][:LONGEST_LINE] if lines else last_line
-        last_line = f": {last_line}" if last_line else ""
-        if os.WIFSIGNALED(status):
-            number = os.WTERMSIG(status)
-            name = next(
-                (known_signal.name for known_signal in signal.Signals if known_signal == number),
-                f"signal {number}",
-            )
-            raise RunFailed(f"the program was killed by {name}{last_line}", "crash")
-        raise RunFailed(f"the program ended with exit code {os.WEXITSTATUS(status)}{last_line}")
+            last_line = f": {lines[-1][:LONGEST_LINE]}" if lines else last_line
+        if code > 0:
+            raise RunFailed(f"the program ended with exit code {code}{last_line}")
+        names = {known_signal: known_signal.name for known_signal in signal.Signals}
+        raise RunFailed(f"the program was killed by {names.get(-code, f'signal {-code}')}{last_line}", "crash")
 
     def _peak(self, traced, waited):
         """Return the peak of resident memory, of the program or a process that it waited for.
