@@ -11,8 +11,7 @@ from opduel.commands.fleet_options import FleetPart, default_certificates
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import refuse_options
 from opduel.driver.suites.elsewhere import ChosenSuite
-from opduel.fleet.address import FleetChoice, parse_address
-from opduel.fleet.dashboard import require_bokeh
+from opduel.fleet.address import FleetChoice, parse_address, require_bokeh
 from opduel.fleet.frequency import frequency_set
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import run_ab

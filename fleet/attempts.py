@@ -8,7 +8,7 @@ from distributed import Future, KilledWorker
 
 from opduel.fleet.archives import Archives
 from opduel.fleet.job import Job, shard_configuration
-from opduel.fleet.outcome import count_attempts
+from opduel.fleet.merge import count_attempts
 from opduel.fleet.run_log import LoggedRun
 from opduel.fleet.shards import Shard
 from opduel.harness.run_request import RunRequest

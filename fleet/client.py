@@ -22,11 +22,9 @@ from opduel.fleet.address import FleetChoice
 from opduel.fleet.archives import Archives
 from opduel.fleet.attempts import Attempt, make_job, reason_of_loss
 from opduel.fleet.host import TOPIC, finish, measure
-from opduel.fleet.host_states import LOST, HostStates
-from opduel.fleet.hosts import hosts_of, wait_for_hosts
+from opduel.fleet.hosts import LOST, HostStates, hosts_of, wait_for_hosts
 from opduel.fleet.job import KIND_RESOURCE, SLOT, Answer, tag_resource
-from opduel.fleet.merge import HostReport
-from opduel.fleet.outcome import RunTiming, report_of
+from opduel.fleet.merge import HostReport, RunTiming, report_of
 from opduel.fleet.run_log import KIND, count_samples, folder_of, identity, ids_of, read_run
 from opduel.fleet.service import connect, dashboard_of
 from opduel.fleet.shards import Shard, cut

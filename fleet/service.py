@@ -18,8 +18,14 @@ import dask
 import platformdirs
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
 
-from opduel.fleet.address import FleetAddress, FleetChoice
-from opduel.fleet.dashboard import LOOPBACK, TOPIC, DashboardAddress, describe_dashboard
+from opduel.fleet.address import (
+    DASHBOARD_TOPIC,
+    LOOPBACK,
+    DashboardAddress,
+    FleetAddress,
+    FleetChoice,
+    describe_dashboard,
+)
 from opduel.fleet.host import HostPlugin
 from opduel.fleet.job import KIND_RESOURCE, SLOT, HostSettings, tag_resource
 from opduel.fleet.kinds import features_of, host_kind
@@ -122,7 +128,7 @@ def _tell_of_dashboard(scheduler: Scheduler, address: DashboardAddress) -> None:
     if address.port not in (0, port):
         raise RunError(f"--dashboard {address.host}:{address.port}: the port is in use: give another")
     where = DashboardAddress(address.host, port)
-    scheduler.log_event(TOPIC, {"host": where.host, "port": where.port})
+    scheduler.log_event(DASHBOARD_TOPIC, {"host": where.host, "port": where.port})
     log.info("dashboard at %s", where.link(own_name()))
     if where.is_open:
         log.warning("whoever reaches the dashboard sees hosts and runs: it has no password, and no encryption")
@@ -130,7 +136,7 @@ def _tell_of_dashboard(scheduler: Scheduler, address: DashboardAddress) -> None:
 
 def dashboard_of(client: Client, choice: FleetChoice) -> str | None:
     """Return a description of the fleet's dashboard; None if it has none."""
-    events = client.get_events(TOPIC)
+    events = client.get_events(DASHBOARD_TOPIC)
     return describe_dashboard(events[-1][1], choice.address) if events else None
 
 

@@ -166,7 +166,7 @@ def test_a_run_whose_time_was_too_short_goes_on_with_more(fleet: Fleet, tmp_path
 def test_a_scheduler_on_all_addresses_serves_its_dashboard_on_loopback(tmp_path: Path) -> None:
     """Without bokeh, which is no part of the environment: the page says so. Clients get its address."""
     code = "import sys; from opduel.commands.entry import run_command; from opduel.fleet.service import run_scheduler; "
-    code += "from opduel.fleet.address import parse_address; from opduel.fleet.dashboard import DashboardAddress; "
+    code += "from opduel.fleet.address import parse_address; from opduel.fleet.address import DashboardAddress; "
     code += "where = DashboardAddress('127.0.0.1', 0) if sys.argv[1:] else None; "
     code += "run_command('x', lambda: run_scheduler(parse_address('tcp://0.0.0.0:0'), None, where) or 0)"
     for words in ([], ["dashboard"]):

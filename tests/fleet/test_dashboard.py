@@ -4,8 +4,7 @@ import argparse
 
 import pytest
 
-from opduel.fleet.address import parse_address
-from opduel.fleet.dashboard import DashboardAddress, describe_dashboard, parse_dashboard
+from opduel.fleet.address import DashboardAddress, describe_dashboard, parse_address, parse_dashboard
 
 
 @pytest.mark.parametrize(

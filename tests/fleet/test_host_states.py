@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from opduel.fleet.host_states import BEFORE, IDLE, LOST, PREPARES, HostStates
+from opduel.fleet.hosts import BEFORE, IDLE, LOST, PREPARES, HostStates
 from opduel.harness.measurement_plan import HostProgress
 
 

@@ -10,8 +10,7 @@ import report_samples as samples
 from made_samples import a_case
 
 from opduel.comparator import RunAnalysis, plan_looks
-from opduel.fleet.merge import HostReport
-from opduel.fleet.outcome import RunTiming, count_attempts, report_of
+from opduel.fleet.merge import HostReport, RunTiming, count_attempts, report_of
 from opduel.frameworks import get_framework
 from opduel.harness.run_request import RunRequest
 
