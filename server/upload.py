@@ -3,7 +3,7 @@
 import asyncio
 import errno
 import tempfile
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Self
@@ -52,74 +52,46 @@ async def receive(request: Request, most: int, when_large: Callable[[], None]) -
     it.
 
     Raises:
-        HTTPException: 415 for another type, 413 for a larger body, 408 for an incomplete one, 400 for an invalid
-            length, 503 if the disk is full; and what ``when_large`` raises.
+        HTTPException: 415 for another type, 413 for a larger body, 408 for an incomplete one, 503 if the disk is full;
+            and what ``when_large`` raises.
     """
     _check_type(request)
-    length = await _length(request, most)
     posted = Posted(tempfile.SpooledTemporaryFile[bytes](_IN_MEMORY))
     try:
-        if length is not None and length > _IN_MEMORY:
-            await _announce(request, when_large)
-            when_large = _nothing
-        await _fill(posted, request, most, when_large)
+        async with asyncio.timeout(_PATIENCE_S):
+            await _fill(posted, request, most, when_large)
     except BaseException as error:
         posted.__exit__()
+        if isinstance(error, TimeoutError):
+            raise HTTPException(408, f"the body was not complete within {_PATIENCE_S:.0f} s") from None
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             logger.error("no space for an upload in %s: %s", tempfile.gettempdir(), error.strerror)
             await _discard(request)
             raise later("the server has no space now, and nothing was stored: try again later") from None
+        if isinstance(error, HTTPException):
+            await _discard(request)
         raise
     return posted
 
 
-def _nothing() -> None:
-    """Do nothing: ``when_large`` has been called."""
-
-
-async def _announce(request: Request, when_large: Callable[[], None]) -> None:
-    try:
-        when_large()
-    except HTTPException:
-        await _discard(request)
-        raise
-
-
 async def _fill(posted: Posted, request: Request, most: int, when_large: Callable[[], None]) -> None:
-    waiting = bytearray()
-    try:
-        async with asyncio.timeout(_PATIENCE_S):
-            async for chunk in _chunks(request):
-                posted.size += len(chunk)
-                if posted.size > most:
-                    await _discard(request)
-                    raise _too_large(most)
-                if posted.is_large:
-                    await _announce(request, when_large)
-                    when_large = _nothing
-                waiting += chunk
-                if len(waiting) >= _IN_MEMORY:  # written by a thread, as a slow disk must not block other requests
-                    await run_in_threadpool(posted.file.write, bytes(waiting))
-                    waiting.clear()
-    except TimeoutError:
-        raise HTTPException(408, f"the body was not complete within {_PATIENCE_S:.0f} s") from None
-    await run_in_threadpool(_finish, posted, bytes(waiting))
+    is_announced = False
 
+    def check(size: int) -> None:
+        nonlocal is_announced
+        if size > most:
+            detail = f"the body is larger than the {most} bytes that are accepted: see --max_report_bytes"
+            raise HTTPException(413, detail)
+        if size > _IN_MEMORY and not is_announced:
+            is_announced = True
+            when_large()
 
-def _finish(posted: Posted, last_bytes: bytes) -> None:
-    posted.file.write(last_bytes)
-    if posted.is_large:
-        posted.file.flush()
-
-
-async def _chunks(request: Request) -> AsyncIterator[bytes]:
-    more = True
-    while more:
-        message = await request.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        more = request.state.more_comes = message.get("more_body", False)
-        yield message.get("body", b"")
+    check(int(request.headers.get("content-length", 0)))
+    async for chunk in request.stream():
+        posted.size += len(chunk)
+        check(posted.size)
+        await run_in_threadpool(posted.file.write, chunk)  # a slow disk must not block other requests
+    await run_in_threadpool(posted.file.flush)
 
 
 def _check_type(request: Request) -> None:
@@ -130,38 +102,18 @@ def _check_type(request: Request) -> None:
         raise HTTPException(415, "the body must be sent as it is, without a Content-Encoding")
 
 
-async def _length(request: Request, most: int) -> int | None:
-    length = request.headers.get("content-length")
-    if length is None:
-        return None
-    if not (length.isascii() and length.isdecimal()):
-        raise HTTPException(400, "Content-Length is not a number")
-    if len(length) > 18 or int(length) > most:
-        await _discard(request)
-        raise _too_large(most)
-    return int(length)
-
-
 async def _discard(request: Request) -> None:
-    """Read the rest of the body and drop it, because a client that is cut off while sending never reads the answer.
-
-    This ends after a while, and is not needed for a client that waits for "100 Continue", or after the body's end.
-    """
-    if "100-continue" in request.headers.get("expect", "").lower() or not getattr(request.state, "more_comes", True):
+    """Read the rest of the body for a while and drop it, because a client that is cut off while sending never reads the
+    answer; but not of a client that waits for "100 Continue"."""
+    if "100-continue" in request.headers.get("expect", "").lower():
         return
     size = 0
-    try:
+    with suppress(TimeoutError, ClientDisconnect, RuntimeError):  # the last if the body has ended
         async with asyncio.timeout(_PATIENCE_S / 10):
-            message = await request.receive()
-            while message["type"] == "http.request" and message.get("more_body") and size < _MOST_DISCARDED:
-                size += len(message.get("body", b""))
-                message = await request.receive()
-    except TimeoutError:
-        pass
-
-
-def _too_large(most: int) -> HTTPException:
-    return HTTPException(413, f"the body is larger than the {most} bytes that are accepted: see --max_report_bytes")
+            async for chunk in request.stream():
+                size += len(chunk)
+                if size > _MOST_DISCARDED:
+                    return
 
 
 async def small_body(request: Request, largest: int = LARGEST_FORM) -> bytes:

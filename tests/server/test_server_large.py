@@ -85,7 +85,7 @@ def test_refusals_are_the_same_from_another_process(tmp_path: Path, caplog: pyte
 @pytest.mark.nightly  # fills the memory that a process may have
 def test_one_that_would_take_too_much_memory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(subprocess_jobs, "_MEMORY_BESIDE", 128 * 2**20)
-    monkeypatch.setattr(subprocess_jobs, "_MEMORY_FOR_A_BYTE", 0)
+    monkeypatch.setattr(subprocess_jobs, "_MEMORY_PER_BYTE", 0)
     with running_server(tmp_path) as server:
         assert server.post(large_report(1)).status_code == 201
         answer = server.post(numbered(2, command=["x" * 20_000_000]))
