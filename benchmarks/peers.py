@@ -49,7 +49,7 @@ from opduel.driver.builds.environment_build import release_build  # noqa: E402
 from opduel.frameworks import get_framework, worker_environment  # noqa: E402
 from opduel.harness.machine.cpus import plan_cpus  # noqa: E402
 from opduel.harness.machine.host import host_fingerprint  # noqa: E402
-from opduel.harness.planning.schedule import MeasurementPlan  # noqa: E402
+from opduel.harness.measurement_plan import MeasurementPlan  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
 from opduel.records import USUAL_ROUNDS, RunError, UsageError  # noqa: E402
 

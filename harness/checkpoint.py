@@ -23,12 +23,11 @@ from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.rounds.pair import Round, RoundResult
-from opduel.records import Case, HostRecord, PairSample, RunConfiguration, Stage
-from opduel.records.case import METRICS
+from opduel.records import HostRecord, PairSample, RunConfiguration, Stage
 from opduel.records.host_record import NoiseRecord
 from opduel.support.validation import explain
 
-FORMAT = 1  # raised when older texts would be misread
+FORMAT = 2  # raised when older texts would be misread
 Phase = Literal["first", "verify"]
 NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0)]
@@ -58,9 +57,9 @@ class RoundLog(Protocol):
 @dataclass(frozen=True)
 class Start:
     """A process began with the run, or went on with it, at the round ``round``. The run's ``id`` and beginning
-    (``started``, ISO 8601, UTC) are those of the first."""
+    (``started``, ISO 8601, UTC) are those of the first; ``run``: the ``fingerprint`` of what is measured."""
 
-    run: str  # identity of what is measured, see ``fingerprint``
+    run: str
     id: str
     started: str
     round: Count
@@ -69,33 +68,41 @@ class Start:
 
 @dataclass(frozen=True)
 class StoredRound:
-    """One round as ``Schedule`` absorbs it. Cases are named by id and stage, and rebuilt from the order."""
+    """One round as ``Schedule`` absorbs it. Cases are named by id and stage, and looked up in the plan.
+
+    ``result`` is without requests that went unmeasured. ``elapsed_s``: of the phase until the round was kept, all
+    processes together. ``noise``: of the host, from this process's beginning of the phase on.
+    """
 
     run: str
     phase: Phase
     number: Count
-    metric: str
     fork: bool
     planned: tuple[tuple[str, Stage], ...]
-    aa_cases: tuple[str, ...]
+    aa_ids: tuple[str, ...]
     unmeasured: tuple[tuple[str, Stage], ...]
-    result: RoundResult  # but for the requests that went unmeasured
-    elapsed_s: NotNegative  # of the phase until the round was kept, all processes together
-    noise: NoiseRecord | None  # of the host, from this process's beginning of the phase on
+    result: RoundResult
+    elapsed_s: NotNegative
+    noise: NoiseRecord | None
     kind: Literal["round"] = "round"
 
-    @property
-    def cases(self) -> set[str]:
-        """Every id that it names, but for the A/A checks'."""
-        named = [case_id for case_id, _ in (*self.planned, *self.unmeasured)]
-        samples = [sample.case_id for sample in self.result.samples]
-        return {*named, *samples, *self.result.refused, *self.result.lost}
+    def is_of(self, plan: MeasurementPlan) -> bool:
+        """Return whether all cases that it names are the plan's."""
+        case_ids, aa_case_ids = {case.id for case in plan.cases}, {case.id for case in plan.aa_cases}
+        planned = {case_id for case_id, _ in (*self.planned, *self.unmeasured)}
+        aa_result = self.result.aa_result or RoundResult()
+        return planned | self.result.case_ids <= case_ids and {*self.aa_ids} | aa_result.case_ids <= aa_case_ids
 
-    @property
-    def watched(self) -> set[str]:
-        """Every id that it names as an A/A case."""
-        result = self.result.aa_cases or RoundResult()
-        return {*self.aa_cases, *(sample.case_id for sample in result.samples), *result.refused, *result.lost}
+    def restore(self, plan: MeasurementPlan) -> tuple[Round, RoundResult]:
+        """Return the round and its result, as they were when it had been run."""
+        cases = {case.id: case for case in (*plan.aa_cases, *plan.cases)}
+        requests, unmeasured = (
+            [plan.request(cases[case_id], stage) for case_id, stage in named]
+            for named in (self.planned, self.unmeasured)
+        )
+        aa_requests = plan.aa_requests([cases[case_id] for case_id in self.aa_ids])
+        this_round = Round(requests, self.number, self.fork, aa_requests=aa_requests)
+        return this_round, replace(self.result, unmeasured=unmeasured)
 
 
 @dataclass(frozen=True)
@@ -114,7 +121,7 @@ _ADAPTER: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator=
 
 
 def fingerprint(parts: Mapping[str, Any]) -> str:
-    """Identifies what a run measures, and how, by ``parts`` (JSON data): rounds of one fingerprint can be pooled."""
+    """Return what identifies these ``parts`` (JSON data) of a run: rounds of one fingerprint can be pooled."""
     text = json.dumps({"format": FORMAT, **parts}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -122,13 +129,13 @@ def fingerprint(parts: Mapping[str, Any]) -> str:
 def identity_of(
     framework: str, configuration: RunConfiguration, plan: MeasurementPlan, bench: Bench, host: HostRecord
 ) -> str:
-    """The fingerprint of all that has to be the same for a start to go on with the rounds of another."""
+    """Return the fingerprint of all that has to be the same for a start to go on with the rounds of another."""
     return fingerprint(
         {
             "framework": framework,
             "builds": {side: build.digest for side, build in bench.builds.items()},
             "cases": [case.measured_by() for case in plan.cases],
-            "sentinels": [case.id for case in plan.chosen_aa_cases],
+            "aa_cases": [case.id for case in plan.aa_cases],
             "looks": asdict(plan.looks),
             "alpha": plan.alpha,
             "seed": plan.seed,
@@ -145,7 +152,7 @@ def identity_of(
 
 
 def _identity_of_first(first: FirstMeasurement) -> dict[str, Any]:
-    """What a replication takes over, as plain data: its verdicts depend on it."""
+    """Return what a replication takes over, as plain data: its verdicts depend on it."""
     return {
         "samples": {case_id: list(map(_identity_of_sample, samples)) for case_id, samples in first.samples.items()},
         "priors": {metric: asdict(prior) for metric, prior in first.priors.items()},
@@ -160,22 +167,16 @@ def _identity_of_sample(sample: PairSample) -> dict[str, Any]:
 
 
 def to_text(entry: Entry) -> str:
-    """JSON on one line. Numbers that are not finite are JavaScript's words for them; a lone surrogate becomes "?"."""
+    """Return JSON on one line. Numbers that are not finite are JavaScript's words; a lone surrogate becomes "?"."""
     return json.dumps(asdict(entry), ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
 
 
 def from_text(text: str) -> Entry:
-    """
-    Raises:
-        ValueError: the text is damaged, or none of ours.
-    """
+    """Read what ``to_text`` wrote. Raises ValueError: the text is damaged, or none of ours."""
     try:
-        entry = _ADAPTER.validate_json(text, strict=True)
+        return _ADAPTER.validate_json(text, strict=True)
     except ValidationError as error:
         raise ValueError(explain(error, "the entry")) from None
-    if isinstance(entry, StoredRound) and entry.metric not in METRICS:
-        raise ValueError(f"metric: no metric is called {entry.metric!r}")
-    return entry
 
 
 class Checkpoint:
@@ -193,7 +194,7 @@ class Checkpoint:
         return next((entry for entry in self.entries if isinstance(entry, Verifying)), None)
 
     def begin(self, run_id: str, started: str) -> Start:
-        """Note that this process begins with the run or goes on with it; returns the run's first start."""
+        """Note that this process begins with the run or goes on with it; return the run's first start."""
         numbers = [entry.number for entry in self.entries if isinstance(entry, StoredRound)]
         self.starts.append(Start(self.run, run_id, started, max(numbers, default=-1) + 1))
         self.keep(self.starts[-1])
@@ -212,8 +213,8 @@ class Checkpoint:
         return (verifying.elapsed_s if verifying else 0.0) + max(round_ends, default=0.0)
 
     def parts(self, phase: Phase) -> list[list[StoredRound]]:
-        """The phase's rounds by the process that ran them; those of a verification of which no beginning is known
-        are left out."""
+        """Return the phase's rounds by the process that ran them, without those of a verification of which no
+        beginning is known."""
         parts: list[list[StoredRound]] = [[]]
         for entry in self.entries:
             if isinstance(entry, Start):
@@ -223,7 +224,7 @@ class Checkpoint:
         return [part for part in parts if part]
 
     def phase(self, phase: Phase, monitor: HostMonitor | None = None) -> "PhaseCheckpoint":
-        """The part of the log that one measurement reads and writes; ``monitor`` watches the host meanwhile."""
+        """Return the part of the log that one measurement reads and writes; ``monitor`` watches the host meanwhile."""
         return PhaseCheckpoint(self, phase, monitor)
 
     def keep(self, entry: Entry) -> None:
@@ -252,12 +253,11 @@ class PhaseCheckpoint:
         """Set when another measurement has begun since: this one has all its rounds."""
         return self._checkpoint.verifying if self._phase == "first" else None
 
-    def rounds(self, cases: Sequence[Case], aa_cases: Sequence[Case]) -> list[StoredRound]:
-        """The rounds to take in again, in the order of their numbers: those of these cases, each once."""
-        case_ids, sentinel_ids = {case.id for case in cases}, {case.id for case in aa_cases}
+    def rounds(self, plan: MeasurementPlan) -> list[StoredRound]:
+        """Return the rounds to take in again, in the order of their numbers: those of the plan's cases, each once."""
         round_by_number: dict[int, StoredRound] = {}
         for stored in (stored for part in self._checkpoint.parts(self._phase) for stored in part):
-            if not (stored.cases <= case_ids and stored.watched <= sentinel_ids):
+            if not stored.is_of(plan):
                 log.warning("round log: round %d is of other cases: skipped", stored.number)
             elif stored.number in round_by_number:
                 log.warning("round log: round %d was recorded twice: the second is skipped", stored.number)
@@ -265,36 +265,35 @@ class PhaseCheckpoint:
                 round_by_number[stored.number] = stored
         return [round_by_number[number] for number in sorted(round_by_number)]
 
-    def keep(self, result: RoundResult, this_round: Round, metric: str, elapsed_s: float) -> None:
+    def keep(self, result: RoundResult, this_round: Round, elapsed_s: float) -> None:
         """Keep a finished round, or what there is of one that was cut short."""
         if not self.keeps:
             return
-        aa_cases = None if result.aa_cases is None else replace(result.aa_cases, unmeasured=[])
+        aa_result = None if result.aa_result is None else replace(result.aa_result, unmeasured=[])
         stored = StoredRound(
             run=self._checkpoint.run,
             phase=self._phase,
             number=this_round.number,
-            metric=metric,
             fork=this_round.fork,
             planned=_named(this_round.requests),
-            aa_cases=tuple(request.case.id for request in this_round.aa_cases),
+            aa_ids=tuple(request.case.id for request in this_round.aa_requests),
             unmeasured=_named(result.unmeasured),
-            result=replace(result, unmeasured=[], aa_cases=aa_cases),
+            result=replace(result, unmeasured=[], aa_result=aa_result),
             elapsed_s=elapsed_s,
             noise=self._noise(),
         )
         self._checkpoint.keep(stored)
 
     def _noise(self) -> NoiseRecord | None:
-        """In this process, until now."""
+        """Return the host's noise in this process, until now."""
         if self._monitor is None:
             return None
         self._monitor.sample()
         return self._monitor.during
 
     def noise(self) -> NoiseRecord | None:
-        """The host's, over all processes that measured this phase: of each until its last round was kept, and of
-        this one until now."""
+        """Return the host's noise over all processes that measured this phase: of each until its last round was kept,
+        and of this one until now."""
         return merged_noise([*(part[-1].noise for part in self._checkpoint.parts(self._phase)), self._noise()])
 
 
@@ -303,7 +302,7 @@ def _named(requests: Sequence[CaseRequest]) -> tuple[tuple[str, Stage], ...]:
 
 
 def _read(texts: Sequence[str], run: str) -> list[Entry]:
-    """The entries of this run; what is damaged or another's is passed over with a warning."""
+    """Return the entries of this run; what is damaged or another's is passed over with a warning."""
     entries: list[Entry] = []
     foreign = 0
     for number, text in enumerate(texts):

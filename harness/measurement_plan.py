@@ -1,4 +1,4 @@
-"""What a measurement is asked to do, and what it brings home: the order, a batch, progress, and all findings."""
+"""What a measurement is asked to do, and what it brings home: the plan, progress, and the result."""
 
 import random
 from collections.abc import Callable, Mapping, Sequence
@@ -7,12 +7,12 @@ from functools import cached_property
 
 from opduel.comparator import Looks, Prior, RunAnalysis
 from opduel.harness.planning.aa_selection import draw_aa_cases
-from opduel.harness.planning.budget import RoundDuration
+from opduel.harness.planning.budget import RoundDurations
 from opduel.harness.planning.effort_planner import EffortPlanner
 from opduel.harness.planning.forecast import RunForecast, forecast_run
 from opduel.harness.prior_runs import PriorRuns
 from opduel.harness.processes.case_request import CaseRequest
-from opduel.records import DEFAULT_METRIC, METRICS, Case, Effort, Failure, Incident, PairSample
+from opduel.records import METRICS, Case, Effort, Failure, Incident, PairSample, Stage
 from opduel.records.host_record import NoiseRecord
 from opduel.records.run_record import RunNoiseRecord
 
@@ -40,14 +40,15 @@ class FirstMeasurement:
 class MeasurementPlan:
     """What a run is asked to do.
 
-    ``time_budget`` is in seconds of wall time (None: no bound); ``inject`` is the share by which the treatment side
-    of every second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork;
-    ``aa_cases`` counts them; ``first_measurement`` is set for a replication. ``failed``: cases that failed before the
-    first round, which are not measured.  ``is_disturbed`` says of the host's noise so far (a phase of
-    ``HostMonitor.summary``) and the processors' MHz whether it was disturbed: settled cases are then measured on until
-    their verdicts stand nevertheless, or their looks are spent.  ``prior_runs``: what earlier runs say of the
-    cases, for planning alone.  ``other_comparisons``: how many comparisons of other hosts belong to the family of this
-    run's, in the false-discovery correction.
+    ``time_budget`` is in seconds of wall time (None: no bound), which messages call ``budget_words``, if that is set;
+    ``spent_s`` of them are spent before the first round. ``inject`` is the share by which the treatment side of every
+    second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork; ``aa_count``:
+    how many A/A checks there are. ``first_measurement`` is set for a replication. ``suspects_only``: beyond the first
+    look, measure only cases that look changed. ``failed``: cases that failed before the first round, which are not
+    measured.  ``is_disturbed`` says of the host's noise so far and the processors' MHz whether it was disturbed:
+    settled cases are then measured on until their verdicts stand nevertheless, or their looks are spent.
+    ``prior_runs``: what earlier runs say of the cases, for planning alone.  ``other_comparisons``: how many comparisons
+    of other hosts belong to the family of this run's, in the false-discovery correction.
     """
 
     cases: Sequence[Case]
@@ -57,39 +58,22 @@ class MeasurementPlan:
     time_budget: float | None = None
     inject: float = 0.0
     can_fork: Callable[[Case], bool] = lambda case: True
-    aa_cases: int = 0
+    aa_count: int = 0
     first_measurement: FirstMeasurement | None = None
-    spent_s: float = 0.0  # of the time budget, before the first round
-    suspects_only: bool = False  # beyond the first look
+    spent_s: float = 0.0
+    suspects_only: bool = False
     failed: Mapping[str, Failure] = field(default_factory=dict)
-    budget_words: str = ""  # what the time budget is called where it ends the run
+    budget_words: str = ""
     is_disturbed: Callable[[NoiseRecord | None, Sequence[float]], bool] = lambda noise, mhz: False
     prior_runs: PriorRuns | None = None
     other_comparisons: int = 0
 
     @property
-    def others(self) -> tuple[float, ...]:
-        """The p values of other hosts' comparisons. None is known: with 1 for each, what is flagged here is flagged
-        whatever they turn out to be."""
-        return (1.0,) * self.other_comparisons
-
-    @property
-    def budget(self) -> str:
-        """The time budget in words."""
+    def budget_in_words(self) -> str:
+        """What messages call the time budget."""
         return self.budget_words or f"the time budget of {self.time_budget:g} s"
 
-    def planner(self) -> EffortPlanner:
-        """What earlier runs say of the cases; nothing in a replication."""
-        if self.prior_runs is None or self.first_measurement is not None:
-            return EffortPlanner()
-        return self.prior_runs.planner(self.cases)
-
     @cached_property
-    def forecast(self) -> RunForecast | None:
-        """What the run is likely to take; None if earlier runs say nothing of its cases, and for a replication."""
-        return forecast_run(self.planner(), self.cases, {}, self.looks)
-
-    @property
     def injected(self) -> frozenset[str]:
         """The ids of the cases that are slowed on purpose: of the first two one, of the next two one, and so on.
 
@@ -105,41 +89,64 @@ class MeasurementPlan:
             chosen |= {rng.choice(pair).id for pair in zip(cases[::2], cases[1::2], strict=False)}
         return frozenset(chosen)
 
-    @property
-    def chosen_aa_cases(self) -> tuple[Case, ...]:
-        """The cases that are measured on the control alone, too."""
+    @cached_property
+    def aa_cases(self) -> tuple[Case, ...]:
+        """The cases of the A/A checks."""
         if self.first_measurement is not None:
             return self.first_measurement.aa_cases
-        return draw_aa_cases(self.cases, self.aa_cases, self.seed)
+        return draw_aa_cases(self.cases, self.aa_count, self.seed)
 
-    def analysis(self, findings: "MeasurementResult") -> RunAnalysis:
+    @cached_property
+    def forecast(self) -> RunForecast | None:
+        """What the run is likely to take; None if earlier runs say nothing of its cases, and for a replication."""
+        return forecast_run(self.planner(), self.cases, {}, self.looks)
+
+    def planner(self) -> EffortPlanner:
+        """Return a planner that knows what earlier runs say of the cases; in a replication, one that knows nothing."""
+        if self.prior_runs is None or self.first_measurement is not None:
+            return EffortPlanner()
+        return self.prior_runs.planner(self.cases)
+
+    def request(self, case: Case, stage: Stage) -> CaseRequest:
+        """Return what both sides get to measure a case."""
+        return CaseRequest(case, self.seed, self.inject if case.id in self.injected else 0.0, stage)
+
+    def aa_requests(self, cases: Sequence[Case]) -> list[CaseRequest]:
+        """Return what both processes get to measure A/A checks, which are never slowed."""
+        return [CaseRequest(case, self.seed) for case in cases]
+
+    def decisive(self, samples: Sequence[PairSample]) -> Sequence[PairSample]:
+        """Return those of a case's samples that looks count: in a replication the fresh ones."""
+        if self.first_measurement is None:
+            return samples
+        return [sample for sample in samples if sample.stage == "confirmation"]
+
+    def decisive_samples(self, result: "MeasurementResult") -> dict[str, Sequence[PairSample]]:
+        """Return the samples that looks count, by case id."""
+        return {case_id: self.decisive(samples) for case_id, samples in result.samples.items()}
+
+    def start_result(self) -> "MeasurementResult":
+        """Return what is there before the first round: in a replication, what made its cases suspects."""
+        first = self.first_measurement
+        samples = {case.id: list(first.samples[case.id]) if first else [] for case in self.cases}
+        failures = {case_id: failure for case_id, failure in self.failed.items() if case_id in samples}
+        return MeasurementResult(samples=samples, failures=failures, rounds=first.rounds if first else 0)
+
+    def analysis(self, result: "MeasurementResult") -> RunAnalysis:
         """Return the analysis of what was measured so far."""
         first = self.first_measurement
         return RunAnalysis(
             self.cases,
-            findings.samples,
-            findings.failures,
+            result.samples,
+            result.failures,
             self.looks,
             self.alpha,
             injected=self.injected,
             priors=first.priors if first else None,
             failed_before=first.failed if first else frozenset(),
-            other_p_values=self.others,
+            # With p values of 1 for other hosts' comparisons, what is flagged is flagged whatever they turn out to be.
+            other_p_values=(1.0,) * self.other_comparisons,
         )
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Cases of one metric that one process pair can measure, and the A/A checks that go with them (or alone)."""
-
-    requests: Sequence[CaseRequest]
-    fork: bool
-    aa_cases: Sequence[CaseRequest] = ()
-
-    @property
-    def metric(self) -> str:
-        """What is measured."""
-        return self.requests[0].case.metric if self.requests else DEFAULT_METRIC
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,7 @@ class HostProgress:
 
 @dataclass(frozen=True)
 class Progress:
-    """Told after every round: seconds, counts of cases and process pairs; and in a fleet, what each host does."""
+    """Reported after every round: seconds, counts of cases and process pairs; and in a fleet, what each host does."""
 
     rounds: int
     open_cases: int
@@ -176,7 +183,7 @@ class MeasurementResult:
     or its looks are spent."""
 
     samples: dict[str, list[PairSample]] = field(default_factory=dict)
-    aa_cases: dict[str, list[PairSample]] = field(default_factory=dict)  # control against control
+    aa_samples: dict[str, list[PairSample]] = field(default_factory=dict)  # control against control
     mhz: list[float] = field(default_factory=list)
     nice: int | None = None  # the latest pair's, the lower one of both sides
     failures: dict[str, Failure] = field(default_factory=dict)
@@ -185,7 +192,7 @@ class MeasurementResult:
     timed_s: float = 0.0
     wall_s: float = 0.0
     spent_s: dict[str, float] = field(default_factory=dict)  # by what the measuring processor's time went into
-    pace: RoundDuration | None = None  # how long rounds took
+    durations: RoundDurations | None = None
     effort: dict[str, Effort] = field(default_factory=dict)  # by case id
     noise: RunNoiseRecord | None = None  # of the host by level, as ``describe_noise`` has it
     expected_s: float | None = None  # how long it would take, as the first rounds had it
@@ -204,3 +211,17 @@ class MeasurementResult:
         """Note that this ended the run early."""
         self.stopped, self.aborted = str(error) or "interrupted", True
         self.interrupted = isinstance(error, KeyboardInterrupt)
+
+    def add_spent(self, spent_s: Mapping[str, float]) -> None:
+        """Add seconds to what the measuring processor's time went into."""
+        for name, seconds in spent_s.items():
+            self.spent_s[name] = self.spent_s.get(name, 0.0) + seconds
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A plan, what came of it, and the host's noise meanwhile."""
+
+    plan: MeasurementPlan
+    result: MeasurementResult
+    noise: NoiseRecord | None

@@ -93,7 +93,7 @@ def calls_within(limit_ns: float, call_ns: float, most: int) -> int:
 def add_breakdowns(
     comparisons: Sequence[Comparison],
     cases: Sequence[Case],
-    findings: MeasurementResult,
+    result: MeasurementResult,
     profiling: Profiling,
     every_case: bool,
 ) -> list[Comparison]:
@@ -109,22 +109,22 @@ def add_breakdowns(
         for number, comparison in enumerate(comparisons)
         if comparison.case in by_id and comparison.control is not None
     ]
-    if findings.aborted:
+    if result.aborted:
         return list(comparisons)
     positions.sort(key=lambda number: _PLACES.get(comparisons[number].verdict, len(_PLACES)))
-    result = list(comparisons)
+    annotated = list(comparisons)
     try:
         with profiling.workers(profiling.bench.cpus.start) as workers:
             for count, number in enumerate(positions):
                 comparison, case = comparisons[number], framework.profiling.as_profiled(by_id[comparisons[number].case])
                 breakdown = _break_down(profiling, case, workers, comparison.control or 0.0)
                 if breakdown is None:
-                    findings.not_broken_down = len(positions) - count
+                    result.not_broken_down = len(positions) - count
                     break
-                result[number] = replace(comparison, breakdown=breakdown)
+                annotated[number] = replace(comparison, breakdown=breakdown)
     except KeyboardInterrupt as error:
-        findings.stop(error)
-    return result
+        result.stop(error)
+    return annotated
 
 
 def to_break_down(cases: Sequence[Case], framework: Framework, every_case: bool) -> list[Case]:

@@ -4,25 +4,25 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from opduel.comparator import withhold_verdicts
-from opduel.harness.annotators import ANNOTATORS
 from opduel.harness.checkpoint import Checkpoint, identity_of
 from opduel.harness.machine.cpus import measure_roofline, this_thread_on
 from opduel.harness.machine.host import HostMonitor, host_fingerprint
-from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, Progress
+from opduel.harness.measurement_plan import Measurement, MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.numerics.output_check import OutputCheck, check_outputs
 from opduel.harness.numerics.same_inputs import INPUT_CHECK_SHARE, with_other_inputs
 from opduel.harness.planning.budget import with_seconds
 from opduel.harness.planning.schedule import Schedule
-from opduel.harness.prepared_run import PreparedRun, RunMeasurement
 from opduel.harness.processes.forking import with_checked_forks
 from opduel.harness.processes.pair_pool import Bench
-from opduel.harness.run_recording import begin_run, make_report
+from opduel.harness.profiles import Profiling, add_breakdowns, write_profiles
+from opduel.harness.run_recording import PreparedRun, RunMeasurement, begin_run, make_report
 from opduel.harness.run_request import RunRequest, make_bench, plan_measurement
 from opduel.harness.validity import Frequency, judge_validity, standing_despite, validity_problems
 from opduel.harness.verification import Verifier, build_comparisons, plan_first_measurement, without_first_measurement
-from opduel.records import Comparison, Report, RunError
+from opduel.records import DEFAULT_METRIC, Comparison, Report, RunError
 from opduel.records.host_record import NoiseRecord
 from opduel.records.measurement import SIDES
 from opduel.records.run_record import ValidityRecord
@@ -52,14 +52,13 @@ def run_ab(request: RunRequest, on_progress: ReportProgress = lambda _: None) ->
     with this_thread_on(run.bench.cpus.control):
         measurement = measure(run, on_progress)
         validity, comparisons = judge(run, measurement)
-        for annotate in ANNOTATORS:
-            comparisons = annotate(comparisons, run, measurement)
+        comparisons = annotate(run, measurement, comparisons)
     comparisons = [*comparisons, *measurement.output_comparisons, *run.other_inputs]
     return make_report(run, measurement, validity, comparisons)
 
 
 def prepare(request: RunRequest) -> PreparedRun:
-    """Check what forks keep and which inputs differ, and begin to watch the host. Raises: as ``run_ab``."""
+    """Check what forks lose and which inputs differ, and begin to watch the host. Raises: as ``run_ab``."""
     began, bench, configuration = time.monotonic(), make_bench(request), request.configuration
     sides = SIDES[1:] if request.golden else SIDES
     framework = with_checked_forks(request.framework, bench, request.cases, configuration.threads, sides)
@@ -106,63 +105,92 @@ def _compare_inputs(request: RunRequest, bench: Bench, earlier_s: float) -> list
 
 def measure(run: PreparedRun, on_progress: ReportProgress) -> RunMeasurement:
     """Compare outputs, make rounds, and verify what they flag. Raises RunError: as ``run_ab``."""
-    request, bench, configuration = run.measured_request, run.bench, run.request.configuration
 
     def watch_host(progress: Progress) -> None:
         run.monitor.sample()
         on_progress(progress)
 
-    phase = run.checkpoint.phase("first", run.monitor)
+    request, configuration = run.measured_request, run.request.configuration
     output_check, plan = check_outputs(
-        request.cases, request.golden, bench, run.plan, watch_host, run.checkpoint.elapsed_s
+        request.cases, request.golden, run.bench, run.plan, watch_host, run.checkpoint.elapsed_s
     )
-    findings = MeasurementResult({case.id: [] for case in plan.cases}, wall_s=plan.spent_s)
-    findings.failures |= plan.failed
-    if output_check.stopped is None and plan.cases:
-        after_s = configuration.verifies_after
-        first_plan = plan if after_s is None else plan_first_measurement(plan, after_s)
-        findings = Schedule(bench, first_plan, watch_host, phase).run()
-    if output_check.stopped is not None:
-        findings.stop(output_check.stopped)
-    _require_measurement(plan, findings, output_check)
-    during = phase.noise()
-    began, after_s = time.monotonic() - findings.wall_s, configuration.verifies_after
-    verifier = Verifier(bench, plan, began, after_s or 0.0, on_progress, checkpoint=run.checkpoint)
-    comparisons = build_comparisons(plan, findings)
+    first = _measure_rounds(run, plan, output_check, watch_host)
+    result = first.result
+    verifier = Verifier(run.bench, plan, time.monotonic() - result.wall_s, on_progress, run.checkpoint)
+    comparisons = build_comparisons(plan, result)
     if plan.first_measurement is not None:
         comparisons = list(map(without_first_measurement, comparisons))
-    if after_s is not None:
-        comparisons = verifier.verify(findings, comparisons)
+    if configuration.verifies_after is not None:
+        comparisons = verifier.verify(result, comparisons, configuration.verifies_after)
     if output_check.out_of_time:  # some cases are left for the next start
-        findings.stopped = findings.stopped or f"{plan.budget} was spent"
-        findings.closed = False
-    comparisons = with_seconds(comparisons, {case.id: case for case in plan.cases}, findings.pace, plan.looks)
+        result.stopped = result.stopped or f"{plan.budget_in_words} was spent"
+        result.closed = False
+    comparisons = with_seconds(comparisons, {case.id: case for case in plan.cases}, result.durations, plan.looks)
     budget_end = math.inf if configuration.time_budget is None else verifier.began + configuration.time_budget
-    return RunMeasurement(
-        plan, findings, comparisons, output_check.comparisons, during, verifier.noise, verifier.second, budget_end
-    )
+    return RunMeasurement(first, verifier.second, comparisons, output_check.comparisons, budget_end)
 
 
-def _require_measurement(plan: MeasurementPlan, findings: MeasurementResult, output_check: OutputCheck) -> None:
+def _measure_rounds(
+    run: PreparedRun, plan: MeasurementPlan, output_check: OutputCheck, watch_host: ReportProgress
+) -> Measurement:
+    """Make the rounds of the first measurement, if the check of outputs wasn't stopped. Raises RunError: as
+    ``run_ab``."""
+    phase = run.checkpoint.phase("first", run.monitor)
+    after_s = run.request.configuration.verifies_after
+    if output_check.stopped is None and plan.cases:
+        first_plan = plan if after_s is None else plan_first_measurement(plan, after_s)
+        result = Schedule(run.bench, first_plan, watch_host, phase).run()
+    else:
+        result = MeasurementResult({case.id: [] for case in plan.cases}, wall_s=plan.spent_s)
+        result.failures |= plan.failed
+    if output_check.stopped is not None:
+        result.stop(output_check.stopped)
+    _require_measurement(plan, result, output_check.comparisons)
+    return Measurement(plan, result, phase.noise())
+
+
+def _require_measurement(
+    plan: MeasurementPlan, result: MeasurementResult, output_comparisons: Sequence[Comparison]
+) -> None:
     """Raise InterruptedRunError or RunError if the run was aborted before it measured anything of its own."""
     earlier = plan.first_measurement.samples if plan.first_measurement else {}
-    has_samples = any(len(samples) > len(earlier.get(case_id, ())) for case_id, samples in findings.samples.items())
-    compared = any(comparison.rounds or comparison.failure for comparison in output_check.comparisons)
-    if findings.aborted and not has_samples and not compared:
-        error = InterruptedRunError if findings.interrupted else RunError
-        raise error(f"nothing was measured: {findings.stopped}")
+    has_samples = any(len(samples) > len(earlier.get(case_id, ())) for case_id, samples in result.samples.items())
+    compared = any(comparison.rounds or comparison.failure for comparison in output_comparisons)
+    if result.aborted and not has_samples and not compared:
+        error = InterruptedRunError if result.interrupted else RunError
+        raise error(f"nothing was measured: {result.stopped}")
 
 
 def judge(run: PreparedRun, measurement: RunMeasurement) -> tuple[ValidityRecord, list[Comparison]]:
     """Return whether the run can be trusted, and its comparisons, without the verdicts that a disturbed host or a
     failed A/A check does not support."""
     holds = run.request.configuration.holds
-    noise = (measurement.noise_during, measurement.noise_verifying)
     timed = any(case.measure.noisy for case in run.measured_request.cases)
-    plan, findings = measurement.plan, measurement.findings
-    validity = judge_validity(plan, findings, *noise, run.spare, timed, holds)
+    validity = judge_validity(measurement.first, measurement.second, run.spare, timed, holds)
     comparisons = list(measurement.comparisons)
     if holds and not validity.valid:
-        stand = standing_despite(validity, (plan, findings), measurement.second, *noise, run.spare)
+        stand = standing_despite(validity, measurement.first, measurement.second, run.spare)
         comparisons = withhold_verdicts(comparisons, *stand)
     return validity, comparisons
+
+
+def annotate(run: PreparedRun, measurement: RunMeasurement, comparisons: Sequence[Comparison]) -> list[Comparison]:
+    """Add breakdowns, causes, the effort and the work of a call to the comparisons, and write profiles; no verdict
+    changes. What takes time ends with the budget."""
+    request, result = run.measured_request, measurement.first.result
+    configuration, framework = request.configuration, request.framework
+    profiling = Profiling(run.bench, framework, configuration.threads, request.seed, measurement.budget_end)
+    comparisons = add_breakdowns(comparisons, request.cases, result, profiling, configuration.breakdown)
+    if configuration.profile_output is not None:
+        failed = {comparison.case: comparison.failure.reason for comparison in comparisons if comparison.failure}
+        folder = Path(configuration.profile_output)
+        measurement.profiles = write_profiles(folder, request.cases, failed, profiling, result.aborted)
+        if measurement.profiles.stopped is not None:
+            result.stop(measurement.profiles.stopped)
+    if request.find_causes is not None:
+        comparisons = request.find_causes(comparisons, request, result, profiling)
+    work = {case.id: framework.work(case) for case in request.cases if case.metric == DEFAULT_METRIC}
+    return [
+        dataclasses.replace(comparison, effort=result.effort.get(comparison.case), work=work.get(comparison.case))
+        for comparison in comparisons
+    ]

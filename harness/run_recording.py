@@ -1,8 +1,9 @@
-"""A run's report: its request, how measuring went, and its comparisons."""
+"""What the stages of a run hand on to each other, and the report that they come to."""
 
 import dataclasses
 import secrets
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from opduel.comparator import Looks
@@ -10,14 +11,14 @@ from opduel.frameworks import recorded_environment, run_environment
 from opduel.harness.checkpoint import Checkpoint, Start
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.machine.host import HostMonitor, host_fingerprint
-from opduel.harness.measurement_plan import MeasurementResult
+from opduel.harness.measurement_plan import Measurement, MeasurementPlan, MeasurementResult
 from opduel.harness.planning.budget import budget_for
-from opduel.harness.prepared_run import PreparedRun, RunMeasurement
 from opduel.harness.processes.forking import forks_record
 from opduel.harness.processes.pair_pool import Bench
+from opduel.harness.profiles import Profiles
 from opduel.harness.run_request import RunRequest, count_profiled, plan_measurement
 from opduel.harness.verification import FIRST_SHARE
-from opduel.records import DEFAULT_METRIC, Comparison, Failure, Report, RunRecord
+from opduel.records import DEFAULT_METRIC, Comparison, Failure, HostRecord, Report, RunRecord
 from opduel.records.measurement import SKIPPED
 from opduel.records.run_record import (
     BudgetRecord,
@@ -27,6 +28,64 @@ from opduel.records.run_record import (
     SkippedRecord,
     ValidityRecord,
 )
+
+# What a run's record has from its configuration, and from its result, by the same names.
+REPEATED_SETTINGS = ("platform", "user_identifier", "run_type", "alpha", "threads", "time_budget")
+RESULTS = (
+    "aborted",
+    "interrupted",
+    "expected_s",
+    "noise",
+    "not_broken_down",
+    "rounds",
+    "wall_s",
+    "timed_s",
+    "spent_s",
+)
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run that is about to measure.
+
+    ``request``: all cases, with what is known of forking. ``other_inputs``: the comparisons of cases that get other
+    inputs on either side, which aren't measured. ``spare``: processors that neighbours may use without disturbing.
+    ``host``: the host, with its peak rates if they were measured.
+    """
+
+    request: RunRequest
+    bench: Bench
+    plan: MeasurementPlan
+    checkpoint: Checkpoint
+    start: Start
+    monitor: HostMonitor
+    other_inputs: Sequence[Comparison]
+    spare: int
+    host: HostRecord
+
+    @property
+    def measured_request(self) -> RunRequest:
+        """The request with the cases that are measured."""
+        unlike = {comparison.case for comparison in self.other_inputs}
+        cases = [case for case in self.request.cases if case.id not in unlike]
+        return dataclasses.replace(self.request, cases=cases)
+
+
+@dataclass
+class RunMeasurement:
+    """What a run has measured, and the comparisons that follow from it.
+
+    ``first``, and ``second`` if flagged cases were verified; the result of ``first`` has what both took.
+    ``comparisons``: of the sampled metrics; ``output_comparisons``: of the metric "error". ``budget_end``: the end of
+    the time budget, by the monotonic clock.
+    """
+
+    first: Measurement
+    second: Measurement | None
+    comparisons: Sequence[Comparison]
+    output_comparisons: Sequence[Comparison]
+    budget_end: float
+    profiles: Profiles | None = None
 
 
 def begin_run(checkpoint: Checkpoint) -> Start:
@@ -59,8 +118,8 @@ def make_report(
         dataclasses.replace(
             run.host,
             before=run.monitor.before,
-            during=measurement.noise_during,
-            verifying=measurement.noise_verifying,
+            during=measurement.first.noise,
+            verifying=measurement.second.noise if measurement.second else None,
         ),
         [comparison for comparison in comparisons if comparison.case not in reasons],
         cases=tuple(case for case in request.cases if case.id not in reasons),
@@ -69,10 +128,11 @@ def make_report(
 
 def _forecast(run: PreparedRun, measurement: RunMeasurement, comparisons: Sequence[Comparison]) -> BudgetRecord | None:
     """Return the time budget that would settle most open cases of a run that was cut short."""
-    if measurement.findings.stopped is None:
+    result = measurement.first.result
+    if result.stopped is None:
         return None
     share = 1.0 if run.request.configuration.verifies_after is None else FIRST_SHARE
-    return budget_for(comparisons, measurement.findings.wall_s, share, count_profiled(run.measured_request))
+    return budget_for(comparisons, result.wall_s, share, count_profiled(run.measured_request))
 
 
 def is_skip(failure: Failure) -> bool:
@@ -94,47 +154,41 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     monitor.begin()
     checkpoint, plan = Checkpoint(None, ""), plan_measurement(request)
     run = PreparedRun(request, bench, plan, checkpoint, begin_run(checkpoint), monitor, (), 0, host_fingerprint())
-    measurement = RunMeasurement(plan, MeasurementResult(), (), (), monitor.during, None, None, 0.0)
+    measurement = RunMeasurement(Measurement(plan, MeasurementResult(), monitor.during), None, (), (), 0.0)
     comparisons = [Comparison.without_figures(case, "unchanged", note=why) for case in request.cases]
     return make_report(run, measurement, ValidityRecord(valid=True, hold=request.configuration.holds), comparisons)
 
 
 def _describe_run(run: PreparedRun, measurement: RunMeasurement) -> RunRecord:
     """Return what the run was to do, and how it went, without what follows from its comparisons."""
-    request, bench, plan, findings = run.measured_request, run.bench, measurement.plan, measurement.findings
-    configuration, counting = request.configuration, bench.counting
+    request, bench = run.measured_request, run.bench
+    plan, result = measurement.first.plan, measurement.first.result
+    configuration, counting, cpus = request.configuration, bench.counting, bench.cpus
 
     def recorded(environment: Mapping[str, str]) -> dict[str, str]:  # without the user's secrets
         return recorded_environment(environment, request.env, request.framework.name)
 
     counting_record = None
     if counting is not None:
-        counting_record = CountingRecord(
-            valgrind=counting.valgrind,
-            functions=tuple(counting.functions),
-            environment=recorded(counting.environment),
-        )
+        functions, environment = tuple(counting.functions), recorded(counting.environment)
+        counting_record = CountingRecord(valgrind=counting.valgrind, functions=functions, environment=environment)
     return RunRecord(
         **vars(request.labels),
+        **{name: getattr(configuration, name) for name in REPEATED_SETTINGS},
+        **{name: getattr(result, name) for name in RESULTS},
         id=run.start.id,
         started=run.start.started,
         finished=datetime.now(UTC).isoformat(timespec="seconds"),
         resumed=tuple(run.checkpoint.resumed),
         configuration=configuration,
-        platform=configuration.platform,
         threshold=configuration.threshold.get(DEFAULT_METRIC),
-        user_identifier=configuration.user_identifier,
-        run_type=configuration.run_type,
         framework=request.framework.name,
         seed=request.seed,
-        alpha=configuration.alpha,
-        threads=configuration.threads,
         max_rounds=request.max_rounds,
-        time_budget=configuration.time_budget,
         inject=configuration.inject or None,
         verify_after=configuration.verifies_after,
         breakdown="all" if configuration.breakdown else "networks",
-        aa_cases=len(plan.chosen_aa_cases),
+        aa_cases=len(plan.aa_cases),
         looks=_looks_record(plan.looks),
         environment=recorded(bench.environment),
         env=tuple(sorted(request.env)),
@@ -142,23 +196,12 @@ def _describe_run(run: PreparedRun, measurement: RunMeasurement) -> RunRecord:
         wipe_cache=bench.wiping.size if bench.wiping else None,
         golden=str(request.golden.folder) if request.golden else None,
         forks=forks_record(request.framework, request.cases, configuration.threads) if bench.builds else None,
-        cpus=CpusRecord(
-            measure=tuple(sorted(bench.cpus.measure)), start=tuple(sorted(bench.cpus.start)), nice=findings.nice
-        ),
-        complete=findings.stopped is None,
-        resumable=request.log is not None and findings.resumable,
-        aborted=findings.aborted,
-        interrupted=findings.interrupted,
-        stop_reason=findings.stopped,
-        expected_s=findings.expected_s,
-        noise=findings.noise,
+        cpus=CpusRecord(measure=tuple(sorted(cpus.measure)), start=tuple(sorted(cpus.start)), nice=result.nice),
+        complete=result.stopped is None,
+        resumable=request.log is not None and result.resumable,
+        stop_reason=result.stopped,
         prior_runs=plan.prior_runs.record(plan.forecast) if plan.prior_runs else None,
-        not_broken_down=findings.not_broken_down,
-        rounds=findings.rounds,
-        wall_s=findings.wall_s,
-        timed_s=findings.timed_s,
-        spent_s=findings.spent_s,
-        incidents=tuple(findings.incidents),
+        incidents=tuple(result.incidents),
         profile_output=measurement.profiles.record() if measurement.profiles else None,
     )
 

@@ -13,7 +13,7 @@ from opduel.harness.machine.cpus import plan_cpus, plan_wiping
 from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan, MeasurementResult
 from opduel.harness.numerics.golden import Golden
 from opduel.harness.planning.aa_selection import usual_count
-from opduel.harness.planning.budget import count_cause_profiles, kept_for_profiling
+from opduel.harness.planning.budget import count_cause_profiles, profiling_seconds
 from opduel.harness.planning.forecast import RunForecast
 from opduel.harness.prior_runs import PriorRuns
 from opduel.harness.processes.pair_pool import Bench
@@ -106,10 +106,10 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         plan_looks(request.max_rounds),
         configuration.alpha,
         request.seed,
-        None if budget is None else budget - kept_for_profiling(budget, count_profiled(request)),
+        None if budget is None else budget - profiling_seconds(budget, count_profiled(request)),
         configuration.inject,
         can_fork=request.can_fork,
-        aa_cases=usual_count(timed) if configuration.sentinels is None else configuration.sentinels,
+        aa_count=usual_count(timed) if configuration.sentinels is None else configuration.sentinels,
         suspects_only=request.suspects_only,
         budget_words="" if budget is None else f"the time budget of {budget:g} s",
         first_measurement=request.first_measurement,

@@ -1,4 +1,4 @@
-"""Can the run be trusted? Reasons against it, from the host's noise and from the run's own A/A comparisons."""
+"""Whether a run can be trusted: reasons against it, from the host's noise and from the run's own A/A checks."""
 
 import math
 import statistics
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from opduel.comparator import AACheck, Bias, fit_priors, run_aa_checks
-from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
+from opduel.harness.measurement_plan import Measurement
 from opduel.records.host_record import NoiseRecord
 from opduel.records.run_record import AACheckRecord, ValidityRecord
 
@@ -20,8 +20,6 @@ FEWEST_READINGS = 20  # of the frequency
 
 WHY_WITHHELD = "its rounds are too few, or differ too much, for a disturbed host"
 
-Measurement = tuple[MeasurementPlan, MeasurementResult]
-
 
 @dataclass(frozen=True)
 class Frequency:
@@ -32,7 +30,7 @@ class Frequency:
 
     @classmethod
     def of(cls, mhz: Sequence[float]) -> "Frequency | None":
-        """None where the host tells nothing, or too little."""
+        """Return them; None where the host tells nothing, or too little."""
         if len(mhz) < FEWEST_READINGS:
             return None
         tenths = statistics.quantiles(mhz, n=10)
@@ -40,7 +38,7 @@ class Frequency:
 
 
 def validity_problems(host: NoiseRecord | None, spare: int, frequency: Frequency | None) -> list[str]:
-    """Why a measurement on such a host can't be trusted; empty if it can.
+    """Return why a measurement on such a host can't be trusted; empty if it can.
 
     ``host`` is the noise meanwhile; ``spare`` counts the processors that opduel may use but has no need
     of: neighbours who fit there are in nobody's way.
@@ -60,7 +58,7 @@ def validity_problems(host: NoiseRecord | None, spare: int, frequency: Frequency
 
 
 def aa_problems(checks: Sequence[AACheck]) -> list[str]:
-    """Sentinels that found a difference where there is none."""
+    """Say which A/A checks found a difference where there is none."""
     return [
         f"{check.case} differed by {check.ratio - 1:+.1%} from itself, on the control alone ({check.rounds} rounds)"
         for check in checks
@@ -69,28 +67,22 @@ def aa_problems(checks: Sequence[AACheck]) -> list[str]:
 
 
 def judge_validity(
-    plan: MeasurementPlan,
-    findings: MeasurementResult,
-    during: NoiseRecord | None,
-    verifying: NoiseRecord | None,
-    spare: int,
-    timed: bool,
-    holds: bool,
+    first: Measurement, second: Measurement | None, spare: int, timed: bool, holds: bool
 ) -> ValidityRecord:
-    """Whether the run can be trusted, and all that this was judged by.
+    """Return whether the run can be trusted, and all that this was judged by; ``second`` is its verification.
 
-    ``during``, ``verifying``: the host's noise while rounds were made and while flagged cases were verified.
     ``spare``: as in ``validity_problems``. ``timed``: whether it measured time: nothing disturbs counts. ``holds``:
     whether verdicts that the run doesn't support are held back.
     """
-    frequency = Frequency.of(findings.mhz)
-    cases = [case for case in plan.chosen_aa_cases if case.id in findings.aa_cases]
-    first = plan.first_measurement
-    priors = first.priors if first else fit_priors(plan.cases, findings.samples, plan.looks)
-    checks = run_aa_checks(cases, findings.aa_cases, priors)
+    plan, result = first.plan, first.result
+    frequency, aa_samples = Frequency.of(result.mhz), result.aa_samples
+    earlier = plan.first_measurement
+    priors = earlier.priors if earlier else fit_priors(plan.cases, result.samples, plan.looks)
+    checks = run_aa_checks([case for case in plan.aa_cases if case.id in aa_samples], aa_samples, priors)
+    verifying = validity_problems(second.noise, spare, None) if second else []
     reasons = [
-        *validity_problems(during, spare, frequency),
-        *(f"{reason}, while verifying" for reason in validity_problems(verifying, spare, None)),
+        *validity_problems(first.noise, spare, frequency),
+        *(f"{reason}, while verifying" for reason in verifying),
         *aa_problems(checks),
     ]
     return ValidityRecord(
@@ -98,34 +90,29 @@ def judge_validity(
         hold=holds,
         reasons=tuple(reasons) if timed else (),
         frequency_mhz=asdict(frequency) if frequency else None,
-        aa_checks=tuple(AACheckRecord(**vars(check), samples=tuple(findings.aa_cases[check.case])) for check in checks),
+        aa_checks=tuple(AACheckRecord(**vars(check), samples=tuple(aa_samples[check.case])) for check in checks),
     )
 
 
 def standing_despite(
-    validity: ValidityRecord,
-    first: Measurement,
-    second: Measurement | None,
-    during: NoiseRecord | None,
-    verifying: NoiseRecord | None,
-    spare: int,
+    validity: ValidityRecord, first: Measurement, second: Measurement | None, spare: int
 ) -> tuple[frozenset[str], str, str]:
-    """The ids of the cases whose verdicts stand in a run that was judged invalid, why no others do, and what to know
-    of those that do, if anything.
+    """Return the ids of the cases whose verdicts stand in a run that was judged invalid, why no others do, and what to
+    know of those that do, if anything.
 
-    Each measurement that was disturbed must support a verdict by itself: ``first``, and the verification, ``second``.
-    The A/A checks cover both.  ``during``, ``verifying`` and ``spare``: as in ``judge_validity``.
+    Each measurement that was disturbed must support a verdict by itself; the A/A checks cover both.
     """
-    bias, frequency = Bias.of(validity.aa_checks), Frequency.of(first[1].mhz)
-    stand = frozenset(case.id for case in first[0].cases)
-    measured, whys = [(first, during)], []
-    if second is not None:
-        measured.append((second, verifying))
-    for (plan, result), host in measured:
-        loaded = bool(validity_problems(host, spare, frequency))
+    bias, frequency = Bias.of(validity.aa_checks), Frequency.of(first.result.mhz)
+    stand = frozenset(case.id for case in first.plan.cases)
+    whys = []
+    for measurement in (first, second):
+        if measurement is None:
+            continue
+        loaded = bool(validity_problems(measurement.noise, spare, frequency))
         whys += [WHY_WITHHELD] if loaded else []
         if loaded or bias:
-            standing = plan.analysis(result).standing_cases(loaded=loaded, bias=bias)
+            plan = measurement.plan
+            standing = plan.analysis(measurement.result).standing_cases(loaded=loaded, bias=bias)
             stand -= {case.id for case in plan.cases} - standing
     if bias is None:
         return stand, WHY_WITHHELD, ""

@@ -11,26 +11,32 @@ from dataclasses import dataclass, field, replace
 from opduel.comparator import Looks, apply_replication, fit_priors
 from opduel.harness.checkpoint import Checkpoint, Verifying
 from opduel.harness.machine.host import HostMonitor
-from opduel.harness.planning.schedule import FirstMeasurement, MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.measurement_plan import (
+    FirstMeasurement,
+    Measurement,
+    MeasurementPlan,
+    MeasurementResult,
+    Progress,
+)
+from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.pair_pool import Bench
 from opduel.records import FLAGGED, SAMPLED, Case, Comparison, PairSample, Report
-from opduel.records.host_record import NoiseRecord
 
 FIRST_SHARE = 0.7  # of a time budget, for the first measurement; the second has what is left of the whole
 ENDED = "the run ended before"
 
 
-def build_comparisons(plan: MeasurementPlan, findings: MeasurementResult) -> list[Comparison]:
-    """Return the comparisons of what was measured; an interrupt is noted in ``findings`` and ignored."""
+def build_comparisons(plan: MeasurementPlan, result: MeasurementResult) -> list[Comparison]:
+    """Return the comparisons of what was measured; an interrupt is noted in ``result`` and ignored."""
     try:
-        return plan.analysis(findings).comparisons()
+        return plan.analysis(result).comparisons()
     except KeyboardInterrupt as error:
-        findings.stop(error)
-        return build_comparisons(plan, findings)
+        result.stop(error)
+        return build_comparisons(plan, result)
 
 
 def without_first_measurement(comparison: Comparison) -> Comparison:
-    """The comparison of a replication with its own samples alone, and with figures that are based on them."""
+    """Return the comparison of a replication with its own samples alone, and with figures that are based on them."""
     samples = tuple(sample for sample in comparison.samples if sample.stage == "confirmation")
     comparison = replace(comparison, samples=samples, rounds=len(samples))
     if comparison.decided_on == "confirmation" or (comparison.decided_on is None and samples):
@@ -41,10 +47,10 @@ def without_first_measurement(comparison: Comparison) -> Comparison:
 
 
 def plan_first_measurement(plan: MeasurementPlan, after_s: float = 0.0) -> MeasurementPlan:
-    """The order of a first measurement that leaves time for a wait of ``after_s`` and a second one."""
+    """Return the plan of a first measurement that leaves time for a wait of ``after_s`` and a second one."""
     if plan.time_budget is None:
         return plan
-    words = f"the first measurement's share, {FIRST_SHARE:.0%} of {plan.budget}"
+    words = f"the first measurement's share, {FIRST_SHARE:.0%} of {plan.budget_in_words}"
     words += f" less a wait of {after_s:g} s," if after_s else ","
     return replace(plan, time_budget=FIRST_SHARE * max(0.0, plan.time_budget - after_s), budget_words=words)
 
@@ -70,7 +76,7 @@ def first_measurement_of(
 
 
 def _screening(samples: Mapping[str, Sequence[PairSample]], again: Iterable[str]) -> dict[str, list[PairSample]]:
-    """The screening's samples of the cases ``again`` (ids): they made these suspects."""
+    """Return the screening's samples of the cases ``again`` (ids): they made these suspects."""
     return {
         case_id: [sample for sample in samples.get(case_id, ()) if sample.stage == "screening"] for case_id in again
     }
@@ -81,71 +87,67 @@ class Verifier:
     """Measures flagged cases again.
 
     ``plan``: of the whole run, with its time budget. ``began``: when the run began, by the monotonic clock.
-    ``after_s``: seconds to wait first, unless ``checkpoint`` has rounds of this verification, which count.
-    ``noise``: the host's during the verification. ``second``: the plan and the
-    result of the second measurement; None before there is one.
+    ``second``: the second measurement; None before there is one.
     """
 
     bench: Bench
     plan: MeasurementPlan
     began: float
-    after_s: float
     on_progress: Callable[[Progress], None]
-    noise: NoiseRecord | None = None
-    second: tuple[MeasurementPlan, MeasurementResult] | None = None
     checkpoint: Checkpoint = field(default_factory=lambda: Checkpoint(None, ""))
+    second: Measurement | None = None
 
-    def verify(self, findings: MeasurementResult, comparisons: Sequence[Comparison]) -> list[Comparison]:
-        """The comparisons, of which only what is replicated stays flagged; what the second measurement found and cost
-        is added to ``findings``.
+    def verify(
+        self, result: MeasurementResult, comparisons: Sequence[Comparison], after_s: float = 0.0
+    ) -> list[Comparison]:
+        """Return the comparisons, of which only what is replicated stays flagged; what the second measurement cost is
+        added to ``result``. Wait ``after_s`` seconds first, unless the checkpoint has rounds of this verification.
 
         The screening's samples and the run's priors are taken over: they made the cases suspects. The samples that
         decide are fresh.
         """
         flagged = {comparison.case for comparison in comparisons if comparison.verdict in FLAGGED}
-        if not flagged or findings.aborted:
+        if not flagged or result.aborted:
             return apply_replication(comparisons, {}, ENDED)
         try:
-            self._begin(findings, len(flagged))
-            second_plan = self._plan_second(findings, flagged)
-            second = self._measure(second_plan)
-            self.second = second_plan, second
-            again = build_comparisons(second_plan, second)
-            self._add(findings, second)
+            self._begin(result, len(flagged), after_s)
+            self.second = self._measure(self._plan_second(result, flagged))
+            again = build_comparisons(self.second.plan, self.second.result)
+            self._add(result, self.second.result)
         except KeyboardInterrupt as error:
-            findings.stop(error)
+            result.stop(error)
             return apply_replication(comparisons, {}, ENDED)
         return apply_replication(comparisons, {comparison.case: comparison for comparison in again})
 
-    def _begin(self, findings: MeasurementResult, cases: int) -> None:
+    def _begin(self, result: MeasurementResult, cases: int, after_s: float) -> None:
         """Wait, and keep that the first measurement is over, and why."""
         checkpoint = self.checkpoint
         if checkpoint.verifying:
             self.began = time.monotonic() - checkpoint.verifying.elapsed_s - self.plan.spent_s
             return
-        end = time.monotonic() + self.after_s
+        end = time.monotonic() + after_s
         while (left_s := end - time.monotonic()) > 0:
-            self.on_progress(Progress(findings.rounds, cases, cases, time.monotonic() - self.began, left_s, True))
+            self.on_progress(Progress(result.rounds, cases, cases, time.monotonic() - self.began, left_s, True))
             time.sleep(min(left_s, 1.0))
-        checkpoint.keep(Verifying(checkpoint.run, time.monotonic() - self.began, findings.stopped))
+        checkpoint.keep(Verifying(checkpoint.run, time.monotonic() - self.began, result.stopped))
 
-    def _plan_second(self, findings: MeasurementResult, flagged: set[str]) -> MeasurementPlan:
+    def _plan_second(self, result: MeasurementResult, flagged: set[str]) -> MeasurementPlan:
         plan = self.plan
         cases = [case for case in plan.cases if case.id in flagged]
         first = FirstMeasurement(
-            _screening(findings.samples, [case.id for case in cases]),
-            fit_priors(plan.cases, findings.samples, plan.looks),
+            _screening(result.samples, [case.id for case in cases]),
+            fit_priors(plan.cases, result.samples, plan.looks),
             plan.injected,
-            tuple(case for case in plan.chosen_aa_cases if case.id in findings.aa_cases),
-            findings.rounds,
+            tuple(case for case in plan.aa_cases if case.id in result.aa_samples),
+            result.rounds,
         )
-        plan = replace(plan, cases=cases, first_measurement=first, spent_s=0.0, other_comparisons=0)
+        second_plan = replace(plan, cases=cases, first_measurement=first, spent_s=0.0, other_comparisons=0)
         if plan.time_budget is None:
-            return plan
+            return second_plan
         left_s = plan.time_budget - (time.monotonic() - self.began)
-        return replace(plan, time_budget=left_s, budget_words=plan.budget)
+        return replace(second_plan, time_budget=left_s, budget_words=plan.budget_in_words)
 
-    def _measure(self, plan: MeasurementPlan) -> MeasurementResult:
+    def _measure(self, plan: MeasurementPlan) -> Measurement:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)
         monitor.begin()
         phase = self.checkpoint.phase("verify", monitor)
@@ -155,25 +157,23 @@ class Verifier:
             monitor.sample()
             self.on_progress(replace(progress, elapsed_s=before_s + progress.elapsed_s))
 
-        second = Schedule(self.bench, plan, watch_host, phase).run()
-        self.began = time.monotonic() - before_s - second.wall_s
-        self.noise = phase.noise()
-        return second
+        result = Schedule(self.bench, plan, watch_host, phase).run()
+        self.began = time.monotonic() - before_s - result.wall_s
+        return Measurement(plan, result, phase.noise())
 
-    def _add(self, findings: MeasurementResult, second: MeasurementResult) -> None:
+    def _add(self, result: MeasurementResult, second: MeasurementResult) -> None:
         """Add the second measurement's to the run's; the samples that the first verdicts rest on stay as they are."""
-        for case_id, samples in second.aa_cases.items():
-            findings.aa_cases.setdefault(case_id, []).extend(samples)
-        findings.mhz += second.mhz
-        findings.incidents += second.incidents
-        findings.rounds = second.rounds
-        findings.timed_s += second.timed_s
-        for name, seconds in second.spent_s.items():
-            findings.spent_s[name] = findings.spent_s.get(name, 0.0) + seconds
-        findings.wall_s = time.monotonic() - self.began
+        for case_id, samples in second.aa_samples.items():
+            result.aa_samples.setdefault(case_id, []).extend(samples)
+        result.mhz += second.mhz
+        result.incidents += second.incidents
+        result.rounds = second.rounds
+        result.timed_s += second.timed_s
+        result.add_spent(second.spent_s)
+        result.wall_s = time.monotonic() - self.began
         if second.aborted:
-            findings.stopped, findings.aborted, findings.interrupted = second.stopped, True, second.interrupted
+            result.stopped, result.aborted, result.interrupted = second.stopped, True, second.interrupted
         elif second.stopped:
-            findings.stopped = f"{second.stopped} while verifying"
+            result.stopped = f"{second.stopped} while verifying"
         else:
-            findings.closed = True
+            result.closed = True

@@ -20,7 +20,7 @@ from opduel.frameworks import Framework, recorded_environment, run_environment
 from opduel.harness.machine.cpus import WIPING_VARIABLE, measure_roofline, plan_cpus, plan_wiping, this_thread_on
 from opduel.harness.machine.host import HostMonitor, host_fingerprint
 from opduel.harness.numerics.outputs import FOR_GOOD
-from opduel.harness.planning.budget import kept_for_profiling
+from opduel.harness.planning.budget import profiling_seconds
 from opduel.harness.processes.case_request import CaseRequest, time_left
 from opduel.harness.processes.forking import forks_record, with_checked_forks
 from opduel.harness.processes.pair_pool import Bench
@@ -125,7 +125,7 @@ class _Run:
             math.inf if configuration.time_budget is None else configuration.time_budget
         )
         profiled = 0 if configuration.profile_output is None else len({case.time_id for case in request.cases})
-        self._deadline = self._budget_ends - kept_for_profiling(configuration.time_budget, profiled)  # of measuring
+        self._deadline = self._budget_ends - profiling_seconds(configuration.time_budget, profiled)  # of measuring
 
     def run(self) -> SingleReport:
         started = datetime.now(UTC)

@@ -1,10 +1,11 @@
 """How long rounds take, and time budgets.
 
 The former is learnt from rounds that were run.  It says which cases still get to their next look, the largest suspects
-first, and what would settle those that a run left open.  Pure: no clock, seconds in and out.
+first, and what would settle those that a run left open.
 """
 
 import math
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
@@ -16,93 +17,117 @@ from opduel.records import Case, Comparison
 from opduel.records.run_record import BudgetRecord
 
 SPENT_S = 1.0  # with less left than this, a budget is spent
-# What is kept of a time budget for profiles, which are made after measuring: no more than a share, and no more than
+# What is left of a time budget for profiles, which are made after measuring: no more than a share, and no more than
 # starting two workers takes on a busy machine, and profiling each case.
 PROFILING_SHARE = 0.25
 PROFILING_START_S = 10.0
 PROFILING_CASE_S = 3.0
 EXPLAINED_METRICS = ("time", "instructions")  # whose changes get causes
-# A time budget keeps time for so many causes, each of which takes as long as so many profiles (ten: less than 180 s).
+# A time budget leaves time for so many causes, each of which takes as long as so many profiles (ten: less than 180 s).
 MOST_EXPLAINED = 5
 PROFILES_PER_CAUSE = 6
 MOST = 0.8  # of the cases that can be settled: what a run's time budget is named for
 ROUNDED_TO_S = 10
 NO_TIME_LEFT = "the time budget was spent"
 
-CanFork = Callable[[Case], bool]
+
+@dataclass
+class BudgetClock:
+    """Tells how long a measurement has taken, and what is left of its time budget: infinitely much without one. ``now``
+    tells the time, in seconds, and ``began`` is such a time."""
+
+    began: float
+    budget_s: float | None
+    now: Callable[[], float] = time.monotonic
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since it began."""
+        return self.now() - self.began
+
+    @property
+    def deadline(self) -> float:
+        """The time at which the budget ends."""
+        return math.inf if self.budget_s is None else self.began + self.budget_s
+
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left, below 0 afterwards."""
+        return self.deadline - self.now()
 
 
 @dataclass
-class RoundDuration:
-    """What starting a pair and measuring a case in a round took lately, by metric and by case; 0 before the first
-    round."""
+class RoundDurations:
+    """What starting a pair and measuring a case in a round took lately, in seconds, by metric and by case id; 0 before
+    the first round.
 
-    can_fork: CanFork
-    whole_start_s: dict[str, float] = field(default_factory=dict)  # with nothing measured meanwhile, at most
-    last_start_s: dict[str, float] = field(default_factory=dict)  # what was left to wait for
-    measured_s: dict[str, float] = field(default_factory=dict)  # what the last round took beside that
-    case_s: dict[str, float] = field(default_factory=dict)  # by case id: in one round, as it is measured next
-    usual_s: dict[str, float] = field(default_factory=dict)  # by metric: of a case that has not been measured
+    ``full_start_s``: a pair's start with nothing measured meanwhile, at most; ``last_start_s``: what was left of it to
+    wait for; ``measured_s``: what the last round took beside that. ``case_s``: of a case in its next round;
+    ``usual_s``: of a case of the metric that has not been measured.
+    """
+
+    can_fork: Callable[[Case], bool]
+    full_start_s: dict[str, float] = field(default_factory=dict)
+    last_start_s: dict[str, float] = field(default_factory=dict)
+    measured_s: dict[str, float] = field(default_factory=dict)
+    case_s: dict[str, float] = field(default_factory=dict)
+    usual_s: dict[str, float] = field(default_factory=dict)
 
     def note(self, result: RoundResult, metric: str) -> None:
         """Take note of a round: what went into each case, all the rest of its time shared out evenly."""
         if not result.samples:
             return
-        whole_s = result.start_s + self.measured_s.get(metric, 0.0)  # it went on while the round before was measured
-        self.whole_start_s[metric] = min(whole_s, self.whole_start_s.get(metric, math.inf))
+        full_s = result.start_s + self.measured_s.get(metric, 0.0)  # it went on while the round before was measured
+        self.full_start_s[metric] = min(full_s, self.full_start_s.get(metric, math.inf))
         self.last_start_s[metric] = result.start_s
         self.measured_s[metric] = result.wall_s - result.start_s
-        measured = [sample.case_id for sample in result.samples]
-        own_s = {case_id: _case_s(result, case_id) for case_id in measured}
-        rest_s = max(0.0, result.wall_s - result.start_s - sum(own_s.values())) / len(measured)
+        own_s = {
+            sample.case_id: result.times[sample.case_id].spent_s if sample.case_id in result.times else 0.0
+            for sample in result.samples
+        }
+        rest_s = max(0.0, result.wall_s - result.start_s - sum(own_s.values())) / len(result.samples)
         seconds = {case_id: own + rest_s for case_id, own in own_s.items()}
         self.case_s |= seconds
         self.usual_s[metric] = sum(seconds.values()) / len(seconds)
 
-    def expect(self, case_id: str, seconds: float) -> None:
-        """Take note of what the case's next round is planned to take."""
-        self.case_s[case_id] = seconds
-
-    def of(self, case: Case) -> float:
-        """Seconds that a round spends on a case."""
+    def of_case(self, case: Case) -> float:
+        """Return the seconds that a round spends on a case."""
         return self.case_s.get(case.id, self.usual_s.get(case.metric, 0.0))
 
-    def start_s(self, metric: str, measured_s: float) -> float:
-        """Seconds to wait for a pair whose start overlaps with so many seconds of measuring."""
-        full_start_s = self.whole_start_s.get(metric, 0.0)
+    def of_start(self, metric: str, measured_s: float) -> float:
+        """Return the seconds to wait for a pair whose start overlaps with so many seconds of measuring."""
+        full_start_s = self.full_start_s.get(metric, 0.0)
         return max(min(self.last_start_s.get(metric, 0.0), full_start_s), full_start_s - measured_s)
 
-    def least_s(self, case: Case) -> float:
-        """Seconds that the shortest round that measures a case takes."""
-        return self.last_start_s.get(case.metric, 0.0) + self.of(case)
+    def of_shortest_round(self, case: Case) -> float:
+        """Return the seconds that the shortest round that measures a case takes."""
+        return self.last_start_s.get(case.metric, 0.0) + self.of_case(case)
 
-    def seconds(self, needs: Iterable[tuple[Case, int]]) -> float:
-        """Seconds until each case has had so many further rounds, all of them being measured together."""
-        load = Load(self)
-        for case, rounds in needs:
-            load.add(case, rounds)
-        return load.seconds
+    def of_rounds(self, needs: Iterable[tuple[Case, int]]) -> float:
+        """Return the seconds until each case has had so many further rounds, all of them being measured together."""
+        return self._load(needs).seconds
 
-    def until(self, needs: Sequence[tuple[Case, int]]) -> dict[str, float]:
-        """By case id, the seconds until it has had its rounds, all of them being measured together."""
-        load = Load(self)
-        for case, rounds in needs:
-            load.add(case, rounds)
+    def until_settled(self, needs: Sequence[tuple[Case, int]]) -> dict[str, float]:
+        """Return, by case id, the seconds until it has had its rounds, all of them being measured together."""
+        load = self._load(needs)
         seconds_after_rounds = [0.0, *accumulate(map(sum, zip(load.alone_s, load.together_s, strict=True)))]
         return {case.id: seconds_after_rounds[rounds] for case, rounds in needs}
 
-
-def _case_s(result: RoundResult, case_id: str) -> float:
-    return result.times[case_id].spent_s if case_id in result.times else 0.0
+    def _load(self, needs: Iterable[tuple[Case, int]]) -> "Load":
+        load = Load(self)
+        for case, rounds in needs:
+            load.add(case, rounds)
+        return load
 
 
 class Load:
-    """Rounds to come, filled case by case."""
+    """Rounds to come, filled case by case; ``alone_s`` and ``together_s``: by round, the seconds of cases in pairs of
+    their own, and of those that share pairs."""
 
-    def __init__(self, pace: RoundDuration) -> None:
-        self._pace = pace
-        self._rounds: list[dict[str, float]] = []  # by metric, the seconds of the cases that share a pair
-        self.alone_s: list[float] = []  # by round: in pairs of their own
+    def __init__(self, durations: RoundDurations) -> None:
+        self._durations = durations
+        self._shared_s: list[dict[str, float]] = []  # by round and metric: of the cases that share a pair
+        self.alone_s: list[float] = []
         self.together_s: list[float] = []
 
     @property
@@ -111,29 +136,29 @@ class Load:
         return sum(self.alone_s) + sum(self.together_s)
 
     def add(self, case: Case, rounds: int) -> None:
-        """One more case in the first ``rounds`` of them."""
-        pace = self._pace
-        case_s = pace.of(case)
-        while len(self._rounds) < rounds:
-            self._rounds.append({})
+        """Add a case to the first ``rounds`` of them."""
+        durations, metric = self._durations, case.metric
+        case_s = durations.of_case(case)
+        while len(self._shared_s) < rounds:
+            self._shared_s.append({})
             self.alone_s.append(0.0)
             self.together_s.append(0.0)
-        if not pace.can_fork(case):  # a pair for each case and round
+        if not durations.can_fork(case):  # a pair for each case and round
             for place in range(rounds):
-                self.alone_s[place] += pace.start_s(case.metric, 0.0) + case_s
+                self.alone_s[place] += durations.of_start(metric, 0.0) + case_s
             return
         for place in range(rounds):
-            measured_s = self._rounds[place]
-            measured_s[case.metric] = measured_s.get(case.metric, 0.0) + case_s
-            self.together_s[place] = sum(pace.start_s(metric, own) + own for metric, own in measured_s.items())
+            shared_s = self._shared_s[place]
+            shared_s[metric] = shared_s.get(metric, 0.0) + case_s
+            self.together_s[place] = sum(durations.of_start(name, own) + own for name, own in shared_s.items())
 
     def with_case(self, case: Case, rounds: int) -> "Load":
-        """These rounds with one more case, to be looked at apart."""
-        other = Load(self._pace)
-        other._rounds = [dict(measured_s) for measured_s in self._rounds]
-        other.alone_s, other.together_s = list(self.alone_s), list(self.together_s)
-        other.add(case, rounds)
-        return other
+        """Return these rounds with one more case, and leave these as they are."""
+        load = Load(self._durations)
+        load._shared_s = [dict(shared_s) for shared_s in self._shared_s]
+        load.alone_s, load.together_s = list(self.alone_s), list(self.together_s)
+        load.add(case, rounds)
+        return load
 
 
 @dataclass(frozen=True)
@@ -150,60 +175,72 @@ class CaseNeed:
     excess: float | None
     closes: bool
 
+    @property
+    def rounds(self) -> tuple[Case, int]:
+        """The case, and the rounds to its next look."""
+        return self.request.case, self.missing
 
-def affordable(trips: Sequence[CaseNeed], left_s: float, pace: RoundDuration, resumable: bool) -> list[CaseNeed]:
-    """Those that the time left takes to their next look; all of them, if it does.
+
+def affordable(needs: Sequence[CaseNeed], left_s: float, durations: RoundDurations, resumable: bool) -> list[CaseNeed]:
+    """Return those that the time left takes to their next look; all of them, if it does.
 
     Else the suspects, the largest first, and then the others in the order given, each as long as there is time for it.
     Nothing here depends on samples that a coming look will test: a suspect's size is that of its screening, and the
     others' order must be drawn without looking at them.  So the data under test don't choose the times of looks.
 
-    Where no case gets to its next look, those for which single rounds count, as many as one round has time for:
+    Where no case gets to its next look, return those for which single rounds count, as many as one round has time for:
     ``resumable`` says that a later start goes on with them, so that all rounds do.
     """
-    if pace.seconds((trip.request.case, trip.missing) for trip in trips) <= left_s:
-        return list(trips)
-    ordered = sorted(trips, key=lambda trip: (trip.excess is None, -(trip.excess or 0.0)))
-    with_all_rounds = _fitting([(trip, trip.missing) for trip in ordered], left_s, pace)
-    return with_all_rounds or _fitting([(trip, 1) for trip in ordered if trip.closes or resumable], left_s, pace)
+    if durations.of_rounds(need.rounds for need in needs) <= left_s:
+        return list(needs)
+    ordered = sorted(needs, key=lambda need: (need.excess is None, -(need.excess or 0.0)))
+    with_all_rounds = _fitting([(need, need.missing) for need in ordered], left_s, durations)
+    return with_all_rounds or _fitting([(need, 1) for need in ordered if need.closes or resumable], left_s, durations)
 
 
-def least_needed(trips: Sequence[CaseNeed], pace: RoundDuration, resumable: bool) -> tuple[float, str]:
-    """What ``affordable`` finds no time for, in seconds, and its name: the shortest round that counts for a case, or
-    where no single one does the rounds to a case's next look."""
-    needs = []
-    for trip in trips:
-        counts = trip.closes or resumable or trip.missing == 1
-        seconds = pace.seconds([(trip.request.case, 1 if counts else trip.missing)])
-        needs.append((seconds, "the next round" if counts else "the next look of a case"))
-    return min(needs)
+def least_needed(needs: Sequence[CaseNeed], durations: RoundDurations, resumable: bool) -> tuple[float, str]:
+    """Return what ``affordable`` finds no time for, in seconds, and its name: the shortest round that counts for a
+    case, or where no single one does the rounds to a case's next look."""
+    choices = []
+    for need in needs:
+        counts = need.closes or resumable or need.missing == 1
+        seconds = durations.of_rounds([(need.request.case, 1 if counts else need.missing)])
+        choices.append((seconds, "the next round" if counts else "the next look of a case"))
+    return min(choices)
 
 
-def _fitting(trips: Sequence[tuple[CaseNeed, int]], left_s: float, pace: RoundDuration) -> list[CaseNeed]:
-    """Those that fit, one after the other, each for so many rounds."""
-    load, chosen = Load(pace), []
-    for trip, rounds in trips:
-        more = load.with_case(trip.request.case, rounds)
+def _fitting(needs: Sequence[tuple[CaseNeed, int]], left_s: float, durations: RoundDurations) -> list[CaseNeed]:
+    """Return those that fit, one after the other, each for so many rounds."""
+    load, chosen = Load(durations), []
+    for need, rounds in needs:
+        more = load.with_case(need.request.case, rounds)
         if more.seconds <= left_s:
             load = more
-            chosen.append(trip)
+            chosen.append(need)
     return chosen
 
 
-def looked_at(trips: Sequence[CaseNeed], left_s: float, pace: RoundDuration) -> list[CaseNeed]:
-    """As many of the first of them as the time left takes to their next look."""
-    load, most = Load(pace), 0
-    for count, trip in enumerate(trips, 1):
-        load.add(trip.request.case, trip.missing)
+def first_affordable(needs: Sequence[CaseNeed], left_s: float, durations: RoundDurations) -> list[CaseNeed]:
+    """Return as many of the first of them as the time left takes to their next look."""
+    load, most = Load(durations), 0
+    for count, need in enumerate(needs, 1):
+        load.add(*need.rounds)
         most = count if load.seconds <= left_s else most
-    return list(trips[:most])
+    return list(needs[:most])
 
 
-def kept_for_profiling(time_budget: float | None, cases: int) -> float:
-    """Seconds of a time budget that measuring leaves for profiling so many cases after it; 0 without a budget."""
+def profiling_seconds(time_budget: float | None, cases: int) -> float:
+    """Return how much of a time budget measuring leaves for profiling so many cases after it; 0 without a budget."""
     if time_budget is None or not cases:
         return 0.0
     return min(PROFILING_SHARE * time_budget, PROFILING_START_S + PROFILING_CASE_S * cases)
+
+
+def with_profiling(measuring_s: float, cases: int) -> float:
+    """Return the time budget that leaves so many seconds for measuring: the reverse of ``profiling_seconds``."""
+    if not cases:
+        return measuring_s
+    return min(measuring_s / (1 - PROFILING_SHARE), measuring_s + PROFILING_START_S + PROFILING_CASE_S * cases)
 
 
 def count_cause_profiles(cases: Sequence[Case], explain: str, confirms: bool) -> int:
@@ -214,35 +251,28 @@ def count_cause_profiles(cases: Sequence[Case], explain: str, confirms: bool) ->
     return PROFILES_PER_CAUSE * min(MOST_EXPLAINED, sum(case.metric in EXPLAINED_METRICS for case in cases))
 
 
-def with_profiling(measuring_s: float, cases: int) -> float:
-    """The time budget that leaves so many seconds for measuring: the reverse of ``kept_for_profiling``."""
-    if not cases:
-        return measuring_s
-    return min(measuring_s / (1 - PROFILING_SHARE), measuring_s + PROFILING_START_S + PROFILING_CASE_S * cases)
-
-
-def spent_words(budget: str, left_s: float, needed_s: float, needed_by: str = "the next round") -> str:
-    """Why a run ended: ``budget`` names it ("the time budget of 90 s"); ``needed_s``: what the shortest round takes, or
-    else what ``needed_by`` names."""
+def describe_want_of_time(budget: str, left_s: float, needed_s: float, needed_by: str = "the next round") -> str:
+    """Say why a run ended: ``budget`` names its time budget ("the time budget of 90 s"), and what ``needed_by`` names
+    takes ``needed_s``."""
     if left_s < SPENT_S:
         return f"{budget} was spent"
     return f"{left_s:.0f} s of {budget} are left, and {needed_by} takes about {needed_s:.0f} s"
 
 
 def with_seconds(
-    comparisons: Sequence[Comparison], cases: Mapping[str, Case], pace: RoundDuration | None, looks: Looks
+    comparisons: Sequence[Comparison], cases: Mapping[str, Case], durations: RoundDurations | None, looks: Looks
 ) -> list[Comparison]:
-    """The comparisons, the forecasts of open ones with the time that they take, in figures and in the note."""
+    """Return the comparisons, the forecasts of open ones with the time that they take, in figures and in the note."""
     needs = [
         (cases[comparison.case], comparison.forecast.rounds)
         for comparison in comparisons
         if comparison.forecast and comparison.forecast.rounds
     ]
-    until = pace.until(needs) if pace and pace.usual_s else {}
+    seconds = durations.until_settled(needs) if durations and durations.usual_s else {}
     result = []
     for comparison in comparisons:
         if comparison.forecast is not None:
-            forecast = replace(comparison.forecast, seconds=until.get(comparison.case))
+            forecast = replace(comparison.forecast, seconds=seconds.get(comparison.case))
             words = describe_forecast(forecast, looks.of_metric(comparison.metric).counts[-1])
             comparison = replace(comparison, forecast=forecast, note="; ".join(filter(None, (comparison.note, words))))
         result.append(comparison)
@@ -252,20 +282,16 @@ def with_seconds(
 def budget_for(
     comparisons: Sequence[Comparison], wall_s: float, share: float, profiled: int = 0
 ) -> BudgetRecord | None:
-    """The time budget that would settle most of the open cases that can be settled.
+    """Return the time budget that would settle most of the open cases that can be settled.
 
     ``wall_s`` is what the run has taken; ``share``: the part of a budget that its first measurement gets; ``profiled``:
     how many cases are profiled after it.
     """
-    open_cases = [comparison for comparison in comparisons if comparison.forecast]
-    seconds_to_settle = sorted(
-        comparison.forecast.seconds
-        for comparison in open_cases
-        if comparison.forecast and comparison.forecast.seconds is not None
-    )
+    forecasts = [comparison.forecast for comparison in comparisons if comparison.forecast]
+    seconds_to_settle = sorted(forecast.seconds for forecast in forecasts if forecast.seconds is not None)
     if not seconds_to_settle:
         return None
     settles = math.ceil(MOST * len(seconds_to_settle))
     budget_s = with_profiling((wall_s + seconds_to_settle[settles - 1]) / share, profiled)
     budget = ROUNDED_TO_S * math.ceil(budget_s / ROUNDED_TO_S)
-    return BudgetRecord(time_budget=float(budget), settles=settles, open=len(open_cases))
+    return BudgetRecord(time_budget=float(budget), settles=settles, open=len(forecasts))

@@ -1,7 +1,7 @@
 """How often a case is repeated at each level, quads in a fork and forks in a process pair, by the noise that it shows.
 
 After each round the variances of a case's log ratio are estimated by level, and with them and the costs of each level
-the cheapest way to the precision that its threshold asks for (Kalibera and Jones 2013, "Rigorous Benchmarking in
+the cheapest rounds to the precision that its threshold asks for (Kalibera and Jones 2013, "Rigorous Benchmarking in
 Reasonable Time", ISMM, section 9).  Only variances, costs and thresholds decide, never the estimated change: so the
 effort of a round says nothing about the samples that it will bring.  Pure: no clock, seconds in and out.
 """
@@ -59,7 +59,7 @@ class Noise:
     pair: float
 
     def of_sample(self, forks: int, quads: float) -> float:
-        """The variance of one process pair's log ratio."""
+        """Return the variance of one process pair's log ratio."""
         return self.pair + (self.fork + self.quad / max(0.5, quads)) / max(1, forks)
 
 
@@ -75,7 +75,7 @@ class Costs:
     overlaps: bool = True
 
     def of_pilot(self) -> float:
-        """Seconds of a round of a case that nothing else is known of."""
+        """Return the seconds of a round of a case that nothing else is known of."""
         quads = max(1, min(PILOT.quads, math.floor(PILOT_S / self.quad_s)))
         return self.of_round(replace(PILOT, quads=quads))
 
@@ -100,7 +100,7 @@ class Costs:
         return max(1, math.floor(self.prepare_s / self.quad_s)) if self.overlaps else 1
 
     def of_round(self, repetitions: Repetitions) -> float:
-        """Seconds that a round spends on the case."""
+        """Return the seconds that a round spends on the case."""
         quads_s = repetitions.quads * self.quad_s
         return self.pair_s + repetitions.forks * (
             self.fork_s + (max(self.prepare_s, quads_s) if self.overlaps else quads_s)
@@ -121,44 +121,43 @@ class Goal:
 
 
 @dataclass(frozen=True)
-class Way:
-    """A way to a goal: so many further rounds, each with these repetitions, and the seconds that they take."""
+class RoundsToGoal:
+    """So many further rounds, each with these repetitions, and the seconds that they take."""
 
     rounds: int
     repetitions: Repetitions
     seconds: float
 
 
-def cheapest_way(noise: Noise, costs: Costs, goal: Goal) -> Way | None:
-    """Return the cheapest way to the goal at one of its looks; None if pairs alone vary too much for every look.
+def cheapest_rounds(noise: Noise, costs: Costs, goal: Goal) -> RoundsToGoal | None:
+    """Return the cheapest rounds to the goal at one of its looks; None if pairs alone vary too much for every look.
 
     For a case that is as precise as its goal, and still open, that is no further round.
     """
     needed = 1 / goal.standard_error**2 - goal.information if goal.standard_error > 0 else math.inf
     if needed <= 0:
-        return Way(0, Repetitions(1, costs.free_quads), 0.0)
-    ways = []
+        return RoundsToGoal(0, Repetitions(1, costs.free_quads), 0.0)
+    choices = []
     for look in goal.looks:
         rounds = look - goal.samples
         if repetitions := fewest_repetitions(noise, costs, rounds / needed):
-            ways.append(Way(rounds, repetitions, rounds * costs.of_round(repetitions)))
-    return min(ways, key=lambda way: way.seconds, default=None)
+            choices.append(RoundsToGoal(rounds, repetitions, rounds * costs.of_round(repetitions)))
+    return min(choices, key=lambda choice: choice.seconds, default=None)
 
 
 def choose_repetitions(noise: Noise, costs: Costs, goal: Goal) -> Repetitions:
-    """Return the repetitions of the next round on the cheapest way to the goal.
+    """Return the repetitions of the next of the cheapest rounds to the goal.
 
     A case that is as precise as its goal, and still open, lies near its threshold: its next rounds bring as much
     information as those so far did.  If pairs alone vary too much for every look, a round brings the most information a
     second.
     """
-    way = cheapest_way(noise, costs, goal)
-    if way and not way.rounds and not goal.needs_pairs and goal.looks:
-        at_next_look = goal.information * goal.looks[0] / goal.samples
-        way = cheapest_way(
-            noise, costs, replace(goal, standard_error=1 / math.sqrt(at_next_look), looks=goal.looks[:1])
-        )
-    return way.repetitions if way else most_informative(noise, costs)
+    cheapest = cheapest_rounds(noise, costs, goal)
+    if cheapest and not cheapest.rounds and not goal.needs_pairs and goal.looks:
+        information = goal.information * goal.looks[0] / goal.samples
+        next_goal = replace(goal, standard_error=1 / math.sqrt(information), looks=goal.looks[:1])
+        cheapest = cheapest_rounds(noise, costs, next_goal)
+    return cheapest.repetitions if cheapest else most_informative(noise, costs)
 
 
 def fewest_repetitions(noise: Noise, costs: Costs, variance: float) -> Repetitions | None:

@@ -1,4 +1,4 @@
-"""What a run learns of its cases, and how it measures them next: the costs and the noise of each, and its way."""
+"""What a run learns of its cases, their costs and their noise, and how often it repeats them next."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,8 +11,8 @@ from opduel.harness.planning.effort import (
     Goal,
     Noise,
     Repetitions,
-    Way,
-    cheapest_way,
+    RoundsToGoal,
+    cheapest_rounds,
     choose_repetitions,
     fill,
     in_two_forks,
@@ -79,7 +79,7 @@ class EffortPlanner:
         return chosen
 
     def _choose(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int], sharing: int) -> Repetitions:
-        """``sharing``: how many cases share the start of the round's pair."""
+        """Choose a case's repetitions; ``sharing`` cases share the start of the round's pair."""
         costs = replace(self.costs[case.id], pair_s=self.costs[case.id].pair_s + self.start_s / sharing)
         chosen = choose_repetitions(self.noise[case.id], costs, self._goal(case, samples, looks))
         return in_two_forks(self._doubling(case.id, chosen), costs)
@@ -89,12 +89,11 @@ class EffortPlanner:
         information = sum(1 / noise.of_sample(sample.forks, quads_of(sample)) for sample in samples)
         error = math.log1p(case.threshold) / ERRORS_IN_THRESHOLD
         later_looks = [count for count in looks if count > len(samples)]
-        return Goal(
-            error, information, len(samples), later_looks, needs_pairs=len(samples) < looks[min(1, len(looks) - 1)]
-        )
+        needs_pairs = len(samples) < looks[min(1, len(looks) - 1)]
+        return Goal(error, information, len(samples), later_looks, needs_pairs)
 
     def _doubling(self, case_id: str, chosen: Repetitions) -> Repetitions:
-        """No more forks than double what was spent on the case: what a few samples say of its noise may be far off."""
+        """Limit forks to double what was spent on the case: what a few samples say of its noise may be far off."""
         spent_s, costs = self.spent_s.get(case_id), self.costs[case_id]
         if spent_s is None:  # earlier runs tell
             return chosen
@@ -103,47 +102,41 @@ class EffortPlanner:
         return Repetitions(min(chosen.forks, most), chosen.quads)
 
     def seconds_to_goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> float | None:
-        """Return what it takes until the case has the precision that settles most cases at its threshold: 0 if it has,
-        infinity if no number of rounds comes to it here, None if nothing is known of it."""
+        """Return what ``rounds_to_goal`` take: infinity if there are none, None if nothing is known of the case."""
         if not self.knows(case):
             return None
-        way = self.way(case, samples, looks)
-        return way.seconds if way else math.inf
+        needed = self.rounds_to_goal(case, samples, looks)
+        return needed.seconds if needed else math.inf
 
-    def way(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> Way | None:
-        """Return the way to the precision that settles most cases at this threshold, as far as is known now; None if
-        no number of rounds comes to it here."""
-        return cheapest_way(self.noise[case.id], self.costs[case.id], self._goal(case, samples, looks))
+    def rounds_to_goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> RoundsToGoal | None:
+        """Return the cheapest rounds to the precision that settles most cases at this threshold, as far as is known
+        now; None if no number of rounds comes to it here."""
+        return cheapest_rounds(self.noise[case.id], self.costs[case.id], self._goal(case, samples, looks))
 
-    def share_of_noise(self, case: Case, quad: float, looks: Sequence[int]) -> float:
+    def noise_factor(self, case: Case, quiet_quad: float, looks: Sequence[int]) -> float:
         """Return how many times the effort takes that the case would take if its quads had no more than this
         variance; 1 where that isn't known."""
-        noise = self.noise[case.id]
-        goal = self._goal(case, (), looks)
-        ways = [
-            cheapest_way(replace(noise, quad=variance), self.costs[case.id], goal)
-            for variance in (noise.quad, min(quad, noise.quad))
-        ]
-        now, quiet = ways
+        noise, costs, goal = self.noise[case.id], self.costs[case.id], self._goal(case, (), looks)
+        now = cheapest_rounds(noise, costs, goal)
+        quiet = cheapest_rounds(replace(noise, quad=min(quiet_quad, noise.quad)), costs, goal)
         return now.seconds / quiet.seconds if now and quiet and quiet.seconds else 1.0
 
     def round_s(self, case_id: str) -> float:
-        """Seconds that the next round is planned to spend on a case."""
+        """Return the seconds that the next round is planned to spend on a case."""
         return self.costs[case_id].of_round(self.planned[case_id])
 
-    def effort(self, case_id: str, samples: Sequence[PairSample]) -> Effort | None:
-        """What a report says of how a case was measured; None of one that was measured without blocks."""
+    def describe(self, case_id: str, samples: Sequence[PairSample]) -> Effort | None:
+        """Return what a report says of how a case was measured; None of one that was measured without blocks."""
         timed = [sample for sample in samples if sample.fork_ratios]
         if not timed or case_id not in self.costs:
             return None
         noise, costs, last = self.noise.get(case_id), self.costs[case_id], timed[-1]
-        deviations = [math.sqrt(value) for value in (noise.quad, noise.fork, noise.pair)] if noise else [None] * 3
         return Effort(
             last.forks,
             max(1, round(quads_of(last))),
-            quad_sd=deviations[0],
-            fork_sd=deviations[1],
-            pair_sd=deviations[2],
+            quad_sd=math.sqrt(noise.quad) if noise else None,
+            fork_sd=math.sqrt(noise.fork) if noise else None,
+            pair_sd=math.sqrt(noise.pair) if noise else None,
             quad_s=costs.quad_s,
             prepare_s=costs.prepare_s,
             fork_s=costs.beside_s,

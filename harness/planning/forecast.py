@@ -1,4 +1,4 @@
-"""What a run is likely to take, by what is known of its cases' costs and noise: from earlier runs, and from its own.
+"""The time that a run is likely to take, by what earlier runs and its own rounds say of its cases' costs and noise.
 
 For planning and telling alone: no verdict depends on it.
 """
@@ -14,8 +14,8 @@ from opduel.harness.planning.effort_planner import EffortPlanner
 from opduel.records import DEFAULT_METRIC, Case, PairSample
 from opduel.support.text import duration
 
-# Runs take so many times as long as their cases' ways to the usual precision, in the median of 21 runs (proof.md): some
-# cases take a further look, and the first forks of others say too little of their noise.
+# Runs take so many times as long as their cases' rounds to the usual precision, in the median of 21 runs (proof.md):
+# some cases take a further look, and the first forks of others say too little of their noise.
 FURTHER_LOOKS = 1.9
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # that are proposed
 
@@ -51,11 +51,11 @@ def forecast_run(
     for case in known_cases:
         measured = samples.get(case.id, ())
         counts = looks.of_metric(case.metric).counts
-        way = planner.way(case, measured, counts)
+        needed = planner.rounds_to_goal(case, measured, counts)
         first = max(0, counts[0] - len(measured))
-        rounds[case.id] = max(way.rounds, first) if way else first
-        seconds[case.id] = way.seconds if way and way.rounds >= first else first * _round_s(planner, case)
-        settles |= {case.id} if way else set()
+        rounds[case.id] = max(needed.rounds, first) if needed else first
+        seconds[case.id] = needed.seconds if needed and needed.rounds >= first else first * _round_s(planner, case)
+        settles |= {case.id} if needed else set()
     usual_rounds, usual_s = statistics.median_high(rounds.values()), statistics.median(seconds.values())
     for case in cases:
         if case.id not in rounds:
@@ -74,7 +74,7 @@ def _round_s(planner: EffortPlanner, case: Case) -> float:
 
 
 def settled_first(cases: Sequence[Case], forecast: RunForecast) -> list[Case]:
-    """The cases, those first that are likely to be settled, the cheapest of them first; the others as they were."""
+    """Return the cases, those first that are likely to be settled, the cheapest of them first."""
     return sorted(cases, key=lambda case: forecast.seconds[case.id] if case.id in forecast.settles else math.inf)
 
 
@@ -104,6 +104,6 @@ def outlook_words(
 
 
 def _least_threshold(planner: EffortPlanner, case: Case, looks: Looks) -> float:
-    """The threshold that all rounds of a case can settle, where its pairs alone vary too much for its own."""
+    """Return the threshold that all rounds of a case can settle, where its pairs alone vary too much for its own."""
     noise, last = planner.noise[case.id], looks.of_metric(case.metric).counts[-1]
     return math.expm1(ERRORS_IN_THRESHOLD * math.sqrt(noise.pair / last)) * 1.2

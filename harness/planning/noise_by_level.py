@@ -1,4 +1,4 @@
-"""How noisy cases are at each level, from a run's samples: quads within a fork, forks within a pair, pairs."""
+"""The noise of cases at each level, from a run's samples: quads within a fork, forks within a pair, pairs."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -91,7 +91,7 @@ def _shrunk(own: tuple[float, float], shared: float, freedom: float) -> float:
 
 
 def _middle(variances: Sequence[float]) -> float:
-    """The mean of all but those at either end; before any is known, the usual one."""
+    """Return the mean of all but those at either end; before any is known, the usual one."""
     if not variances:
         return USUAL
     cut = int(TRIMMED * len(variances))

@@ -1,4 +1,4 @@
-"""What kind of noise a host had in a run, and what it cost, in one line for people."""
+"""The kind of noise that a host had in a run, and what it cost, in one line for people."""
 
 import math
 import statistics
@@ -31,14 +31,14 @@ def describe_noise(
     ranges = [_speed_range(samples.get(case.id, ())) for case in known_cases]
     speed_range = statistics.median(ranges)
     effort = statistics.median(
-        planner.share_of_noise(case, QUIET_QUADS**2, looks.of_metric(case.metric).counts) for case in known_cases
+        planner.noise_factor(case, QUIET_QUADS**2, looks.of_metric(case.metric).counts) for case in known_cases
     )
     words = _words(levels, speed_range, effort)
     return RunNoiseRecord(**levels, speed_range=speed_range, effort=effort, words=words)
 
 
 def _speed_range(samples: Sequence[PairSample]) -> float:
-    """How far the speed of a case's processes ranges, both sides together, in any round: 1 where it doesn't."""
+    """Return the speed of a case's fast processes to that of slow ones, both sides together; 1 for less than two."""
     values = [value for sample in samples for value in sample.fork_values or [(sample.control, sample.treatment)]]
     speeds = sorted(math.sqrt(control * treatment) for control, treatment in values if control > 0 < treatment)
     if len(speeds) < 2:

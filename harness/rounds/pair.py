@@ -32,7 +32,7 @@ from opduel.harness.processes.worker_errors import (
 from opduel.harness.rounds.block_plan import Regions, plan_blocks
 from opduel.harness.rounds.blocks import Processes, measure_blocks, measure_in_turns, settle
 from opduel.harness.rounds.fork_values import ForkValue, pair_sample, summarise
-from opduel.records import Failure, PairSample
+from opduel.records import DEFAULT_METRIC, Failure, PairSample
 from opduel.records.measurement import SIDES, Side
 
 # A pilot whose first fork costs as much as a pair's start (a network, a call that takes seconds) has no second one.
@@ -46,8 +46,10 @@ class RoundResult:
 
     ``refused``: the framework raised, cleanly; ``lost``: a process was lost during these cases; ``lost_worker``: the
     pair itself could not start or go on, and ``unmeasured`` are the cases that it then did not get to (or did not
-    for want of time). Times are in seconds: ``start_s`` waiting for the pair, ``prepare_s`` for cases to be ready,
-    ``block_s`` in blocks, ``timed_s`` within that in timed calls; ``times`` what went into each case, by its id.
+    for want of time). ``aa_result``: what both control processes measured, in a round that has A/A checks. ``nice``:
+    the sides' priority, the lower one; ``mhz``: of the measuring processors after each case, where the host tells.
+    Times are in seconds: ``start_s`` waiting for the pair, ``prepare_s`` for cases to be ready, ``block_s`` in blocks,
+    ``timed_s`` within that in timed calls; ``times`` what went into each case, by its id.
     """
 
     samples: list[PairSample] = field(default_factory=list)
@@ -55,9 +57,9 @@ class RoundResult:
     lost: dict[str, Failure] = field(default_factory=dict)
     lost_worker: Failure | None = None
     unmeasured: list[CaseRequest] = field(default_factory=list)
-    aa_cases: "RoundResult | None" = None  # what both control processes measured, in a round that has A/A cases
-    nice: int | None = None  # the sides' priority, the lower one
-    mhz: list[float] = field(default_factory=list)  # of the measuring processors after each case, where the host tells
+    aa_result: "RoundResult | None" = None
+    nice: int | None = None
+    mhz: list[float] = field(default_factory=list)
     start_s: float = 0.0
     prepare_s: float = 0.0
     block_s: float = 0.0
@@ -65,17 +67,33 @@ class RoundResult:
     wall_s: float = 0.0
     times: dict[str, CaseTime] = field(default_factory=dict)
 
+    @property
+    def case_ids(self) -> set[str]:
+        """The ids of the cases that were measured, refused or lost."""
+        return {*(sample.case_id for sample in self.samples), *self.refused, *self.lost}
+
+    @property
+    def spent_s(self) -> dict[str, float]:
+        """What the round's wall time went into, in seconds; the parts sum to all of it."""
+        parts = {
+            "waiting for a pair": self.start_s,
+            "waiting for a case": self.prepare_s,
+            "timed calls": self.timed_s,
+            "between timed calls": self.block_s - self.timed_s,
+        }
+        return {**parts, "ending and the rest": self.wall_s - sum(parts.values())}
+
 
 @dataclass(frozen=True)
 class Round:
-    """One process pair to run: its cases, its number in the run, and when to stop.
+    """One process pair to run: its cases, all of one metric, its number in the run, and when to stop.
 
     With ``fork``, each case is measured in children of either side's process, forked after the import: a process of
     its own for the price of a few milliseconds. Without, the round may hold one case only.
 
-    ``aa_cases`` are measured exactly as the others, at random places among them, but on two processes of the
-    control's build: this round's and that of the round before, so that the first round measures none. A round of
-    A/A cases alone starts two.
+    The A/A checks, ``aa_requests``, are measured exactly as the others, at random places among them, but on two
+    processes of the control's build: this round's and that of the round before, so that the first round measures none.
+    A round of A/A checks alone starts two.
 
     ``repetitions``: by case id, how often it is measured; a case without is measured as a pilot.
     """
@@ -84,27 +102,32 @@ class Round:
     number: int
     fork: bool = True
     deadline: float = math.inf  # of the monotonic clock: no further case is begun after it
-    aa_cases: Sequence[CaseRequest] = ()
+    aa_requests: Sequence[CaseRequest] = ()
     repetitions: Mapping[str, Repetitions] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.fork and len(self.requests) + len(self.aa_cases) > 1:
+        if not self.fork and len(self.requests) + len(self.aa_requests) > 1:
             raise ValueError("several cases would share one process")
+
+    @property
+    def metric(self) -> str:
+        """What is measured."""
+        return self.requests[0].case.metric if self.requests else DEFAULT_METRIC
 
     @property
     def on_device(self) -> bool:
         """Whether a case of it runs on a GPU or the like."""
-        return not all(request.case.on_processor for request in (*self.requests, *self.aa_cases))
+        return not all(request.case.on_processor for request in (*self.requests, *self.aa_requests))
 
     def forks_of(self, case_id: str) -> int:
-        """How often the pair measures a case, each time in a fork of its own."""
+        """Return how often the pair measures a case, each time in a fork of its own."""
         if not self.fork:
             return 1
         forks = self.repetitions[case_id].forks if case_id in self.repetitions else PILOT.forks
         return forks if MOST_FORKS is None else min(forks, MOST_FORKS)
 
     def quads_of(self, case_id: str) -> int | None:
-        """How many quads a fork measures; None for a pilot."""
+        """Return how many quads a fork measures; None for a pilot."""
         return self.repetitions[case_id].quads if case_id in self.repetitions else None
 
 
@@ -118,7 +141,7 @@ def run_round(pool: PairPool, this_round: Round, rng: random.Random, result: Rou
 
 
 class Preparation:
-    """A case made ready on both sides of a pair, step by step, so that it can be done while another is measured.
+    """Makes a case ready on both sides of a pair, step by step, so that it can be done while another is measured.
 
     ``processes`` are those begun so far, or all that ``before`` has left, and ``answers`` what they said. ``measured``:
     the ids of the cases that they have measured, this one included.
@@ -170,7 +193,7 @@ class Preparation:
                 self.processes[side].end()
 
     def _preparing(self) -> Steps[dict[Side, float]]:
-        """When one side fails, or its worker is lost, the other is still asked: "both" is worth knowing."""
+        """Prepare both sides; when one fails, or its worker is lost, still ask the other: "both" is worth knowing."""
         errors: dict[Side, AskError] = {}
         began = time.monotonic()
         for side in self._order:
@@ -190,7 +213,7 @@ class Preparation:
 
 @dataclass
 class _Share:
-    """The ordinary cases of a round, or its A/A cases: who measures them, and the result."""
+    """The ordinary cases of a round, or its A/A checks: who measures them, and the result."""
 
     pair: Pair
     requests: Sequence[CaseRequest]
@@ -207,7 +230,7 @@ class _Share:
         failures[case_id] = merged_failure([*before, failure])
 
     def put_together(self, this_round: Round) -> None:
-        """Samples from the forks that were measured."""
+        """Make samples from the forks that were measured."""
         for request in self.requests:
             case = request.case
             if self.has_failed(case.id):
@@ -231,14 +254,13 @@ class _Running:
     def __init__(self, pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
         self._pool, self._plan, self._rng, self._result = pool, this_round, rng, result
         self._began = time.monotonic()
-        result.aa_cases = RoundResult() if this_round.aa_cases else None
+        result.aa_result = RoundResult() if this_round.aa_requests else None
         self._start = pool.take(aa=not this_round.requests)
         self._shares = [_Share({}, this_round.requests, result)]
-        if result.aa_cases:
-            self._shares.append(_Share({}, this_round.aa_cases, result.aa_cases))
-        self._handed_on: dict[
-            int, Preparation
-        ] = {}  # by the share's place: whose processes its next case on a device gets
+        if result.aa_result:
+            self._shares.append(_Share({}, this_round.aa_requests, result.aa_result))
+        # By the share's place: whose processes its next case on a device gets.
+        self._handed_on: dict[int, Preparation] = {}
         tasks = [
             (share, request)
             for share in self._shares
@@ -253,7 +275,7 @@ class _Running:
             self._result.start_s = time.monotonic() - self._began
             self._result.nice = max(worker.nice for worker in pair.values())
             self._shares[0].pair = pair
-            self._shares[-1].pair = self._aa_pair(pair) if self._plan.aa_cases else pair
+            self._shares[-1].pair = self._aa_pair(pair) if self._plan.aa_requests else pair
             self._measure_all()
         except WorkerLostError as error:
             if not is_out_of_time(error, self._plan):
@@ -276,7 +298,7 @@ class _Running:
             self._result.wall_s = time.monotonic() - self._began
 
     def _aa_pair(self, pair: Pair) -> Pair:
-        """The pair that measures the A/A checks: this round's control and the one before, in random order."""
+        """Return the pair that measures the A/A checks: this round's control and the one before, in random order."""
         if not self._plan.requests:
             return pair
         if self._pool.previous_control is None:
@@ -285,8 +307,8 @@ class _Running:
         return dict(zip(SIDES, processes, strict=True))
 
     def _measure_all(self) -> None:
-        """On the measuring processors: asking for blocks costs least there, and where others prepare, this thread would
-        have to wait for them. Raises WorkerLostError: a worker was lost, and with it the pair."""
+        """Measure on the measuring processors: asking for blocks costs least there, and where others prepare, this
+        thread would have to wait for them. Raises WorkerLostError: a worker was lost, and with it the pair."""
         cpus = self._pool.bench.cpus
         with this_thread_on(cpus.measure):
             present = self._prepare_next()
@@ -297,7 +319,7 @@ class _Running:
                 present = following if following else self._prepare_next()
 
     def _prepare_next(self) -> _Task | None:
-        """The next case on its way; None when none is left, or no time."""
+        """Begin to prepare the next case; None when none is left, or no time."""
         while self._queue and time.monotonic() < self._plan.deadline:
             share, request = self._queue.pop(0)
             able = share.pair and not any(worker.closed for worker in share.pair.values())
@@ -308,7 +330,7 @@ class _Running:
         return None
 
     def _handed_on_to(self, share: _Share, request: CaseRequest) -> Preparation | None:
-        """The preparation whose processes a case gets; None if it has to begin its own. Ends those it can't use."""
+        """Return the preparation whose processes a case gets; None if it has to begin its own, and end those."""
         before = self._handed_on.pop(self._shares.index(share), None)
         if before and (request.case.id in before.measured or request.case.context != before.request.case.context):
             before.end(self._rng)
@@ -380,5 +402,5 @@ class _Running:
 
 
 def is_out_of_time(error: CaseLostError | WorkerLostError, this_round: Round) -> bool:
-    """Whether it was the run's time that was up, and not the case's."""
+    """Return whether it was the run's time that was up, and not the case's."""
     return error.failure.kind == "timeout" and time.monotonic() >= this_round.deadline

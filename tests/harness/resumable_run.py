@@ -11,7 +11,7 @@ from test_run import request
 from toy_bench import toy_case
 
 from opduel.harness.checkpoint import StoredRound, from_text
-from opduel.harness.planning.schedule import Progress
+from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.records import Case, PairSample, Report

@@ -15,8 +15,9 @@ from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import Looks
 from opduel.harness.checkpoint import Checkpoint
-from opduel.harness.planning.aa_selection import Turns, draw_aa_cases, usual_count
-from opduel.harness.planning.schedule import MeasurementPlan, MeasurementResult, Schedule
+from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
+from opduel.harness.planning.aa_selection import AASchedule, draw_aa_cases, usual_count
+from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import PairPool
 from opduel.harness.processes.process import CaseProcess, Worker
@@ -53,15 +54,15 @@ def test_they_are_drawn_from_the_seed() -> None:
 
 
 def test_on_the_screen_a_round_has_as_large_a_share_of_them_as_of_the_cases() -> None:
-    turns = Turns(CASES[:4], 40)
-    assert len(turns.within(asked(CASES, "screening"))) == 4
-    assert len(turns.within(asked(CASES[:20], "screening"))) == 2
-    assert [len(turns.within(asked(CASES[:3], "screening"))) for _ in range(5)] == [1] * 5
+    aa_schedule = AASchedule(CASES[:4], 40)
+    assert len(aa_schedule.due_within(asked(CASES, "screening"))) == 4
+    assert len(aa_schedule.due_within(asked(CASES[:20], "screening"))) == 2
+    assert [len(aa_schedule.due_within(asked(CASES[:3], "screening"))) for _ in range(5)] == [1] * 5
 
 
 def test_of_the_rounds_of_suspects_alone_every_second_has_one_and_they_take_turns() -> None:
-    turns = Turns(CASES[:4], 40)
-    taken = [turns.within(asked(CASES[:9], "confirmation")) for _ in range(16)]
+    aa_schedule = AASchedule(CASES[:4], 40)
+    taken = [aa_schedule.due_within(asked(CASES[:9], "confirmation")) for _ in range(16)]
     assert [len(one) for one in taken] == [1, 0] * 8
     assert Counter(case.id for one in taken for case in one) == dict.fromkeys(("c0", "c1", "c2", "c3"), 2)
 
@@ -71,35 +72,33 @@ def counted(cases: Sequence[Case]) -> list[Case]:
 
 
 def test_rounds_of_other_metrics_take_no_turns() -> None:
-    turns = Turns(CASES[:4], 40)
+    aa_schedule = AASchedule(CASES[:4], 40)
     taken = []
     for _ in range(8):
-        taken.append(len(turns.within(asked(CASES[:1], "confirmation"))))
-        assert turns.within(asked(counted(CASES[:1]), "confirmation")) == []
+        taken.append(len(aa_schedule.due_within(asked(CASES[:1], "confirmation"))))
+        assert aa_schedule.due_within(asked(counted(CASES[:1]), "confirmation")) == []
     assert taken == [1, 0] * 4
 
 
 @pytest.mark.parametrize("fork", [True, False])
 def test_they_are_a_share_of_the_timed_cases_of_a_run(fork: bool) -> None:
     order = MeasurementPlan(
-        [*CASES, *counted(CASES)], LOOKS, alpha=0.05, seed=1, aa_cases=4, can_fork=lambda case: fork
+        [*CASES, *counted(CASES)], LOOKS, alpha=0.05, seed=1, aa_count=4, can_fork=lambda case: fork
     )
     schedule = Schedule(toy_bench(), order)
-    batches = [batch for _ in range(5) for batch in schedule._next_wave()]
-    assert sum(len(batch.requests) for batch in batches) == 5 * 80
-    assert abs(sum(len(batch.aa_cases) for batch in batches) - 5 * 4) <= 1
+    wave = [this_round for _ in range(5) for this_round in schedule._plan_wave()]
+    assert sum(len(this_round.requests) for this_round in wave) == 5 * 80
+    assert abs(sum(len(this_round.aa_requests) for this_round in wave) - 5 * 4) <= 1
 
 
 def test_rounds_of_other_metrics_that_were_kept_take_no_turns() -> None:
     both = [*CASES[:1], *counted(CASES[:1])]
     log = ListLog()
-    Checkpoint(log, "r").phase("first").keep(
-        RoundResult(), Round(asked(both[1:], "confirmation"), 0), "instructions", 1.0
-    )
-    order = MeasurementPlan(both, LOOKS, alpha=0.05, seed=1, aa_cases=1)
+    Checkpoint(log, "r").phase("first").keep(RoundResult(), Round(asked(both[1:], "confirmation"), 0), 1.0)
+    order = MeasurementPlan(both, LOOKS, alpha=0.05, seed=1, aa_count=1)
     schedule = Schedule(toy_bench(), order, checkpoint=Checkpoint(log, "r").phase("first"))
     schedule._take_in_stored()
-    assert len(schedule._turns.within(asked(both[:1], "confirmation"))) == 1
+    assert len(schedule._aa_schedule.due_within(asked(both[:1], "confirmation"))) == 1
 
 
 def test_the_report_says_how_many_there_were_to_be() -> None:
@@ -111,25 +110,26 @@ def test_the_report_says_how_many_there_were_to_be() -> None:
 
 
 def test_what_is_dropped_has_no_more_turns() -> None:
-    turns = Turns(CASES[:2], 2)
-    turns.drop("c1")
-    assert [case.id for case in turns.within(asked(CASES[:2], "screening"))] == ["c0"]
-    turns.drop("c0")
-    assert turns.within(asked(CASES[:2], "screening")) == turns.alone("screening") == []
+    aa_schedule = AASchedule(CASES[:2], 2)
+    aa_schedule.drop("c1")
+    assert [case.id for case in aa_schedule.due_within(asked(CASES[:2], "screening"))] == ["c0"]
+    aa_schedule.drop("c0")
+    assert aa_schedule.due_within(asked(CASES[:2], "screening")) == aa_schedule.due_alone("screening") == []
 
 
 def test_turns_go_on_where_another_process_left_them() -> None:
     """Suspects' rounds are kept, and so is what cases that can't share a process have earned towards a round."""
-    whole, resumed = (Turns(CASES[:3], len(CASES)) for _ in range(2))
+    whole, resumed = (AASchedule(CASES[:3], len(CASES)) for _ in range(2))
     for number in range(7):
-        chosen = whole.within(asked(CASES[:2], "confirmation"))
+        chosen = whole.due_within(asked(CASES[:2], "confirmation"))
         resumed.replay(["confirmation", "confirmation"], [case.id for case in chosen], fork=True)
-        due = whole.alone("screening" if number % 2 else "confirmation")
+        due = whole.due_alone("screening" if number % 2 else "confirmation")
         resumed.replay(["screening" if number % 2 else "confirmation"], [], fork=False)
         for case in due:
             resumed.replay([], [case.id], fork=False)
     later = [
-        (turns.within(asked(CASES[:2], "confirmation")), turns.alone("screening")) for turns in (whole, resumed) * 30
+        (aa_schedule.due_within(asked(CASES[:2], "confirmation")), aa_schedule.due_alone("screening"))
+        for aa_schedule in (whole, resumed) * 30
     ]
     assert later[::2] == later[1::2]
     assert any(alone for _, alone in later)
@@ -137,21 +137,21 @@ def test_turns_go_on_where_another_process_left_them() -> None:
 
 @pytest.mark.parametrize(("aa_cases", "cases", "per_hundred"), [(4, 40, 10), (1, 1, 100), (2, 1, 100), (0, 5, 0)])
 def test_rounds_of_their_own_are_a_share_of_all(aa_cases: int, cases: int, per_hundred: int) -> None:
-    turns = Turns(CASES[:aa_cases], cases)
-    assert abs(sum(len(turns.alone("screening")) for _ in range(100)) - per_hundred) <= 1
-    assert abs(sum(len(turns.alone("confirmation")) for _ in range(100)) - per_hundred / 2) <= 1
+    aa_schedule = AASchedule(CASES[:aa_cases], cases)
+    assert abs(sum(len(aa_schedule.due_alone("screening")) for _ in range(100)) - per_hundred) <= 1
+    assert abs(sum(len(aa_schedule.due_alone("confirmation")) for _ in range(100)) - per_hundred / 2) <= 1
 
 
 @pytest.mark.parametrize("fork", [True, False])
 def test_their_samples_are_kept_apart_and_compare_the_control_with_itself(fork: bool) -> None:
     """The treatment is far slower; A/A cases are not affected, nor by an injection."""
     slow = toy_case("slow", slower=3)
-    findings = run(slow, aa_cases=1, inject=0.9, can_fork=lambda case: fork)
-    assert set(findings.samples) == set(findings.aa_cases) == {"slow"}
-    assert len(findings.aa_cases["slow"]) >= LOOKS.counts[0]
-    middle = sorted(sample.log_ratio for sample in findings.aa_cases["slow"])
-    assert abs(middle[len(middle) // 2]) < 0.4 < min(sample.log_ratio for sample in findings.samples["slow"])
-    assert findings.rounds == len(findings.samples["slow"]) + (0 if fork else len(findings.aa_cases["slow"]))
+    result = run(slow, aa_count=1, inject=0.9, can_fork=lambda case: fork)
+    assert set(result.samples) == set(result.aa_samples) == {"slow"}
+    assert len(result.aa_samples["slow"]) >= LOOKS.counts[0]
+    middle = sorted(sample.log_ratio for sample in result.aa_samples["slow"])
+    assert abs(middle[len(middle) // 2]) < 0.4 < min(sample.log_ratio for sample in result.samples["slow"])
+    assert result.rounds == len(result.samples["slow"]) + (0 if fork else len(result.aa_samples["slow"]))
 
 
 @pytest.mark.parametrize("fork", [True, False])
@@ -159,14 +159,14 @@ def test_their_samples_are_kept_apart_and_compare_the_control_with_itself(fork: 
 def test_one_that_fails_is_dropped_and_costs_the_run_nothing(operator: str, fork: bool) -> None:
     bad = toy_case("bad", operator)
     good = [replace(toy_case(name), threshold=0.5) for name in "ab"]
-    findings = run(good[0], bad, good[1], aa_cases=3, can_fork=lambda case: fork)
-    assert set(findings.aa_cases) == {"a", "b"}
-    assert set(findings.failures) == {"bad"}
-    assert findings.stopped is None
-    told = [incident for incident in findings.incidents if "A/A" in incident.consequence]
+    result = run(good[0], bad, good[1], aa_count=3, can_fork=lambda case: fork)
+    assert set(result.aa_samples) == {"a", "b"}
+    assert set(result.failures) == {"bad"}
+    assert result.stopped is None
+    told = [incident for incident in result.incidents if "A/A" in incident.consequence]
     assert [incident.case_id for incident in told] == (["bad"] if operator == "abort" else [])
-    assert all(incident.case_id for incident in findings.incidents), "nothing is reported twice"
-    assert all(len(findings.samples[name]) >= LOOKS.counts[0] for name in "ab")
+    assert all(incident.case_id for incident in result.incidents), "nothing is reported twice"
+    assert all(len(result.samples[name]) >= LOOKS.counts[0] for name in "ab")
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def rounds(seed: int, count: int, cases: int, aa_cases: int = 1) -> list[RoundRe
     with PairPool(ALONE, rng) as pool:
         for number in range(count):
             results.append(RoundResult())
-            run_round(pool, Round(requests, number, aa_cases=watch), rng, results[-1])
+            run_round(pool, Round(requests, number, aa_requests=watch), rng, results[-1])
     return results
 
 
@@ -225,10 +225,10 @@ def test_both_processes_of_a_sentinel_are_of_the_control(log: list[tuple[str, in
     assert len(controls) == 2
     assert {pid for _, pid, what in log if what.startswith("s0")} == set(controls)
     assert {side for side, _, what in log if what.startswith("c0")} == {"control", "treatment"}
-    assert first.aa_cases is not None
-    assert second.aa_cases is not None
-    assert first.aa_cases.samples == [], "there is no second process of the control yet"
-    assert [sample.case_id for sample in second.aa_cases.samples] == ["s0"]
+    assert first.aa_result is not None
+    assert second.aa_result is not None
+    assert first.aa_result.samples == [], "there is no second process of the control yet"
+    assert [sample.case_id for sample in second.aa_result.samples] == ["s0"]
     assert [sample.case_id for sample in second.samples] == ["c0"]
 
 
@@ -240,8 +240,8 @@ def test_sentinels_cost_no_process(log: list[tuple[str, int, str]]) -> None:
 def test_a_round_of_sentinels_alone_starts_no_treatment(log: list[tuple[str, int, str]]) -> None:
     (result,) = rounds(1, 1, 0, 2)
     assert [side for side, _, what in log if what == "start"] == ["control", "control"]
-    assert result.aa_cases is not None
-    assert {sample.case_id for sample in result.aa_cases.samples} == {"s0", "s1"}
+    assert result.aa_result is not None
+    assert {sample.case_id for sample in result.aa_result.samples} == {"s0", "s1"}
 
 
 def test_a_previous_control_that_dies_costs_the_round_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,16 +252,16 @@ def test_a_previous_control_that_dies_costs_the_round_nothing(monkeypatch: pytes
             if number == 1:
                 assert pool.previous_control is not None
                 os.kill(pool.previous_control.pid, signal.SIGKILL)
-            run_round(pool, Round(requests, number, aa_cases=watch), rng, result)
+            run_round(pool, Round(requests, number, aa_requests=watch), rng, result)
     assert [len(result.samples) for result in results] == [1, 1, 1]
     assert [result.lost_worker for result in results] == [None, None, None]
-    assert results[1].aa_cases is not None
-    assert results[1].aa_cases.lost["s"].kind == "killed"
-    assert results[2].aa_cases is not None
-    assert len(results[2].aa_cases.samples) == 1
+    assert results[1].aa_result is not None
+    assert results[1].aa_result.lost["s"].kind == "killed"
+    assert results[2].aa_result is not None
+    assert len(results[2].aa_result.samples) == 1
 
 
 def test_without_a_fork_no_sentinel_shares_a_process() -> None:
     request = CaseRequest(toy_case("a"), 1)
     with pytest.raises(ValueError, match="share one process"):
-        Round([request], 0, fork=False, aa_cases=[request])
+        Round([request], 0, fork=False, aa_requests=[request])

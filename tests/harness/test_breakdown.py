@@ -11,7 +11,7 @@ from test_run import request as toy_request
 from toy_bench import toy_bench, toy_build, toy_case
 
 import opduel.harness.profiles
-from opduel.harness.planning.schedule import MeasurementResult
+from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.profiles import Profiling, add_breakdowns, operator_times
 from opduel.harness.run import run_ab
 from opduel.records import Breakdown, Case, Comparison, OperatorTime, Verdict
@@ -89,22 +89,22 @@ def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> N
         return Breakdown((), ()) if len(asked) < 3 else None
 
     monkeypatch.setattr(opduel.harness.profiles, "_break_down", break_down)
-    findings, profiling = MeasurementResult(), Profiling(toy_bench(), Toy(), 1, 1, deadline=0.0)
-    result = add_breakdowns(found, cases, findings, profiling, every_case=True)
+    result, profiling = MeasurementResult(), Profiling(toy_bench(), Toy(), 1, 1, deadline=0.0)
+    comparisons = add_breakdowns(found, cases, result, profiling, every_case=True)
     assert asked == ["worse", "better", "same"]
-    assert [one.case for one in result if one.breakdown is not None] == ["worse", "better"]
-    assert findings.not_broken_down == 2
+    assert [one.case for one in comparisons if one.breakdown is not None] == ["worse", "better"]
+    assert result.not_broken_down == 2
 
 
 def test_after_the_deadline_no_worker_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         opduel.harness.profiles.RestartingWorker, "ask", lambda *_, **__: pytest.fail("a worker was asked")
     )
-    case, findings = toy_case("a"), MeasurementResult()
+    case, result = toy_case("a"), MeasurementResult()
     found = [replace(Comparison.without_figures(case, "unchanged"), control=1e6)]
     profiling = Profiling(toy_bench(), Toy(), 1, 1, deadline=time.monotonic())
-    assert add_breakdowns(found, [case], findings, profiling, every_case=True) == found
-    assert findings.not_broken_down == 1
+    assert add_breakdowns(found, [case], result, profiling, every_case=True) == found
+    assert result.not_broken_down == 1
 
 
 def test_a_signal_meanwhile_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:

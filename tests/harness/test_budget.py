@@ -14,13 +14,13 @@ from opduel.harness.planning.budget import (
     MOST_EXPLAINED,
     PROFILES_PER_CAUSE,
     CaseNeed,
-    RoundDuration,
+    RoundDurations,
     affordable,
     budget_for,
     count_cause_profiles,
-    kept_for_profiling,
+    describe_want_of_time,
     least_needed,
-    spent_words,
+    profiling_seconds,
     with_profiling,
     with_seconds,
 )
@@ -31,7 +31,7 @@ from opduel.records import Case, Comparison, Forecast, PairSample
 from opduel.support.text import duration
 
 
-def a_result(names: str, case_s: float, start_s: float, rest_s: float = 0.0) -> RoundResult:
+def round_result(names: str, case_s: float, start_s: float, rest_s: float = 0.0) -> RoundResult:
     """A round in which so many seconds went into each case, and ``rest_s`` into none of them."""
     samples = [PairSample(name, "screening", 0, 1.0, 1.0, 0.0, 4, 10) for name in names]
     times = {name: CaseTime(1, 2, waited_s=case_s / 4, beside_s=case_s / 4, quads_s=case_s / 2) for name in names}
@@ -39,26 +39,26 @@ def a_result(names: str, case_s: float, start_s: float, rest_s: float = 0.0) -> 
     return RoundResult(samples=samples, start_s=start_s, wall_s=wall_s, times=times)
 
 
-def paced(
+def after_a_round(
     names: str, case_s: float = 0.02, start_s: float = 2.0, rest_s: float = 0.0, fork: bool = True
-) -> RoundDuration:
-    pace = RoundDuration(lambda case: fork)
-    pace.note(a_result(names, case_s, start_s, rest_s), "time")
-    return pace
+) -> RoundDurations:
+    durations = RoundDurations(lambda case: fork)
+    durations.note(round_result(names, case_s, start_s, rest_s), "time")
+    return durations
 
 
-def trip(name: str, missing: int = 5, excess: float | None = None, closes: bool = True) -> CaseNeed:
+def need(name: str, missing: int = 5, excess: float | None = None, closes: bool = True) -> CaseNeed:
     return CaseNeed(
         CaseRequest(toy_case(name), 1, stage="screening" if excess is None else "confirmation"), missing, excess, closes
     )
 
 
-def naive_seconds(pace: RoundDuration, needs: Sequence[tuple[Case, int]]) -> float:
+def naive_seconds(durations: RoundDurations, needs: Sequence[tuple[Case, int]]) -> float:
     """Round after round, summed up: one pair for those that share it, which takes no longer than the first one."""
-    total, first_s = 0.0, pace.whole_start_s["time"]
+    total, first_s = 0.0, durations.full_start_s["time"]
     for number in range(max((rounds for _, rounds in needs), default=0)):
-        seconds = sum(pace.of(case) for case, rounds in needs if rounds > number)
-        total += seconds + max(min(first_s, pace.last_start_s["time"]), first_s - seconds)
+        seconds = sum(durations.of_case(case) for case, rounds in needs if rounds > number)
+        total += seconds + max(min(first_s, durations.last_start_s["time"]), first_s - seconds)
     return total
 
 
@@ -69,52 +69,52 @@ def naive_seconds(pace: RoundDuration, needs: Sequence[tuple[Case, int]]) -> flo
     st.floats(0, 3),
 )
 def test_rounds_to_come_take_what_a_plain_sum_says(cases: list[tuple[float, int]], first: float, last: float) -> None:
-    pace = RoundDuration(lambda case: True, {"time": first}, {"time": last}, usual_s={"time": 1.0})
+    durations = RoundDurations(lambda case: True, {"time": first}, {"time": last}, usual_s={"time": 1.0})
     needs = []
     for number, (seconds, rounds) in enumerate(cases):
         case = toy_case(f"{number}")
-        pace.expect(case.id, seconds)
+        durations.case_s[case.id] = seconds
         needs.append((case, rounds))
-    assert pace.seconds(needs) == pytest.approx(naive_seconds(pace, needs))
-    until = pace.until(needs)
-    assert max(until.values()) == pytest.approx(pace.seconds(needs))
+    assert durations.of_rounds(needs) == pytest.approx(naive_seconds(durations, needs))
+    until = durations.until_settled(needs)
+    assert max(until.values()) == pytest.approx(durations.of_rounds(needs))
     assert all(until[case.id] == 0 for case, rounds in needs if rounds == 0)
 
 
 def test_a_round_is_shared_out_by_what_went_into_each_case_and_the_rest_evenly() -> None:
-    pace = paced("ab", rest_s=0.5)
-    assert pace.of(toy_case("a")) == pytest.approx(0.02 + 0.25)
-    assert pace.of(toy_case("never measured")) == pytest.approx(0.27)
-    pace.note(a_result("b", 20.0, 0.5), "time")
-    assert pace.of(toy_case("b")) == pytest.approx(20)
-    assert pace.of(toy_case("a")) == pytest.approx(0.27), "the slow one costs the others nothing"
-    assert pace.least_s(toy_case("a")) == pytest.approx(0.5 + 0.27)
-    pace.expect("a", 3.0)
-    assert pace.of(toy_case("a")) == 3.0, "what is planned for its next round is what that will take"
+    durations = after_a_round("ab", rest_s=0.5)
+    assert durations.of_case(toy_case("a")) == pytest.approx(0.02 + 0.25)
+    assert durations.of_case(toy_case("never measured")) == pytest.approx(0.27)
+    durations.note(round_result("b", 20.0, 0.5), "time")
+    assert durations.of_case(toy_case("b")) == pytest.approx(20)
+    assert durations.of_case(toy_case("a")) == pytest.approx(0.27), "the slow one costs the others nothing"
+    assert durations.of_shortest_round(toy_case("a")) == pytest.approx(0.5 + 0.27)
+    durations.case_s["a"] = 3.0
+    assert durations.of_case(toy_case("a")) == 3.0, "what is planned for its next round is what that will take"
 
 
 def test_a_start_overlaps_with_measuring_but_not_for_cases_with_pairs_of_their_own() -> None:
-    pace = paced("a", case_s=1.9, start_s=2.0)  # measured for 1.9 s
-    pace.note(a_result("a", 0.4, 0.1), "time")
-    assert pace.start_s("time", measured_s=5.0) == pytest.approx(0.1)
-    assert pace.start_s("time", measured_s=0.5) == pytest.approx(1.5)
-    pace.note(a_result("a", 0.02, 0.1), "time")  # 0.4 s later, so that the whole start takes half a second
-    assert pace.start_s("time", measured_s=0.2) == pytest.approx(0.3)
-    alone = paced("a", start_s=2.0, fork=False)
-    assert alone.seconds([(toy_case("a"), 3)]) == pytest.approx(3 * 2.02)
+    durations = after_a_round("a", case_s=1.9, start_s=2.0)  # measured for 1.9 s
+    durations.note(round_result("a", 0.4, 0.1), "time")
+    assert durations.of_start("time", measured_s=5.0) == pytest.approx(0.1)
+    assert durations.of_start("time", measured_s=0.5) == pytest.approx(1.5)
+    durations.note(round_result("a", 0.02, 0.1), "time")  # 0.4 s later, so that the whole start takes half a second
+    assert durations.of_start("time", measured_s=0.2) == pytest.approx(0.3)
+    alone = after_a_round("a", start_s=2.0, fork=False)
+    assert alone.of_rounds([(toy_case("a"), 3)]) == pytest.approx(3 * 2.02)
 
 
 def test_time_for_all_is_time_for_all() -> None:
-    trips = [trip("a"), trip("b", excess=0.1), trip("c")]
-    assert affordable(trips, 1e6, paced("abc"), resumable=False) == trips
+    needs = [need("a"), need("b", excess=0.1), need("c")]
+    assert affordable(needs, 1e6, after_a_round("abc"), resumable=False) == needs
 
 
 def test_the_largest_suspects_come_first_then_the_others_as_long_as_there_is_time() -> None:
-    pace = paced("abcde", case_s=2.0, start_s=0.0)
-    trips = [trip("a"), trip("b", excess=0.05), trip("c", excess=0.6), trip("d", excess=-0.01), trip("e")]
+    durations = after_a_round("abcde", case_s=2.0, start_s=0.0)
+    needs = [need("a"), need("b", excess=0.05), need("c", excess=0.6), need("d", excess=-0.01), need("e")]
 
     def names(left_s: float) -> str:
-        return "".join(one.request.case.id for one in affordable(trips, left_s, pace, resumable=False))
+        return "".join(chosen.request.case.id for chosen in affordable(needs, left_s, durations, resumable=False))
 
     assert names(5 * 2.0 + 1) == "c"
     assert names(5 * 4.0 + 1) == "cb"
@@ -124,29 +124,32 @@ def test_the_largest_suspects_come_first_then_the_others_as_long_as_there_is_tim
 
 
 def test_one_that_does_not_fit_keeps_no_smaller_one_from_its_look() -> None:
-    pace = paced("ab", case_s=0.2, start_s=0.0)
-    pace.expect("a", 30.0)
-    trips = [trip("a", excess=2.0), trip("b", excess=0.1)]
-    assert [one.request.case.id for one in affordable(trips, 30.0, pace, resumable=False)] == ["b"]
+    durations = after_a_round("ab", case_s=0.2, start_s=0.0)
+    durations.case_s["a"] = 30.0
+    needs = [need("a", excess=2.0), need("b", excess=0.1)]
+    assert [chosen.request.case.id for chosen in affordable(needs, 30.0, durations, resumable=False)] == ["b"]
 
 
 def test_where_no_look_can_be_reached_the_rounds_go_to_cases_for_which_they_count() -> None:
-    pace = paced("abc", case_s=2.0, start_s=0.0)
-    trips = [trip("a", excess=0.9, closes=False), trip("b", excess=0.5), trip("c")]
-    assert [one.request.case.id for one in affordable(trips, 3.0, pace, resumable=False)] == ["b"]
-    assert [one.request.case.id for one in affordable(trips, 3.0, pace, resumable=True)] == ["a"]
-    assert affordable(trips, 1.0, pace, resumable=True) == []
+    durations = after_a_round("abc", case_s=2.0, start_s=0.0)
+    needs = [need("a", excess=0.9, closes=False), need("b", excess=0.5), need("c")]
+    assert [chosen.request.case.id for chosen in affordable(needs, 3.0, durations, resumable=False)] == ["b"]
+    assert [chosen.request.case.id for chosen in affordable(needs, 3.0, durations, resumable=True)] == ["a"]
+    assert affordable(needs, 1.0, durations, resumable=True) == []
 
 
 def test_what_there_was_no_time_for_is_what_would_have_been_begun() -> None:
-    pace = paced("abc", case_s=2.0, start_s=0.0)
-    fresh = [trip("a", excess=0.9, closes=False), trip("b", closes=False)]
-    assert affordable(fresh, 5.0, pace, resumable=False) == []
-    needed_s, name = least_needed(fresh, pace, resumable=False)
-    assert (needed_s, name) == (pace.seconds([(toy_case("a"), 5)]), "the next look of a case")
+    durations = after_a_round("abc", case_s=2.0, start_s=0.0)
+    fresh = [need("a", excess=0.9, closes=False), need("b", closes=False)]
+    assert affordable(fresh, 5.0, durations, resumable=False) == []
+    needed_s, name = least_needed(fresh, durations, resumable=False)
+    assert (needed_s, name) == (durations.of_rounds([(toy_case("a"), 5)]), "the next look of a case")
     assert needed_s > 5.0
-    for known, resumable in (([trip("b", excess=0.5), *fresh[:1]], False), (fresh, True)):
-        assert least_needed(known, pace, resumable) == (pace.seconds([(toy_case("a"), 1)]), "the next round")
+    for known, resumable in (([need("b", excess=0.5), *fresh[:1]], False), (fresh, True)):
+        assert least_needed(known, durations, resumable) == (
+            durations.of_rounds([(toy_case("a"), 1)]),
+            "the next round",
+        )
 
 
 @pytest.mark.parametrize(
@@ -158,20 +161,20 @@ def test_what_there_was_no_time_for_is_what_would_have_been_begun() -> None:
     ],
 )
 def test_why_a_run_ended(left_s: float, needed_s: float, words: str) -> None:
-    assert spent_words("the time budget of 90 s", left_s, needed_s) == words
+    assert describe_want_of_time("the time budget of 90 s", left_s, needed_s) == words
 
 
 @given(st.floats(0.1, 1e6), st.integers(0, 5000))
 def test_a_budget_keeps_a_share_for_profiling_and_no_more_than_that_takes(budget: float, cases: int) -> None:
-    kept = kept_for_profiling(budget, cases)
-    assert 0 <= kept <= 0.25 * budget
-    assert (kept > 0) == (cases > 0)
-    assert kept <= 10 + 3 * cases
-    assert with_profiling(budget - kept, cases) == pytest.approx(budget)
+    profiling_s = profiling_seconds(budget, cases)
+    assert 0 <= profiling_s <= 0.25 * budget
+    assert (profiling_s > 0) == (cases > 0)
+    assert profiling_s <= 10 + 3 * cases
+    assert with_profiling(budget - profiling_s, cases) == pytest.approx(budget)
 
 
 def test_without_a_budget_nothing_is_kept_for_profiling() -> None:
-    assert kept_for_profiling(None, 3) == 0
+    assert profiling_seconds(None, 3) == 0
 
 
 def an_open_case(name: str, rounds: int | None) -> Comparison:
@@ -180,15 +183,15 @@ def an_open_case(name: str, rounds: int | None) -> Comparison:
 
 
 def test_forecasts_get_their_time_in_figures_and_in_words() -> None:
-    pace = paced("abc", case_s=0.2, start_s=1.0)
+    durations = after_a_round("abc", case_s=0.2, start_s=1.0)
     cases = {name: toy_case(name) for name in "abcd"}
     settled = Comparison.without_figures(toy_case("d"), "unchanged")
     comparisons = [an_open_case("a", 3), an_open_case("b", 10), an_open_case("c", None), settled]
-    soon, late, never, done = with_seconds(comparisons, cases, pace, plan_looks(30))
+    soon, late, never, done = with_seconds(comparisons, cases, durations, plan_looks(30))
     assert soon.forecast is not None
     assert late.forecast is not None
-    assert soon.forecast.seconds == pytest.approx(pace.seconds([(cases["a"], 3), (cases["b"], 3)]))
-    assert late.forecast.seconds == pytest.approx(pace.seconds([(cases["a"], 3), (cases["b"], 10)]))
+    assert soon.forecast.seconds == pytest.approx(durations.of_rounds([(cases["a"], 3), (cases["b"], 3)]))
+    assert late.forecast.seconds == pytest.approx(durations.of_rounds([(cases["a"], 3), (cases["b"], 10)]))
     seconds = duration(math.ceil(soon.forecast.seconds or 0))
     assert soon.note == f"too noisy; about {seconds} more (3 more rounds) would likely settle it"
     assert never.note == "too noisy; with all 30 rounds, the chance to settle it is 30%"
@@ -214,4 +217,4 @@ def test_a_time_budget_keeps_time_for_some_causes() -> None:
     assert count_cause_profiles([case, counted], "all", False) == PROFILES_PER_CAUSE
     assert count_cause_profiles([case] * 100, "confirmed", True) == MOST_EXPLAINED * PROFILES_PER_CAUSE
     assert count_cause_profiles([case] * 100, "confirmed", False) == 0  # there will be nothing to explain
-    assert kept_for_profiling(1e6, MOST_EXPLAINED * PROFILES_PER_CAUSE) == 100
+    assert profiling_seconds(1e6, MOST_EXPLAINED * PROFILES_PER_CAUSE) == 100

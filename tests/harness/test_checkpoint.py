@@ -12,7 +12,7 @@ import opduel.harness.rounds.pair
 from opduel.comparator import plan_looks
 from opduel.harness.checkpoint import Checkpoint, StoredRound, Verifying, from_text, to_text
 from opduel.harness.machine.host import HostMonitor
-from opduel.harness.planning.schedule import MeasurementPlan
+from opduel.harness.measurement_plan import MeasurementPlan
 from opduel.harness.run import run_ab
 from opduel.records import Failure, PairSample, Report
 from opduel.records.host_record import MeasureRecord, NoiseRecord
@@ -24,10 +24,10 @@ def test_an_entry_survives_whatever_its_numbers_and_words() -> None:
     sample = PairSample("a", "confirmation", 3, math.inf, 0.1 + 0.2, -math.inf, 2, 5, 1)
     failure = Failure("both", "error", "line\nfeed\u2028\udc80", "\x00\x1b")
     inner = opduel.harness.rounds.pair.RoundResult(mhz=[2500.0, 1e-300], refused={"a": failure})
-    result = opduel.harness.rounds.pair.RoundResult([sample], lost={"b": failure}, lost_worker=failure, aa_cases=inner)
+    result = opduel.harness.rounds.pair.RoundResult([sample], lost={"b": failure}, lost_worker=failure, aa_result=inner)
     noise = NoiseRecord(samples=3, seconds=0.5, load=MeasureRecord(min=0.0, max=math.inf, mean=1.0))
     planned = (("a", "confirmation"), ("b", "screening"))
-    entry = StoredRound("r", "verify", 3, "time", True, planned, ("a",), planned[1:], result, 1.5, noise)  # type: ignore[arg-type]
+    entry = StoredRound("r", "verify", 3, True, planned, ("a",), planned[1:], result, 1.5, noise)  # type: ignore[arg-type]
     text = to_text(entry)
     assert "\n" not in text
     read = from_text(text)
@@ -45,9 +45,7 @@ def damage(text: str, kind: str) -> str:
     document = json.loads(text)
     if kind == "half":
         return text[: len(text) // 2]
-    if kind == "metric":
-        document["metric"] = "colour"
-    elif kind == "stage":
+    if kind == "stage":
         document["planned"][0][1] = "later"
     elif kind == "number":
         document["result"]["samples"][0]["control"] = "12"
@@ -74,15 +72,15 @@ def stopped() -> tuple[Report, tuple[str, ...]]:
     return report, tuple(log.texts)
 
 
-@pytest.mark.parametrize("kind", ["half", "metric", "stage", "number", "noise", "time", "null", "empty", "case"])
+@pytest.mark.parametrize("kind", ["half", "stage", "number", "noise", "time", "null", "empty", "case"])
 def test_a_damaged_text_costs_its_round_alone(
     kind: str, stopped: tuple[Report, tuple[str, ...]], caplog: pytest.LogCaptureFixture
 ) -> None:
     start, *texts = stopped[1]
     damaged = [start, texts[0], damage(texts[1], kind), texts[2]]
-    order = MeasurementPlan([same()], LOOKS, 0.05, 11)
+    order = MeasurementPlan([same()], LOOKS, 0.05, 11, aa_count=1)
     checkpoint = Checkpoint(ListLog(damaged), from_text(start).run)
-    rounds = checkpoint.phase("first").rounds(order.cases, order.cases)
+    rounds = checkpoint.phase("first").rounds(order)
     assert [one.number for one in rounds] == [0, 2]
     assert len(caplog.records) == 1
     assert "skipped" in caplog.text
@@ -190,7 +188,6 @@ def test_noise_is_that_of_all_parts() -> None:
             phase.keep(
                 opduel.harness.rounds.pair.RoundResult(),
                 opduel.harness.rounds.pair.Round([], 2 * part + number),
-                "time",
                 1.0,
             )
     whole = Checkpoint(log, "r").phase("first", OnceSeen(60.0, 0.2)).noise()

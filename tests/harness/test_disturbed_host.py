@@ -84,10 +84,10 @@ def test_time_that_no_open_case_can_use_goes_to_changes_whose_verdicts_do_not_st
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "opduel.harness.planning.schedule.affordable",
+        "opduel.harness.planning.selection.affordable",
         lambda trips, *_, **__: [one for one in trips if one.excess is not None],
     )
-    findings, found = run(
+    result, found = run(
         replace(toy_case("open", mode=3.0), threshold=1e-7),
         replace(toy_case("same"), threshold=0.9),
         toy_case("slow", slower=4),
@@ -98,6 +98,6 @@ def test_time_that_no_open_case_can_use_goes_to_changes_whose_verdicts_do_not_st
         time_budget=60.0,
     )
     assert [found[name].verdict for name in ("open", "same", "slow")] == ["inconclusive", "unchanged", "regressed"]
-    assert {name: len(samples) for name, samples in findings.samples.items()} == {"open": 5, "same": 5, "slow": 30}
-    assert findings.stopped is not None
-    assert "of the time budget of 60 s are left, and the next round takes" in findings.stopped
+    assert {name: len(samples) for name, samples in result.samples.items()} == {"open": 5, "same": 5, "slow": 30}
+    assert result.stopped is not None
+    assert "of the time budget of 60 s are left, and the next round takes" in result.stopped

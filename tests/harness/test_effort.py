@@ -1,4 +1,4 @@
-"""How often a case is repeated at each level: no way costs much less, whatever its noise and its costs are."""
+"""How often a case is repeated at each level: no other choice costs much less, whatever its noise and its costs are."""
 
 import math
 import random
@@ -18,7 +18,7 @@ from opduel.harness.planning.effort import (
     Goal,
     Noise,
     Repetitions,
-    cheapest_way,
+    cheapest_rounds,
     choose_repetitions,
     fewest_repetitions,
     fill,
@@ -76,11 +76,11 @@ def test_the_way_is_about_the_cheapest_of_all() -> None:
     rng, excesses = random.Random(1), []
     for _ in range(200):
         noise, costs, goal = drawn(rng)
-        way, least_s = cheapest_way(noise, costs, goal), naive_least_seconds(noise, costs, goal)
-        if way is None:
+        needed, least_s = cheapest_rounds(noise, costs, goal), naive_least_seconds(noise, costs, goal)
+        if needed is None:
             assert least_s == math.inf
-        elif way.repetitions.forks < FORKS[-1, 0] and way.repetitions.quads < QUADS[0, -1]:
-            excesses.append(way.seconds / least_s)
+        elif needed.repetitions.forks < FORKS[-1, 0] and needed.repetitions.quads < QUADS[0, -1]:
+            excesses.append(needed.seconds / least_s)
     assert len(excesses) > 150
     assert min(excesses) >= 1 - 1e-9
     assert statistics.quantiles(excesses, n=10)[-1] < 1.1
@@ -89,16 +89,16 @@ def test_the_way_is_about_the_cheapest_of_all() -> None:
 
 @given(noises, costs_of_cases, goals)
 def test_a_way_is_as_precise_as_its_goal_at_one_of_its_looks(noise: Noise, costs: Costs, goal: Goal) -> None:
-    way = cheapest_way(noise, costs, goal)
-    if way is None:
+    needed = cheapest_rounds(noise, costs, goal)
+    if needed is None:
         assert goal.information + (LOOKS[-1] - goal.samples) / noise.pair < 1 / goal.standard_error**2
         return
-    of_sample = noise.of_sample(way.repetitions.forks, way.repetitions.quads)
-    assert goal.information + way.rounds / of_sample >= (1 - 1e-9) / goal.standard_error**2
-    assert way.rounds == 0 or goal.samples + way.rounds in LOOKS
-    assert way.seconds == pytest.approx(way.rounds * costs.of_round(way.repetitions))
-    if way.rounds:
-        assert choose_repetitions(noise, costs, goal) == way.repetitions
+    of_sample = noise.of_sample(needed.repetitions.forks, needed.repetitions.quads)
+    assert goal.information + needed.rounds / of_sample >= (1 - 1e-9) / goal.standard_error**2
+    assert needed.rounds == 0 or goal.samples + needed.rounds in LOOKS
+    assert needed.seconds == pytest.approx(needed.rounds * costs.of_round(needed.repetitions))
+    if needed.rounds:
+        assert choose_repetitions(noise, costs, goal) == needed.repetitions
 
 
 @given(noises, costs_of_cases, st.floats(5e-4, 0.02), st.sampled_from(["quad", "fork", "pair"]), st.floats(1.0, 100.0))
@@ -107,7 +107,7 @@ def test_more_noise_at_any_level_never_takes_less(
 ) -> None:
     goal = Goal(error, 0.0, 0, LOOKS)
     noisier = replace(noise, **{level: factor * getattr(noise, level)})
-    before, after = cheapest_way(noise, costs, goal), cheapest_way(noisier, costs, goal)
+    before, after = cheapest_rounds(noise, costs, goal), cheapest_rounds(noisier, costs, goal)
     assert before is not None or after is None
     assert before is None or after is None or before.seconds <= (1 + 1e-9) * after.seconds
 
@@ -115,7 +115,7 @@ def test_more_noise_at_any_level_never_takes_less(
 @given(noises, costs_of_cases, goals, st.floats(1.0, 10.0))
 def test_a_wider_threshold_never_takes_more(noise: Noise, costs: Costs, goal: Goal, factor: float) -> None:
     strict, wide = (
-        cheapest_way(noise, costs, replace(goal, standard_error=error))
+        cheapest_rounds(noise, costs, replace(goal, standard_error=error))
         for error in (goal.standard_error, factor * goal.standard_error)
     )
     assert strict is None or (wide is not None and wide.seconds <= (1 + 1e-9) * strict.seconds)
@@ -125,17 +125,17 @@ def test_a_quiet_case_takes_the_first_look_and_one_whose_pairs_vary_a_later_one(
     costs = Costs(0.01, 0.02, 0.01, 0.1)
     rounds = []
     for pair in (1e-4, 0.01, 0.02, 0.05):
-        way = cheapest_way(Noise(1e-6, 1e-6, pair**2), costs, Goal(0.0044, 0.0, 0, LOOKS))
-        rounds.append(way and way.rounds)
+        needed = cheapest_rounds(Noise(1e-6, 1e-6, pair**2), costs, Goal(0.0044, 0.0, 0, LOOKS))
+        rounds.append(needed and needed.rounds)
     assert rounds == [5, 8, 32, None]
 
 
 def test_a_case_that_is_precise_enough_and_still_open_goes_on_as_before() -> None:
     noise, costs = Noise(0.03**2, 0.005**2, 0.002**2), Costs(0.01, 0.02, 0.01, 0.1)
     goal = Goal(0.0044, 1 / 0.004**2, 5, LOOKS[1:])
-    way = cheapest_way(noise, costs, goal)
-    assert way is not None
-    assert (way.rounds, way.seconds) == (0, 0.0)
+    needed = cheapest_rounds(noise, costs, goal)
+    assert needed is not None
+    assert (needed.rounds, needed.seconds) == (0, 0.0)
     repetitions = choose_repetitions(noise, costs, goal)
     per_round = 1 / noise.of_sample(repetitions.forks, repetitions.quads)
     assert 0.99 * goal.information / 5 < per_round < 1.3 * goal.information / 5
@@ -154,7 +154,7 @@ def informs(noise: Noise, costs: Costs, repetitions: Repetitions) -> float:
 
 def test_a_threshold_of_nothing_is_no_goal_that_can_be_reached() -> None:
     noise, costs = Noise(1e-4, 1e-5, 1e-6), Costs(0.01, 0.02, 0.01, 0.1)
-    assert cheapest_way(noise, costs, Goal(0.0, 0.0, 0, LOOKS)) is None
+    assert cheapest_rounds(noise, costs, Goal(0.0, 0.0, 0, LOOKS)) is None
     assert choose_repetitions(noise, costs, Goal(0.0, 0.0, 0, LOOKS)) == most_informative(noise, costs)
 
 
@@ -256,9 +256,9 @@ def test_what_a_case_spends_is_time_of_the_measuring_processor() -> None:
 
 def test_no_quads_are_chosen_by_a_noise_that_is_none() -> None:
     still = Noise(LEAST_VARIANCE, LEAST_VARIANCE, LEAST_VARIANCE)
-    way = cheapest_way(still, Costs(0.01, 0.005, 0.01, 0.1), Goal(0.0044, 0.0, 0, LOOKS))
-    assert way is not None
-    assert (way.rounds, way.repetitions) == (5, Repetitions(1, 1))
+    needed = cheapest_rounds(still, Costs(0.01, 0.005, 0.01, 0.1), Goal(0.0044, 0.0, 0, LOOKS))
+    assert needed is not None
+    assert (needed.rounds, needed.repetitions) == (5, Repetitions(1, 1))
 
 
 def test_a_case_that_needs_pairs_rather_than_precision_gets_them_cheaply() -> None:

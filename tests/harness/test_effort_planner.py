@@ -143,14 +143,14 @@ def test_costs_are_learnt_from_rounds_and_a_busy_round_changes_them_half_way() -
 def test_the_report_says_how_a_case_was_measured_and_beside_what_noise() -> None:
     known, rows = planner(NOISY), made_samples("a", NOISY, 3, forks=4, quads=7)
     known.spent_s["a"] = 12.5
-    effort = known.effort("a", rows)
+    effort = known.describe("a", rows)
     assert effort is not None
     assert (effort.forks, effort.quads, effort.seconds) == (4, 7, 12.5)
     assert (effort.quad_sd, effort.fork_sd, effort.pair_sd) == pytest.approx((0.05, 0.004, 0.002))
     assert (effort.quad_s, effort.prepare_s, effort.fork_s, effort.pair_s) == (0.003, 0.02, 0.01, 0.05)
-    assert known.effort("a", [replace(row, fork_ratios=()) for row in rows]) is None, "measured without blocks"
-    assert known.effort("a", []) is None
-    untold = EffortPlanner({"a": COSTS}).effort("a", rows)
+    assert known.describe("a", [replace(row, fork_ratios=()) for row in rows]) is None, "measured without blocks"
+    assert known.describe("a", []) is None
+    untold = EffortPlanner({"a": COSTS}).describe("a", rows)
     assert untold is not None
     assert (untold.quad_sd, untold.fork_sd, untold.pair_sd) == (None, None, None)
 

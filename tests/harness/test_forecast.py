@@ -32,10 +32,14 @@ def planner(noise: dict[str, Noise], start_s: float = 0.0) -> EffortPlanner:
     return EffortPlanner(dict.fromkeys(noise, COSTS), noise, start_s)
 
 
-def forecast(known: EffortPlanner, cases: list[Case], pairs: int = 0) -> RunForecast:
+def forecast(effort_planner: EffortPlanner, cases: list[Case], pairs: int = 0) -> RunForecast:
     """What is to come after so many pairs of each case."""
-    samples = {case.id: made_samples(case.id, known.noise[case.id], pairs) for case in cases if known.knows(case)}
-    expected = forecast_run(known, cases, samples, LOOKS)
+    samples = {
+        case.id: made_samples(case.id, effort_planner.noise[case.id], pairs)
+        for case in cases
+        if effort_planner.knows(case)
+    }
+    expected = forecast_run(effort_planner, cases, samples, LOOKS)
     assert expected is not None
     return expected
 
@@ -44,24 +48,24 @@ CASES = [toy_case(name) for name in ("quiet", "noisy", "hopeless")]
 ALL = {"quiet": QUIET, "noisy": NOISY, "hopeless": HOPELESS}
 
 
-def test_rounds_and_seconds_are_those_of_each_cases_way() -> None:
-    known = planner(ALL)
-    expected = forecast(known, CASES)
-    way = known.way(CASES[1], (), LOOKS.counts)
-    assert way is not None
-    assert expected.rounds == {"quiet": 5, "noisy": way.rounds, "hopeless": 5}
-    assert way.rounds > 5
+def test_rounds_and_seconds_are_those_of_each_case() -> None:
+    effort_planner = planner(ALL)
+    expected = forecast(effort_planner, CASES)
+    needed = effort_planner.rounds_to_goal(CASES[1], (), LOOKS.counts)
+    assert needed is not None
+    assert expected.rounds == {"quiet": 5, "noisy": needed.rounds, "hopeless": 5}
+    assert needed.rounds > 5
     assert expected.settles == {"quiet", "noisy"}
-    assert expected.seconds["noisy"] == way.seconds > expected.seconds["quiet"] > 0
+    assert expected.seconds["noisy"] == needed.seconds > expected.seconds["quiet"] > 0
     assert expected.total_s == pytest.approx(FURTHER_LOOKS * sum(expected.seconds.values()))
     assert expected.known_cases == 3
 
 
 def test_the_more_there_is_the_less_is_to_come() -> None:
-    known = planner({"quiet": QUIET, "noisy": NOISY})
-    totals = [forecast(known, CASES[:2], pairs).total_s for pairs in (0, 2, 5, 13)]
+    effort_planner = planner({"quiet": QUIET, "noisy": NOISY})
+    totals = [forecast(effort_planner, CASES[:2], pairs).total_s for pairs in (0, 2, 5, 13)]
     assert totals == sorted(totals, reverse=True)
-    done = forecast(known, CASES[:1], 5)
+    done = forecast(effort_planner, CASES[:1], 5)
     assert (done.rounds, done.total_s) == ({"quiet": 0}, 0.0)
 
 
@@ -78,16 +82,16 @@ def test_a_round_takes_no_less_than_the_start_of_a_pair() -> None:
 
 def test_a_case_that_nothing_is_known_of_needs_what_others_do_or_its_first_look() -> None:
     counted = replace(toy_case("counted"), metric="memory")
-    known = planner({"noisy": NOISY})
-    expected = forecast(known, [CASES[1], toy_case("new"), counted])
+    effort_planner = planner({"noisy": NOISY})
+    expected = forecast(effort_planner, [CASES[1], toy_case("new"), counted])
     assert expected.rounds == {"noisy": expected.rounds["noisy"], "new": expected.rounds["noisy"], "counted": 3}
     assert expected.seconds["new"] == expected.seconds["noisy"]
     assert (expected.known_cases, expected.settles) == (1, {"noisy"})
     samples = {"noisy": made_samples("noisy", QUIET, 50)}
-    late = forecast_run(known, [CASES[1], toy_case("new")], samples, LOOKS)
+    late = forecast_run(effort_planner, [CASES[1], toy_case("new")], samples, LOOKS)
     assert late is not None
     assert late.rounds["new"] == 5, "though the others are done"
-    assert forecast_run(known, [toy_case("new")], {}, LOOKS) is None
+    assert forecast_run(effort_planner, [toy_case("new")], {}, LOOKS) is None
 
 
 def test_cases_that_can_be_settled_come_first_the_cheapest_before_others() -> None:
@@ -97,9 +101,9 @@ def test_cases_that_can_be_settled_come_first_the_cheapest_before_others() -> No
     assert settled_first([noisy, hopeless, quiet], expected) == [quiet, noisy, hopeless]
 
 
-def words(cases: list[Case], left_s: float = math.inf, known: EffortPlanner | None = None) -> str:
-    known = known or planner(ALL)
-    return outlook_words(forecast(known, cases), cases, known, LOOKS, left_s)
+def words(cases: list[Case], left_s: float = math.inf, effort_planner: EffortPlanner | None = None) -> str:
+    effort_planner = effort_planner or planner(ALL)
+    return outlook_words(forecast(effort_planner, cases), cases, effort_planner, LOOKS, left_s)
 
 
 def test_the_outlook_says_how_long_it_takes_and_what_to_change() -> None:
@@ -111,7 +115,7 @@ def test_the_outlook_says_how_long_it_takes_and_what_to_change() -> None:
     noisy = words(CASES)
     assert " to settle 2 of 3 cases" in noisy
     assert "; too noisy for their threshold: hopeless (--threshold " in noisy
-    both = words([*CASES, toy_case("worse")], known=planner({**ALL, "worse": replace(HOPELESS, pair=0.1**2)}))
+    both = words([*CASES, toy_case("worse")], effort_planner=planner({**ALL, "worse": replace(HOPELESS, pair=0.1**2)}))
     assert "hopeless and 1 more (--threshold " in both
 
 
@@ -125,13 +129,13 @@ def test_a_threshold_of_0_is_no_matter_of_noise() -> None:
 @given(st.floats(0.02, 0.5), st.floats(0.001, 0.1), st.floats(0.0005, 0.05))
 def test_the_threshold_that_is_proposed_would_do(pair: float, fork: float, threshold: float) -> None:
     """And it is one of a few round figures, or more than all of them."""
-    known = planner({"hopeless": Noise(0.03**2, fork**2, pair**2)})
+    effort_planner = planner({"hopeless": Noise(0.03**2, fork**2, pair**2)})
     case = replace(toy_case("hopeless"), threshold=threshold)
-    if known.way(case, (), LOOKS.counts):
+    if effort_planner.rounds_to_goal(case, (), LOOKS.counts):
         return
-    said = re.search(r"--threshold (\d+)% would do", words([case], known=known))
+    said = re.search(r"--threshold (\d+)% would do", words([case], effort_planner=effort_planner))
     assert said is not None
     proposed = int(said.group(1)) / 100
-    assert known.way(replace(case, threshold=proposed), (), LOOKS.counts)
+    assert effort_planner.rounds_to_goal(replace(case, threshold=proposed), (), LOOKS.counts)
     assert proposed in THRESHOLDS or proposed > THRESHOLDS[-1]
     assert proposed > threshold

@@ -22,7 +22,8 @@ from toy_bench import toy_bench, toy_case
 import opduel.harness.rounds.instructions
 from opduel.comparator import RunAnalysis, plan_looks
 from opduel.frameworks import Cases, ProfilingSetup, worker_environment
-from opduel.harness.planning.schedule import MeasurementPlan, Schedule
+from opduel.harness.measurement_plan import MeasurementPlan
+from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import Bench, Counting, PairPool
 from opduel.harness.rounds.instructions import (
@@ -123,29 +124,27 @@ def test_a_call_in_which_nothing_is_counted_is_refused() -> None:
 def test_a_run_measures_by_both_metrics_and_finds_one_percent() -> None:
     cases = [replace(toy_case("a"), threshold=0.5), counted("a", slower=1.01), counted("b")]
     looks = plan_looks(5)
-    findings = Schedule(with_counting(), MeasurementPlan(cases, looks, 0.05, 1)).run()
-    comparisons = {
-        one.case: one for one in RunAnalysis(cases, findings.samples, findings.failures, looks).comparisons()
-    }
+    result = Schedule(with_counting(), MeasurementPlan(cases, looks, 0.05, 1)).run()
+    comparisons = {one.case: one for one in RunAnalysis(cases, result.samples, result.failures, looks).comparisons()}
     assert comparisons["a/instructions"].verdict == "regressed"
     assert comparisons["a/instructions"].ratio == pytest.approx(1.01)
     assert comparisons["a/instructions"].rounds == 3, "a percent of counts needs no confirmation"
     assert (comparisons["b/instructions"].verdict, comparisons["b/instructions"].rounds) == ("unchanged", 3)
     assert comparisons["a"].rounds == looks.counts[0]
-    assert findings.stopped is None
+    assert result.stopped is None
 
 
 @pytest.mark.usefixtures("stand_in")
 def test_what_does_not_fit_into_the_budget_leaves_the_rest_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     cases = [replace(toy_case("a"), threshold=1e-6), counted("a")]
     schedule = Schedule(with_counting(), MeasurementPlan(cases, plan_looks(30), 0.05, 1, time_budget=8.0))
-    schedule._pace.last_start_s["instructions"] = 1000.0  # as if a pair that counts took that long to start
-    schedule.findings.rounds = 1
-    findings = schedule.run()
-    assert findings.samples["a/instructions"] == []
-    assert len(findings.samples["a"]) >= 5
-    assert findings.stopped is not None
-    assert "the time budget of 8 s" in findings.stopped, "spent, or too little of it left for another pair that counts"
+    schedule._durations.last_start_s["instructions"] = 1000.0  # as if a pair that counts took that long to start
+    schedule.result.rounds = 1
+    result = schedule.run()
+    assert result.samples["a/instructions"] == []
+    assert len(result.samples["a"]) >= 5
+    assert result.stopped is not None
+    assert "the time budget of 8 s" in result.stopped, "spent, or too little of it left for another pair that counts"
 
 
 def test_twins_are_injected_together() -> None:

@@ -8,7 +8,8 @@ import pytest
 from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import RunAnalysis, plan_looks
-from opduel.harness.planning.schedule import MeasurementPlan, Schedule
+from opduel.harness.measurement_plan import MeasurementPlan
+from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import PairPool
 from opduel.harness.rounds.counter_round import run_memory_round
@@ -62,6 +63,6 @@ def test_a_side_that_holds_nothing_counts_as_one_byte() -> None:
 @pytest.mark.parametrize(("bytes_held", "verdict"), [("0,0", "unchanged"), ("4096,4160", "regressed")])
 def test_three_rounds_show_what_is_unchanged_and_what_is_not(bytes_held: str, verdict: str) -> None:
     cases, looks = [measured("a", "memory")], plan_looks(5)
-    findings = Schedule(toy_bench(TOY_BYTES=bytes_held), MeasurementPlan(cases, looks, 0.05, 1, inject=0.5)).run()
-    (comparison,) = RunAnalysis(cases, findings.samples, findings.failures, looks).comparisons()
+    result = Schedule(toy_bench(TOY_BYTES=bytes_held), MeasurementPlan(cases, looks, 0.05, 1, inject=0.5)).run()
+    (comparison,) = RunAnalysis(cases, result.samples, result.failures, looks).comparisons()
     assert (comparison.verdict, comparison.rounds) == (verdict, 3)

@@ -170,8 +170,8 @@ def measured(
     told: list[Progress] = []
     monkeypatch.setitem(schedule.ROUNDS, "time", rounds)
     plan = MeasurementPlan(cases, LOOKS, 0.05, 1, prior_runs=prior, **order)
-    findings = Schedule(toy_bench(), plan, told.append).run()
-    return findings, RunAnalysis(cases, findings.samples, findings.failures, LOOKS, 0.05).comparisons(), told
+    result = Schedule(toy_bench(), plan, told.append).run()
+    return result, RunAnalysis(cases, result.samples, result.failures, LOOKS, 0.05).comparisons(), told
 
 
 @pytest.mark.parametrize("deviation", [1e-3, 0.01, 0.3])
@@ -215,6 +215,6 @@ def test_costs_of_earlier_runs_never_keep_a_run_from_measuring(monkeypatch: pyte
     """They may have been those of a much busier host."""
     busy = Costs(*(1e6 * seconds for seconds in (COSTS.quad_s, COSTS.prepare_s, COSTS.beside_s, COSTS.pair_s)))
     prior = learn([a_report([toy_case("a")], effort_of(costs=busy))], SETTING)
-    findings, (comparison,), _ = measured(monkeypatch, prior, MadeRounds({"a": 0.0}), time_budget=60.0)
-    assert findings.stopped is None
+    result, (comparison,), _ = measured(monkeypatch, prior, MadeRounds({"a": 0.0}), time_budget=60.0)
+    assert result.stopped is None
     assert comparison.verdict == "unchanged"

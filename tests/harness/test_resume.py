@@ -20,8 +20,9 @@ import opduel.harness.rounds.pair
 from opduel.comparator import plan_looks
 from opduel.harness.checkpoint import Checkpoint, Start, StoredRound, Verifying, from_text, to_text
 from opduel.harness.collector import FAILED_STARTS
+from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.numerics import output_check
-from opduel.harness.planning.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.pair_pool import PairPool
 from opduel.harness.processes.process import Worker
 from opduel.harness.run import InterruptedRunError, run_ab
@@ -181,11 +182,11 @@ def test_a_run_that_gave_up_gives_up_again(no_process: None) -> None:
     checkpoint = Checkpoint(log, "r")
     for number in range(FAILED_STARTS):
         plan = opduel.harness.rounds.pair.Round([], number)
-        checkpoint.phase("first").keep(opduel.harness.rounds.pair.RoundResult(lost_worker=failure), plan, "time", 1.0)
-    findings = scheduled(log, MeasurementPlan([same()], LOOKS, 0.05, 1))
-    assert (findings.aborted, findings.interrupted) == (True, False)
-    assert "could not be started 3 times in a row" in str(findings.stopped)
-    assert len(findings.incidents) == FAILED_STARTS
+        checkpoint.phase("first").keep(opduel.harness.rounds.pair.RoundResult(lost_worker=failure), plan, 1.0)
+    measured = scheduled(log, MeasurementPlan([same()], LOOKS, 0.05, 1))
+    assert (measured.aborted, measured.interrupted) == (True, False)
+    assert "could not be started 3 times in a row" in str(measured.stopped)
+    assert len(measured.incidents) == FAILED_STARTS
 
 
 def scheduled(log: ListLog, plan: MeasurementPlan) -> MeasurementResult:
@@ -197,12 +198,12 @@ def test_the_time_of_earlier_parts_counts(no_process: None) -> None:
     sample = PairSample("same", "screening", 0, 1.0, 1.0, 0.0, 1, 1)
     result = opduel.harness.rounds.pair.RoundResult([sample], wall_s=99.0)
     plan = opduel.harness.rounds.pair.Round([], 0)
-    Checkpoint(log, "r").phase("first").keep(result, plan, "time", 100.0)
-    findings = scheduled(log, MeasurementPlan([same()], LOOKS, 0.05, 1, time_budget=101.0))
-    assert findings.stopped == "the time budget of 101 s was spent"
-    assert not findings.aborted
-    assert findings.samples["same"] == [sample]
-    assert findings.wall_s >= 100
+    Checkpoint(log, "r").phase("first").keep(result, plan, 100.0)
+    measured = scheduled(log, MeasurementPlan([same()], LOOKS, 0.05, 1, time_budget=101.0))
+    assert measured.stopped == "the time budget of 101 s was spent"
+    assert not measured.aborted
+    assert measured.samples["same"] == [sample]
+    assert measured.wall_s >= 100
 
 
 def test_a_verification_is_resumed() -> None:

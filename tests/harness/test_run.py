@@ -9,7 +9,7 @@ from toy_bench import ADAPTOR, toy_build, toy_case
 
 from opduel.comparator import RunAnalysis
 from opduel.frameworks import Builds, Framework
-from opduel.harness.planning.schedule import Progress
+from opduel.harness.measurement_plan import Progress
 from opduel.harness.prior_runs import Setting, learn
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -18,7 +17,8 @@ import opduel.harness.rounds.pair
 from opduel.comparator import Looks, RunAnalysis
 from opduel.comparator.modes import modes_of
 from opduel.harness.collector import FAILED_STARTS
-from opduel.harness.planning.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, Progress
+from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.process import CaseProcess, Worker
 from opduel.harness.rounds.pair import Round
@@ -30,39 +30,37 @@ LOOKS = Looks((3, 6))
 def run(
     *cases: Case, on_progress: Any = lambda _: None, **order: Any
 ) -> tuple[MeasurementResult, dict[str, Comparison]]:
-    environment = order.pop("environment", {})
+    environment, now = order.pop("environment", {}), order.pop("now", time.monotonic)
     looks, alpha = order.pop("looks", LOOKS), order.pop("alpha", 0.05)
     one = MeasurementPlan(cases, looks, alpha, seed=order.pop("seed", 1), **order)
-    findings = Schedule(toy_bench(**environment), one, on_progress).run()
-    comparisons = RunAnalysis(
-        cases, findings.samples, findings.failures, looks, alpha, injected=one.injected
-    ).comparisons()
-    return findings, {comparison.case: comparison for comparison in comparisons}
+    result = Schedule(toy_bench(**environment), one, on_progress, now=now).run()
+    comparisons = RunAnalysis(cases, result.samples, result.failures, looks, alpha, injected=one.injected).comparisons()
+    return result, {comparison.case: comparison for comparison in comparisons}
 
 
 @pytest.mark.parametrize("clock", [pytest.param("real", marks=pytest.mark.measures), "simulated"])
 def test_a_case_twice_as_slow_is_flagged_once_fresh_pairs_agree(clock: str) -> None:
     """Its first look finds it, and the next one, after three process pairs more, claims it."""
     wide = replace(toy_case("same"), threshold=0.3)
-    findings, found = run(toy_case("slow", slower=2), wide, environment={"TOY_CLOCK": clock})
+    result, found = run(toy_case("slow", slower=2), wide, environment={"TOY_CLOCK": clock})
     slow = found["slow"]
     assert (slow.verdict, slow.decided_on) == ("regressed", "confirmation")
     assert slow.ratio is not None
     assert 1.5 < slow.ratio < 2.7
     assert [sample.stage for sample in slow.samples] == ["screening"] * 3 + ["confirmation"] * 3
     assert found["same"].verdict == "unchanged"
-    assert findings.stopped is None
-    assert findings.timed_s > 0
-    assert findings.rounds < slow.rounds + found["same"].rounds, "cases share process pairs"
-    assert sum(map(len, findings.samples.values())) == slow.rounds + found["same"].rounds
+    assert result.stopped is None
+    assert result.timed_s > 0
+    assert result.rounds < slow.rounds + found["same"].rounds, "cases share process pairs"
+    assert sum(map(len, result.samples.values())) == slow.rounds + found["same"].rounds
 
 
 def test_all_cases_share_the_rounds_to_their_first_look() -> None:
     """Also one that is precise enough for its threshold after its first sample: it isn't final before."""
     cases = [replace(toy_case("wide"), threshold=5.0), *(replace(toy_case(name), threshold=0.5) for name in "ab")]
-    findings, found = run(*cases)
+    result, found = run(*cases)
     assert {one.verdict for one in found.values()} == {"unchanged"}
-    assert findings.rounds == LOOKS.counts[0]
+    assert result.rounds == LOOKS.counts[0]
 
 
 def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
@@ -70,22 +68,22 @@ def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
     open_one = replace(toy_case("same"), threshold=1e-7)
     looks, still = Looks((3, 6, 50), suspect_level=1e-5), {"TOY_CLOCK": "simulated"}
     cases = toy_case("slow", slower=4), open_one
-    findings, found = run(*cases, looks=looks, alpha=1e-3, suspects_only=True, environment=still)
-    assert findings.stopped == "no suspect is left; 1 other case undecided"
-    assert not findings.aborted
+    result, found = run(*cases, looks=looks, alpha=1e-3, suspects_only=True, environment=still)
+    assert result.stopped == "no suspect is left; 1 other case undecided"
+    assert not result.aborted
     assert found["same"].rounds == 3
     assert found["slow"].verdict == "regressed"
 
 
 def test_suspects_need_not_wait_for_long_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opduel.harness.planning.schedule.LONG_ROUND_S", 0.0)
+    monkeypatch.setattr("opduel.harness.planning.selection.LONG_ROUND_S", 0.0)
     others = [replace(toy_case(name), threshold=0.003) for name in "abc"]
     looks = Looks((3, 6, 24), suspect_level=1e-5)  # else each look at the others makes a suspect of one in a hundred
-    findings, found = run(toy_case("slow", slower=4), *others, looks=looks, alpha=0.01)
+    result, found = run(toy_case("slow", slower=4), *others, looks=looks, alpha=0.01)
     assert found["slow"].verdict == "regressed"
-    of_slow = {sample.round for sample in findings.samples["slow"] if sample.stage == "confirmation"}
-    shared = {sample.round for name in "abc" for sample in findings.samples[name]}
-    later = {sample.round for name in "abc" for sample in findings.samples[name][LOOKS.counts[0] :]}
+    of_slow = {sample.round for sample in result.samples["slow"] if sample.stage == "confirmation"}
+    shared = {sample.round for name in "abc" for sample in result.samples[name]}
+    later = {sample.round for name in "abc" for sample in result.samples[name][LOOKS.counts[0] :]}
     assert min(of_slow - shared) < min(later), "decided before the others' next look"
     assert later & of_slow or max(of_slow) < max(later), "and the others have not been given up for it"
 
@@ -114,10 +112,10 @@ def test_which_of_two_cases_is_slowed_is_drawn_from_the_seed() -> None:
 @pytest.mark.parametrize("fork", [True, False])
 def test_a_case_that_outlasts_the_budget_is_no_failure(fork: bool) -> None:
     case = toy_case("slow", "hang", timeout_s=300.0)
-    findings, found = run(case, time_budget=1.0, can_fork=lambda case: fork)
-    assert findings.incidents == []
-    assert findings.stopped == "the time budget of 1 s was spent"
-    assert findings.wall_s < 200, "its own timeout is 300 s"
+    result, found = run(case, time_budget=1.0, can_fork=lambda case: fork)
+    assert result.incidents == []
+    assert result.stopped == "the time budget of 1 s was spent"
+    assert result.wall_s < 200, "its own timeout is 300 s"
     assert found["slow"].failure is None
     assert found["slow"].verdict == "inconclusive"
 
@@ -127,8 +125,8 @@ def test_a_fault_of_ours_costs_nothing_that_was_measured(monkeypatch: pytest.Mon
         if progress.rounds == 2:
             raise MemoryError("no more")
 
-    findings, found = run(toy_case("a"), on_progress=fail)
-    assert (findings.aborted, findings.stopped) == (True, "MemoryError: no more")
+    result, found = run(toy_case("a"), on_progress=fail)
+    assert (result.aborted, result.stopped) == (True, "MemoryError: no more")
     assert found["a"].rounds == 2
 
 
@@ -146,11 +144,11 @@ def test_a_build_that_vanishes_in_mid_run_ends_it_with_what_was_measured(
         if progress.rounds == 2:
             link.unlink()
 
-    findings = Schedule(bench, MeasurementPlan([toy_case("a")], LOOKS, alpha=0.05, seed=1), remove).run()
-    assert findings.aborted
-    assert str(link) in str(findings.stopped)
-    assert len(findings.samples["a"]) in (2, 3), "the third pair may have been started ahead"
-    assert [incident.failure.kind for incident in findings.incidents] == ["start"] * FAILED_STARTS
+    result = Schedule(bench, MeasurementPlan([toy_case("a")], LOOKS, alpha=0.05, seed=1), remove).run()
+    assert result.aborted
+    assert str(link) in str(result.stopped)
+    assert len(result.samples["a"]) in (2, 3), "the third pair may have been started ahead"
+    assert [incident.failure.kind for incident in result.incidents] == ["start"] * FAILED_STARTS
 
 
 def test_a_worker_lost_between_two_cases_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,8 +162,8 @@ def test_a_worker_lost_between_two_cases_is_reported(monkeypatch: pytest.MonkeyP
         original(self)
 
     monkeypatch.setattr(CaseProcess, "end", end)
-    findings, found = run(*(replace(toy_case(name), threshold=0.5) for name in "ab"))
-    assert [incident.failure.kind for incident in findings.incidents] == ["killed"]
+    result, found = run(*(replace(toy_case(name), threshold=0.5) for name in "ab"))
+    assert [incident.failure.kind for incident in result.incidents] == ["killed"]
     assert {comparison.verdict for comparison in found.values()} == {"unchanged"}
 
 
@@ -186,7 +184,7 @@ def test_a_worker_lost_between_two_cases_is_reported(monkeypatch: pytest.MonkeyP
 def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side: str, kind: str, fork: bool) -> None:
     bad = toy_case("bad", operator, timeout_s=1.0 if operator == "hang" else 20.0, **inputs)
     good = [replace(toy_case(name), threshold=0.5) for name in "ab"]
-    findings, found = run(good[0], bad, good[1], can_fork=lambda case: fork)
+    result, found = run(good[0], bad, good[1], can_fork=lambda case: fork)
     failure = found["bad"].failure
     assert found["bad"].verdict == "failed"
     assert failure is not None
@@ -194,8 +192,8 @@ def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side:
     assert failure.reason
     assert [found[name].verdict for name in "ab"] == ["unchanged", "unchanged"]
     refused = kind in ("error", "missing")
-    assert [incident.case_id for incident in findings.incidents] == ([] if refused else ["bad", "bad"])
-    assert findings.stopped is None
+    assert [incident.case_id for incident in result.incidents] == ([] if refused else ["bad", "bad"])
+    assert result.stopped is None
 
 
 @pytest.mark.parametrize("victim", ["child", "worker"])
@@ -212,30 +210,28 @@ def test_kill_9_costs_one_sample_and_is_reported(victim: str, monkeypatch: pytes
 
     monkeypatch.setattr(CaseProcess, "asking", asking)
     cases = [replace(toy_case(name), threshold=0.5) for name in "abc"]
-    findings, found = run(*cases)
-    (incident,) = findings.incidents
+    result, found = run(*cases)
+    (incident,) = result.incidents
     assert incident.failure.kind == "killed"
     assert incident.case_id in ("a", "b", "c")
     assert "goes on" in incident.consequence
     assert [comparison.verdict for comparison in found.values()] == ["unchanged"] * 3
-    rounds = Counter(sample.case_id for samples in findings.samples.values() for sample in samples)
+    rounds = Counter(sample.case_id for samples in result.samples.values() for sample in samples)
     assert all(rounds[name] >= LOOKS.counts[0] for name in "abc")
 
 
 def test_workers_that_never_start_end_the_run() -> None:
-    findings, found = run(toy_case("a"), environment={"TOY_IMPORT": "dies"})
-    assert findings.aborted
-    assert findings.stopped is not None
-    assert "cannot import toy: no such library" in findings.stopped
-    assert len(findings.incidents) == FAILED_STARTS
+    result, found = run(toy_case("a"), environment={"TOY_IMPORT": "dies"})
+    assert result.aborted
+    assert result.stopped is not None
+    assert "cannot import toy: no such library" in result.stopped
+    assert len(result.incidents) == FAILED_STARTS
     assert found["a"].verdict == "inconclusive"
 
 
-def test_the_budget_ends_a_run_and_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_budget_ends_a_run_and_keeps_what_was_measured() -> None:
     """Two thousand seconds pass when the second round has ended."""
     later = [0.0]
-    clock = SimpleNamespace(monotonic=lambda: time.monotonic() + later[0])  # a server of other tests has the real one
-    monkeypatch.setattr("opduel.harness.planning.schedule.time", clock)
 
     def pass_time(progress: Progress) -> None:
         if progress.rounds == 2:
@@ -243,10 +239,12 @@ def test_the_budget_ends_a_run_and_keeps_what_was_measured(monkeypatch: pytest.M
 
     endless = Looks((3, 5000))
     case = replace(toy_case("a"), threshold=1e-6)
-    findings, found = run(case, time_budget=1000.0, looks=endless, on_progress=pass_time)
-    assert findings.stopped is not None
-    assert "the time budget of 1000 s" in findings.stopped
-    assert not findings.aborted
+    result, found = run(
+        case, time_budget=1000.0, looks=endless, on_progress=pass_time, now=lambda: time.monotonic() + later[0]
+    )
+    assert result.stopped is not None
+    assert "the time budget of 1000 s" in result.stopped
+    assert not result.aborted
     assert found["a"].verdict == "inconclusive"
     assert found["a"].rounds == 2
 
@@ -257,8 +255,8 @@ def test_an_interrupt_ends_a_run_and_keeps_what_was_measured() -> None:
             raise KeyboardInterrupt
 
     before = set(psutil.Process().children())
-    findings, found = run(toy_case("a"), toy_case("b"), on_progress=interrupt)
-    assert (findings.stopped, findings.aborted, findings.rounds) == ("interrupted", True, 2)
+    result, found = run(toy_case("a"), toy_case("b"), on_progress=interrupt)
+    assert (result.stopped, result.aborted, result.rounds) == ("interrupted", True, 2)
     assert [found[name].rounds for name in "ab"] == [2, 2]
     left = set(psutil.Process().children()) - before
     assert not [child for child in left if child.status() != psutil.STATUS_ZOMBIE]
@@ -275,8 +273,8 @@ def test_an_interrupt_within_a_round_keeps_the_cases_before_it(monkeypatch: pyte
         return original(*arguments)
 
     monkeypatch.setattr(opduel.harness.rounds.pair, "summarise", summarise)
-    findings, _ = run(*(toy_case(name) for name in "abcd"))
-    assert sum(map(len, findings.samples.values())) == 2
+    result, _ = run(*(toy_case(name) for name in "abcd"))
+    assert sum(map(len, result.samples.values())) == 2
 
 
 def test_progress_counts_down() -> None:
@@ -332,9 +330,9 @@ def test_cases_that_cannot_fork_never_share_a_process() -> None:
     with pytest.raises(ValueError, match="share one process"):
         Round([CaseRequest(toy_case(name), 1) for name in "ab"], 0, fork=False)
     cases = [replace(toy_case(name), threshold=0.5) for name in "ab"]
-    findings, found = run(*cases, can_fork=lambda case: case.id == "a")
+    result, found = run(*cases, can_fork=lambda case: case.id == "a")
     assert [found[name].verdict for name in "ab"] == ["unchanged"] * 2
-    assert findings.rounds == found["a"].rounds + found["b"].rounds
+    assert result.rounds == found["a"].rounds + found["b"].rounds
 
 
 @pytest.mark.parametrize(("contexts", "kept"), [(("cpu", "cpu"), False), (("cpu", "gpu(1)"), True)])
@@ -350,16 +348,16 @@ def test_many_cases_share_several_pairs_and_each_is_kept_and_reported(monkeypatc
     monkeypatch.setattr("opduel.harness.planning.schedule.MOST_TOGETHER", 3)
     told: list[Progress] = []
     cases = [replace(toy_case(f"c{number}"), threshold=0.9) for number in range(7)]
-    findings, found = run(*cases, toy_case("slow", slower=4), on_progress=told.append)
+    result, found = run(*cases, toy_case("slow", slower=4), on_progress=told.append)
     assert found["slow"].verdict == "regressed"
     assert {found[case.id].verdict for case in cases} == {"unchanged"}
     by_round: dict[int, set[str]] = {}
-    for samples in findings.samples.values():
+    for samples in result.samples.values():
         for sample in samples:
             by_round.setdefault(sample.round, set()).add(sample.case_id)
     assert max(map(len, by_round.values())) == 3
     assert [len(by_round[number]) for number in range(3)] in ([3, 3, 2], [3, 2, 3], [2, 3, 3])
-    assert set.union(*(by_round[number] for number in range(3))) == set(findings.samples), "each once in a wave"
+    assert set.union(*(by_round[number] for number in range(3))) == set(result.samples), "each once in a wave"
     assert len({frozenset(by_round[number]) for number in range(6)}) > 3, "with others in the next"
     assert [progress.rounds for progress in told] == list(range(1, len(by_round) + 1))
     assert told[0].open_cases == 8
@@ -373,9 +371,9 @@ def test_a_case_with_one_time_in_some_processes_and_another_in_others_is_known_a
     """In pairs of six forks, whose means lie between the two."""
     case = replace(toy_case("moody", mode=3.0), threshold=1e-7)
     monkeypatch.setattr(Round, "forks_of", lambda *_: 6)
-    findings, _ = run(case, looks=Looks((12,)), environment={"TOY_CLOCK": "simulated"})
-    assert {sample.forks for sample in findings.samples["moody"]} == {6}
-    found = modes_of(findings.samples["moody"])
+    result, _ = run(case, looks=Looks((12,)), environment={"TOY_CLOCK": "simulated"})
+    assert {sample.forks for sample in result.samples["moody"]} == {6}
+    found = modes_of(result.samples["moody"])
     assert {side: modes.high / modes.low for side, modes in found.items()} == {
         "control": pytest.approx(3, rel=0.02),
         "treatment": pytest.approx(3, rel=0.02),

@@ -10,7 +10,8 @@ from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import Looks, RunAnalysis
 from opduel.harness.checkpoint import Checkpoint
-from opduel.harness.planning.schedule import MeasurementPlan, MeasurementResult, Schedule
+from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
+from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.harness.rounds.block_plan import BlockPlan
@@ -58,11 +59,11 @@ def test_both_sides_are_asked_at_once_though_a_worker_is_lost() -> None:
 def resumed(*results: RoundResult) -> tuple[MeasurementResult, Comparison]:
     """A run that takes these rounds from its log and has no time for another."""
     log = ListLog()
-    for number, result in enumerate(results):
-        Checkpoint(log, "r").phase("first").keep(result, Round([CaseRequest(CASE, 1)], number, False), "time", 1.0)
+    for number, round_result in enumerate(results):
+        Checkpoint(log, "r").phase("first").keep(round_result, Round([CaseRequest(CASE, 1)], number, False), 1.0)
     order = MeasurementPlan([CASE], LOOKS, alpha=0.05, seed=1, time_budget=0.5)
-    findings = Schedule(toy_bench(), order, checkpoint=Checkpoint(log, "r").phase("first")).run()
-    return findings, RunAnalysis([CASE], findings.samples, findings.failures, LOOKS, 0.05).comparisons()[0]
+    result = Schedule(toy_bench(), order, checkpoint=Checkpoint(log, "r").phase("first")).run()
+    return result, RunAnalysis([CASE], result.samples, result.failures, LOOKS, 0.05).comparisons()[0]
 
 
 def lost(side: Side, kind: str = "crash") -> RoundResult:
@@ -99,8 +100,8 @@ def test_a_case_that_fails_now_here_now_there_fails_on_both(
 
 
 def test_a_refusal_after_good_rounds_is_tried_once_more() -> None:
-    findings, comparison = resumed(MEASURED, refused("treatment"))
+    result, comparison = resumed(MEASURED, refused("treatment"))
     assert (comparison.verdict, comparison.failure) == ("inconclusive", None)
-    (incident,) = findings.incidents
+    (incident,) = result.incidents
     assert (incident.round, incident.case_id, incident.failure.kind) == (1, "a", "error")
     assert "goes on" in incident.consequence

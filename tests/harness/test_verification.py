@@ -13,7 +13,8 @@ from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import RunAnalysis, plan_looks
 from opduel.harness.checkpoint import Checkpoint, Verifying, from_text, to_text
-from opduel.harness.planning.schedule import MeasurementPlan, MeasurementResult, Progress, Schedule
+from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, Progress
+from opduel.harness.planning.schedule import Schedule
 from opduel.harness.run import run_ab
 from opduel.harness.verification import FIRST_SHARE, Verifier, plan_first_measurement
 from opduel.records import Case, Comparison, Report
@@ -141,8 +142,8 @@ def test_an_interrupt_while_verifying_keeps_what_it_found() -> None:
 
 def first_measurement(*cases: Case) -> tuple[MeasurementPlan, MeasurementResult, list[Comparison]]:
     order = MeasurementPlan(cases, LOOKS, alpha=0.05, seed=1)
-    findings = Schedule(toy_bench(), order).run()
-    return order, findings, RunAnalysis(cases, findings.samples, findings.failures, LOOKS).comparisons()
+    result = Schedule(toy_bench(), order).run()
+    return order, result, RunAnalysis(cases, result.samples, result.failures, LOOKS).comparisons()
 
 
 def test_the_first_measurement_leaves_time_for_the_second() -> None:
@@ -155,61 +156,62 @@ def test_the_first_measurement_leaves_time_for_the_wait() -> None:
     order = MeasurementPlan([same()], LOOKS, alpha=0.05, seed=1, time_budget=100.0)
     first = plan_first_measurement(order, 40.0)
     assert first.time_budget == pytest.approx(60 * FIRST_SHARE)
-    assert first.budget == "the first measurement's share, 70% of the time budget of 100 s less a wait of 40 s,"
+    assert (
+        first.budget_in_words == "the first measurement's share, 70% of the time budget of 100 s less a wait of 40 s,"
+    )
 
 
 def test_a_spent_budget_leaves_suspects_unconfirmed() -> None:
-    order, findings, comparisons = first_measurement(slow())
+    order, result, comparisons = first_measurement(slow())
     assert comparisons[0].verdict == "regressed"
-    verifier = Verifier(toy_bench(), replace(order, time_budget=5.0), time.monotonic() - 10, 0.0, lambda _: None)
-    (case,) = verifier.verify(findings, comparisons)
+    verifier = Verifier(toy_bench(), replace(order, time_budget=5.0), time.monotonic() - 10, lambda _: None)
+    (case,) = verifier.verify(result, comparisons)
     assert case.verdict == "inconclusive"
-    assert findings.stopped == "the time budget of 5 s was spent while verifying"
-    assert findings.resumable, "with a larger budget"
-    assert not findings.aborted
+    assert result.stopped == "the time budget of 5 s was spent while verifying"
+    assert result.resumable, "with a larger budget"
+    assert not result.aborted
 
 
 def test_what_a_resumed_run_spent_before_it_verifies_on_counts() -> None:
     """It compares numbers again: 900 s were spent when the first measurement was over, and 200 s of this start."""
-    order, findings, comparisons = first_measurement(slow())
+    order, result, comparisons = first_measurement(slow())
     checkpoint = Checkpoint(ListLog([to_text(Verifying("r", 900.0, None))]), "r")
     again = replace(order, time_budget=1000.0, spent_s=200.0)
-    verifier = Verifier(toy_bench(), again, time.monotonic(), 0.0, lambda _: None, checkpoint=checkpoint)
-    assert [case.verdict for case in verifier.verify(findings, comparisons)] == ["inconclusive"]
-    assert findings.stopped == "the time budget of 1000 s was spent while verifying"
-    assert findings.wall_s >= 1100
+    verifier = Verifier(toy_bench(), again, time.monotonic(), lambda _: None, checkpoint=checkpoint)
+    assert [case.verdict for case in verifier.verify(result, comparisons)] == ["inconclusive"]
+    assert result.stopped == "the time budget of 1000 s was spent while verifying"
+    assert result.wall_s >= 1100
 
 
 def test_a_first_measurement_out_of_time_says_whose_share_that_was() -> None:
     order = replace(MeasurementPlan([same()], LOOKS, alpha=0.05, seed=1), time_budget=1e-3)
-    findings = Schedule(toy_bench(), plan_first_measurement(order)).run()
-    assert findings.stopped == "the first measurement's share, 70% of the time budget of 0.001 s, was spent"
-    assert findings.resumable
+    result = Schedule(toy_bench(), plan_first_measurement(order)).run()
+    assert result.stopped == "the first measurement's share, 70% of the time budget of 0.001 s, was spent"
+    assert result.resumable
 
 
 def test_a_verification_that_has_ended_closes_the_run_and_keeps_whose_share_was_spent() -> None:
-    order, findings, comparisons = first_measurement(slow())
-    findings.stopped = SHARE_SPENT
+    order, result, comparisons = first_measurement(slow())
+    result.stopped = SHARE_SPENT
     log = ListLog()
     verifier = Verifier(
         toy_bench(),
         replace(order, time_budget=1000.0),
         time.monotonic(),
-        0.0,
         lambda _: None,
         checkpoint=Checkpoint(log, "r"),
     )
-    assert findings.resumable
-    assert [case.verdict for case in verifier.verify(findings, comparisons)] == ["regressed"]
+    assert result.resumable
+    assert [case.verdict for case in verifier.verify(result, comparisons)] == ["regressed"]
     (begun,) = [entry for entry in map(from_text, log.texts) if isinstance(entry, Verifying)]
-    assert begun.stopped == findings.stopped == SHARE_SPENT
-    assert not findings.resumable
+    assert begun.stopped == result.stopped == SHARE_SPENT
+    assert not result.resumable
 
 
 def test_a_case_that_crashes_the_second_time_is_not_confirmed(tmp_path: Path) -> None:
-    order, findings, comparisons = first_measurement(slow())
+    order, result, comparisons = first_measurement(slow())
     crashing = replace(order, cases=[replace(order.cases[0], operator="abort")])
-    (case,) = Verifier(toy_bench(), crashing, time.monotonic(), 0.0, lambda _: None).verify(findings, comparisons)
+    (case,) = Verifier(toy_bench(), crashing, time.monotonic(), lambda _: None).verify(result, comparisons)
     assert case.verdict == "inconclusive"
     assert "measured again it failed (killed by SIGABRT)" in case.note
-    assert len(findings.incidents) == 2
+    assert len(result.incidents) == 2

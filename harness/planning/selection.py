@@ -1,0 +1,183 @@
+"""Which cases get a further round: the open ones, those of them that the time is best spent on, and doubtful ones."""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from opduel.comparator import InterimAnalysis
+from opduel.harness.checkpoint import PhaseCheckpoint
+from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
+from opduel.harness.planning.budget import (
+    BudgetClock,
+    CaseNeed,
+    RoundDurations,
+    affordable,
+    describe_want_of_time,
+    first_affordable,
+    least_needed,
+)
+from opduel.harness.planning.effort_planner import EffortPlanner
+from opduel.harness.planning.forecast import forecast_run, settled_first
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.records import CLAIMS, FLAGGED, Case
+from opduel.support.text import counted
+
+FEW = 4  # of a run's cases one in so many is tried where the time is likely to be too short for any
+LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
+
+Interim = Mapping[str, InterimAnalysis]
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The cases that get a round now: open ones, and settled ones whose verdicts a disturbed host makes doubtful.
+    ``stop_reason``: why open cases are left out for good, if they are."""
+
+    open: Sequence[CaseRequest]
+    doubtful: Sequence[CaseRequest]
+    stop_reason: str | None
+
+
+class CaseSelector:
+    """Selects cases by what they still need, by what rounds take, and by the time that is left."""
+
+    def __init__(
+        self,
+        plan: MeasurementPlan,
+        result: MeasurementResult,
+        effort: EffortPlanner,
+        durations: RoundDurations,
+        clock: BudgetClock,
+        checkpoint: PhaseCheckpoint,
+    ) -> None:
+        self._plan, self._result, self._effort = plan, result, effort
+        self._durations, self._clock, self._checkpoint = durations, clock, checkpoint
+        self._cases = random.Random(f"turn {plan.seed}").sample(list(plan.cases), len(plan.cases))
+        if plan.forecast and plan.time_budget is not None:
+            self._cases = settled_first(self._cases, plan.forecast)
+        self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
+        self._screening_s, self._screened = 0.0, set[str]()  # of the latest round of all cases at screening
+
+    def select(self, interim: Interim) -> Selection:
+        """Return the cases of the next round of the run."""
+        requests, stop_reason = self._select_open(interim)
+        requests = self._before_long_rounds(requests)
+        doubtful = self._select_doubtful(interim, alone=not requests, stopped=stop_reason is not None)
+        return Selection(requests, doubtful, stop_reason)
+
+    def note_round(self, requests: Sequence[CaseRequest], wall_s: float) -> None:
+        """Take note of how long a process pair measured these: of screening, suspects may take as long."""
+        screened = {request.case.id for request in requests if request.stage == "screening"}
+        if not screened:
+            self._for_suspects_s -= wall_s
+            return
+        if screened & self._screened:  # the next round of all cases
+            self._screening_s, self._screened = 0.0, set()
+        self._screening_s, self._screened = self._screening_s + wall_s, self._screened | screened
+        self._for_suspects_s = max(self._for_suspects_s, self._screening_s)
+
+    def describe_want_of_time(self, needed_s: float, needed_by: str = "the next round") -> str:
+        """Say that the budget leaves no room for what ``needed_by`` names, the shortest of which takes ``needed_s``."""
+        return describe_want_of_time(self._plan.budget_in_words, self._clock.left_s, needed_s, needed_by)
+
+    def _select_open(self, interim: Interim) -> tuple[list[CaseRequest], str | None]:
+        """Return the open cases, or those of them that the time budget is spent on, and why if it is on none."""
+        plan = self._plan
+        open_cases = [case for case in self._cases if interim[case.id].samples_needed]
+        open_cases = [case for case in open_cases if self._is_urgent(case, interim)] or open_cases
+        requests = [plan.request(case, interim[case.id].stage) for case in open_cases]
+        if plan.suspects_only and requests:
+            requests = [
+                request
+                for request in requests
+                if request.stage == "confirmation" or not self._was_looked_at(request.case, interim)
+            ]
+            if not requests:
+                return [], f"no suspect is left; {counted(len(open_cases), 'other case')} undecided"
+        if plan.time_budget is None or not requests or not (self._result.rounds or plan.forecast):
+            return requests, None
+        return self._within_budget([self._need(request, interim) for request in requests])
+
+    def _need(self, request: CaseRequest, interim: Interim) -> CaseNeed:
+        state = interim[request.case.id]
+        excess = state.excess if request.stage == "confirmation" else None
+        return CaseNeed(request, state.samples_needed, excess, self._was_looked_at(request.case, interim))
+
+    def _within_budget(self, needs: Sequence[CaseNeed]) -> tuple[list[CaseRequest], str | None]:
+        left_s, resumable = self._clock.left_s, self._checkpoint.keeps
+        if any(need.request.stage == "screening" and not need.closes for need in needs):
+            return self._select_first_looks(needs, left_s)
+        chosen = affordable(needs, left_s, self._durations, resumable)
+        stop_reason = None if chosen else self.describe_want_of_time(*least_needed(needs, self._durations, resumable))
+        return [need.request for need in chosen], stop_reason
+
+    def _is_urgent(self, case: Case, interim: Interim) -> bool:
+        """Return whether a case could still be a regression. One that lies at its threshold, and is as precise as that
+        asks for, isn't measured before all others, nor is one that the time left can't make so precise; but all share
+        the rounds to their first look."""
+        state = interim[case.id]
+        if not state.may_be_worse or (state.excess or 0.0) > 0 or not self._was_looked_at(case, interim):
+            return state.may_be_worse
+        counts = self._plan.looks.of_metric(case.metric).counts
+        needed_s = self._effort.seconds_to_goal(case, self._plan.decisive(self._result.samples[case.id]), counts)
+        return needed_s is None or 0 < needed_s < self._clock.left_s
+
+    def _select_first_looks(self, needs: Sequence[CaseNeed], left_s: float) -> tuple[list[CaseRequest], str | None]:
+        """Select as many cases as come to their first look in the time left, those first that are settled soonest.
+
+        If that is none, select all in a run that a later start goes on with, or before the first round; and in a run
+        that has tested no case yet a few, since what is known of its costs may be too high.
+        """
+        durations = self._durations
+        if durations.of_rounds(need.rounds for need in needs) > left_s:
+            needs = self._cheapest_first(needs)
+        chosen = first_affordable(needs, left_s, durations)
+        if not chosen and not any(need.closes for need in needs):
+            chosen = list(needs[: max(1, len(needs) // FEW)])
+        if not chosen and self._result.rounds and not self._checkpoint.keeps:
+            needed_s = min(durations.of_rounds([need.rounds]) for need in needs)
+            return [], self.describe_want_of_time(needed_s, "the first look of another case")
+        return [need.request for need in chosen or needs], None
+
+    def _cheapest_first(self, needs: Sequence[CaseNeed]) -> list[CaseNeed]:
+        cases, samples = [need.request.case for need in needs], self._plan.decisive_samples(self._result)
+        expected = forecast_run(self._effort, cases, samples, self._plan.looks)
+        if expected is None:
+            return list(needs)
+        need_by_case = {need.request.case.id: need for need in needs}
+        return [need_by_case[case.id] for case in settled_first(cases, expected)]
+
+    def _select_doubtful(self, interim: Interim, alone: bool, stopped: bool) -> list[CaseRequest]:
+        """Return, on a host that is disturbed, the settled cases whose verdicts don't stand yet, as long as they have
+        looks left.  Those that changed share the rounds of open cases; the others come when they have them ``alone``,
+        in a time budget after those that changed, and not where the budget leaves open cases behind."""
+        plan, result = self._plan, self._result
+        if not plan.is_disturbed(self._checkpoint.noise(), result.mhz):
+            return []
+        stand, decisive = plan.analysis(result).standing_cases(closing=False), plan.decisive_samples(result)
+        doubtful = [
+            plan.request(case, result.samples[case.id][-1].stage)
+            for case in self._cases
+            if case.id not in stand
+            and interim[case.id].verdict in CLAIMS
+            and case.measure.noisy
+            and len(decisive[case.id]) < plan.looks.of_metric(case.metric).counts[-1]
+        ]
+        changed = [request for request in doubtful if interim[request.case.id].verdict in FLAGGED]
+        if not alone or stopped or (changed and plan.time_budget is not None):
+            return changed
+        return doubtful
+
+    def _was_looked_at(self, case: Case, interim: Interim) -> bool:
+        state, first = interim[case.id], self._plan.looks.of_metric(case.metric).counts[0]
+        return (state.next_look or 0) - state.samples_needed >= first
+
+    def _before_long_rounds(self, requests: list[CaseRequest]) -> list[CaseRequest]:
+        """Return all requests; where a round of them is long, the suspects alone as long as it is their turn.
+
+        Of thousands of cases some hundred are suspects, which their own rounds decide: they get as much time as the
+        round before them took.  A run whose budget ends before the last look then says what changed, not only where.
+        """
+        suspects = [request for request in requests if request.stage == "confirmation"]
+        needed_s = self._durations.of_rounds((request.case, 1) for request in requests)
+        return suspects if suspects and self._for_suspects_s > 0 and needed_s > LONG_ROUND_S else requests
