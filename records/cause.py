@@ -1,7 +1,7 @@
 """Why a case changed: what was looked at on both sides, what differs there, and its share of the change."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -77,7 +77,7 @@ class Candidate:
     """file and line, or the library"""
     was: str = ""
     """its name on the control, if that is another"""
-    merged: Sequence[str] = field(default_factory=tuple)
+    merged: tuple[str, ...] = ()
     """functions of one side alone whose amount is counted here: inlined, split or joined"""
     implementations: tuple[str, str] = ("", "")
     """of a primitive, the library's implementation on each side (``jit:avx512_core``); of a native function, what it
@@ -120,13 +120,13 @@ class Examination:
     treatment: float | None = None
     difference_ci: tuple[float, float] | None = None
     """95 % interval of ``treatment`` - ``control``; null with fewer than 3 pairs"""
-    candidates: Sequence[Candidate] = field(default_factory=tuple)
+    candidates: tuple[Candidate, ...] = ()
     """parts that differ, the largest difference first"""
     explained: float | None = None
     """share of the difference of the candidates whose share is clear of 0; null if the difference is not clear of 0"""
     note: str = ""
     """why nothing was seen, or what limits the figures; of libraries and code placement, what differs"""
-    flame: Sequence[Frame] = field(default_factory=tuple)
+    flame: tuple[Frame, ...] = ()
     """the call as a tree of its largest frames, if the source knows callers"""
 
 
@@ -136,7 +136,7 @@ class Cause:
 
     sentence: str
     """one line for people, also at the end of the case's ``note``"""
-    examinations: Sequence[Examination] = field(default_factory=tuple)
+    examinations: tuple[Examination, ...] = ()
     """one for each source that the case and the host allow"""
 
     @property

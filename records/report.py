@@ -57,7 +57,7 @@ class Verification:
     failure: Failure | None = None
     """why it could not be measured again"""
     note: str = ""
-    samples: Sequence[PairSample] = field(default_factory=tuple)
+    samples: tuple[PairSample, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,9 @@ class Breakdown:
     """A case's time by operator on each side, by the framework's own profiler, the slowest first. It never influences a
     verdict."""
 
-    control: Sequence[OperatorTime]
+    control: tuple[OperatorTime, ...]
     """empty if this side could not be profiled"""
-    treatment: Sequence[OperatorTime]
+    treatment: tuple[OperatorTime, ...]
     note: str = ""
     """why a side could not be profiled"""
 
@@ -207,7 +207,7 @@ class Comparison:
     """the sides of an inconclusive case whose values fall into two groups"""
     effort: Effort | None = None
     """null for metrics that are measured without blocks"""
-    samples: Sequence[PairSample] = field(default_factory=tuple)
+    samples: tuple[PairSample, ...] = ()
     """one of each round, without those of the second measurement"""
 
     @classmethod

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from pydantic import TypeAdapter, ValidationError
 
-from opduel.records import SCHEMA_VERSION, Cause, Comparison, Examination, Report, UsageError
+from opduel.records import SCHEMA_VERSION, Report, UsageError
 from opduel.support.atomic import write_atomically
 from opduel.support.files import LONGEST_REPORT, UnreadableError, parse_json, read_bytes
 from opduel.support.validation import check_version, explain
@@ -97,27 +97,7 @@ def _from_bytes(path: Path, content: bytes) -> Report:
         report = _ADAPTER.validate_json(content, strict=True)
     except ValidationError as error:
         raise UsageError(f"{path}: {explain(error)}: correct that field, or report the run again") from None
-    return replace(report, comparisons=tuple(map(_in_tuples, report.comparisons)), cases=tuple(report.cases))
-
-
-def _in_tuples(comparison: Comparison) -> Comparison:
-    verification, breakdown = comparison.verification, comparison.breakdown
-    if verification is not None:
-        verification = replace(verification, samples=tuple(verification.samples))
-    if breakdown is not None:
-        breakdown = replace(breakdown, control=tuple(breakdown.control), treatment=tuple(breakdown.treatment))
-    cause = comparison.cause and _cause_in_tuples(comparison.cause)
-    samples = tuple(comparison.samples)
-    return replace(comparison, samples=samples, verification=verification, breakdown=breakdown, cause=cause)
-
-
-def _cause_in_tuples(cause: Cause) -> Cause:
-    return replace(cause, examinations=tuple(map(_examination_in_tuples, cause.examinations)))
-
-
-def _examination_in_tuples(examination: Examination) -> Examination:
-    candidates = tuple(replace(part, merged=tuple(part.merged)) for part in examination.candidates)
-    return replace(examination, candidates=candidates, flame=tuple(examination.flame))
+    return replace(report, comparisons=tuple(report.comparisons), cases=tuple(report.cases))
 
 
 def _parse(path: Path, content: bytes) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Observed:
 
     observations: Sequence[Observation] = ()
     note: str = ""
-    flame: Sequence[Frame] = ()
+    flame: tuple[Frame, ...] = ()
     branches: Sequence[Observation] = ()
     placement: str = ""
 
