@@ -4,11 +4,18 @@ import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from typing import TypeVar
 
-from opduel.driver.attribution import Change, KnownChange, PlacedChange, place_on_line
+from pydantic import TypeAdapter, ValidationError
+
+from opduel.driver.attribution import KnownChange, PlacedChange, place_on_line
 from opduel.driver.journal import Journal
+from opduel.support.validation import explain
+
+T = TypeVar("T")
+
+_CHANGES = TypeAdapter(list[KnownChange])
+_BY_CASE = TypeAdapter(dict[str, list[KnownChange]])
 
 log = logging.getLogger(__name__)
 
@@ -27,14 +34,15 @@ class KnownChanges:
     def at_beginning(self) -> dict[str, tuple[PlacedChange, ...]]:
         """Return the changes on the line by case, without those that this investigation found itself."""
         fact = f"{self._line}/known"
-        entries_by_case = _parsed(self._journal.get_fact(fact))
-        if not isinstance(entries_by_case, dict):
-            entries_by_case = {case: list(map(asdict, changes)) for case, changes in self._current().items()}
-            self._journal.set_fact(fact, json.dumps(entries_by_case))
-        changes_by_case = {
-            case: place_on_line(_read(entries), self._names) for case, entries in entries_by_case.items()
-        }
-        return {case: changes for case, changes in changes_by_case.items() if changes}
+        known = _read(_BY_CASE, self._journal.get_fact(fact))
+        if known is None:
+            known = {
+                name.removeprefix(self._prefix): [change for change in _changes(text) if change.line != self._line]
+                for name, text in self._journal.facts(self._prefix).items()
+            }
+            known = {case: [placed.known_change for placed in self._placed(changes)] for case, changes in known.items()}
+            self._journal.set_fact(fact, json.dumps(_BY_CASE.dump_python(known)))
+        return {case: placed for case, changes in known.items() if (placed := self._placed(changes))}
 
     def record(self, new_by_case: Mapping[str, Sequence[KnownChange]]) -> None:
         """Keep the changes that this investigation found, unless that was done before.
@@ -46,52 +54,29 @@ class KnownChanges:
         facts = {f"{self._line}/recorded": "yes"}
         for case, new in new_by_case.items():
             text = self._journal.get_fact(f"{self._prefix}{case}")
-            before = [change for change in _read(_parsed(text)) if change.line != self._line]
-            ranges = [
-                placed_change.range
-                for placed_change in place_on_line(new, self._names)
-                if placed_change.known_change.is_culprit
-            ]
+            before = [change for change in _changes(text) if change.line != self._line]
+            culprits = [placed.range for placed in self._placed(new) if placed.known_change.is_culprit]
             enclosing = [
-                placed_change.known_change
-                for placed_change in place_on_line(before, self._names)
-                if any(placed_change.range[0] <= start and end <= placed_change.range[1] for start, end in ranges)
+                placed.known_change
+                for placed in self._placed(before)
+                if any(placed.range[0] <= start and end <= placed.range[1] for start, end in culprits)
             ]
             remaining = [change for change in before if change not in enclosing]
-            facts[f"{self._prefix}{case}"] = json.dumps([asdict(change) for change in (*remaining, *new)])
+            facts[f"{self._prefix}{case}"] = json.dumps(_CHANGES.dump_python([*remaining, *new]))
         self._journal.set_facts(facts)
 
-    def _current(self) -> dict[str, list[KnownChange]]:
-        """Return what other investigations have found by now on this line, by case."""
-        text_by_case = {
-            name.removeprefix(self._prefix): text for name, text in self._journal.facts(self._prefix).items()
-        }
-        of_others = {
-            case: [change for change in _read(_parsed(text)) if change.line != self._line]
-            for case, text in text_by_case.items()
-        }
-        return {
-            case: [placed_change.known_change for placed_change in place_on_line(entries, self._names)]
-            for case, entries in of_others.items()
-        }
+    def _placed(self, changes: Sequence[KnownChange]) -> tuple[PlacedChange, ...]:
+        return place_on_line(changes, self._names)
 
 
-def _parsed(text: str | None) -> Any:
+def _changes(text: str | None) -> list[KnownChange]:
+    return _read(_CHANGES, text) or []
+
+
+def _read(adapter: TypeAdapter[T], text: str | None) -> T | None:
+    """Return a note of the journal; None without one, or if it is damaged."""
     try:
-        return json.loads(text or "[]")
-    except ValueError as error:
-        log.warning("a note of known changes in the journal can't be read (%s): skipped", error)
-        return []
-
-
-def _read(entries: Any) -> list[KnownChange]:
-    """Return the changes of a note in the journal; none if it is damaged."""
-    try:
-        changes = [entry["change"] and Change(**entry["change"]) for entry in entries]
-        return [
-            KnownChange(**{**entry, "change": change, "evidence": tuple(entry["evidence"])})
-            for entry, change in zip(entries, changes, strict=True)
-        ]
-    except (TypeError, KeyError, AttributeError) as error:
-        log.warning("a note of known changes in the journal is damaged (%s): skipped", error)
-        return []
+        return None if text is None else adapter.validate_json(text)
+    except ValidationError as error:
+        log.warning("a note of known changes in the journal is damaged (%s): skipped", explain(error))
+        return None
