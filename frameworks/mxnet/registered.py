@@ -15,12 +15,10 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[0] = os.path.join(
-    os.path.dirname(HERE), "common"
-)  # in place of this folder, whose modules would hide the build's
+sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, which would hide modules
 
 from opduel_common.names import constructor_names, constructor_parameters
-from opduel_common.scripts import answer, load_adaptor
+from opduel_common.scripts import answer, list_arguments, load_adaptor
 
 NAMESPACES = ("nd", "nd.contrib", "nd.linalg", "nd.random", "nd.image", "nd._internal", "np", "np.linalg", "np.random")
 NAMESPACES += ("npx", "npx.image", "npx.random", "nd.sparse", "image")
@@ -52,20 +50,11 @@ def kind_of(registered_type):
 def arguments_of(operators, function, registered):
     """Return ``[[name, kind], ...]``: the registered arguments if the function takes all of them, else its own."""
     parameters = operators.parameters_of(function)
-    names = [parameter.name for parameter in parameters]
-    variadic = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters)
-    if registered and (variadic or all(name in names for name in registered)):
+    variadic = [[parameter.name, "tensors"] for parameter in parameters if parameter.kind == parameter.VAR_POSITIONAL]
+    if registered and (variadic or not set(registered) - {parameter.name for parameter in parameters}):
         return [[name, kind_of(kind)] for name, kind in registered.items()]
-    arguments = []
-    for parameter in parameters:
-        if parameter.kind == parameter.VAR_POSITIONAL and not arguments:
-            arguments.append([parameter.name, "tensors"])
-        elif (
-            parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
-            and parameter.name not in NOT_ARGUMENTS
-        ):
-            arguments.append([parameter.name, "required" if parameter.default is parameter.empty else "optional"])
-    return arguments
+    comes_first = variadic and parameters[0].name == variadic[0][0]
+    return (variadic if comes_first else []) + list_arguments(parameters, NOT_ARGUMENTS)
 
 
 def states_of(operators, operator, registered):
@@ -92,8 +81,8 @@ def functions_of(operators, own_names):
             prefixes = tuple("_" + namespace.split(".")[0] + infix for infix in ("_", "i_", "x__")) + prefixes
         for name in sorted(vars(module)):
             function = getattr(module, name)
-            public = namespace == "nd._internal" or not name.startswith("_")
-            if not public or inspect.isclass(function) or inspect.ismodule(function) or not callable(function):
+            is_public = namespace == "nd._internal" or not name.startswith("_")
+            if not is_public or inspect.isclass(function) or not callable(function):
                 continue
             operator = namespace + "." + name
             registered = next((prefix + name for prefix in prefixes if prefix + name in own_names), None)
@@ -110,20 +99,22 @@ def functions_of(operators, own_names):
 def blocks_of(blocks):
     """Describe every block that can be made, by its name in specs."""
     block_descriptions = {}
-    known_kinds = [blocks.gluon.Block, blocks.gluon.HybridBlock]  # modules import each other's
+    listed = [blocks.gluon.Block, blocks.gluon.HybridBlock]  # modules import each other's
     for module in blocks.MODULES:
         place = blocks.dotted(blocks.gluon, module)  # None in an older release
-        own = [(name, kind) for name, kind in sorted(vars(place).items()) if kind not in known_kinds] if place else []
-        for name, kind in own:
-            is_block = inspect.isclass(kind) and issubclass(kind, blocks.gluon.Block)
-            if is_block and not name.startswith("_"):
-                known_kinds.append(kind)
-                block_descriptions[blocks.ROOT + module + "." + name] = {
-                    "registered": None,
-                    "arguments": block_arguments(blocks, kind),
-                    "dtype": "dtype" in constructor_names(kind),
-                    "hybrid": issubclass(kind, blocks.gluon.HybridBlock),
-                }
+        own = {
+            name: kind
+            for name, kind in sorted(vars(place).items() if place else ())
+            if blocks.is_block_class(kind) and kind not in listed and not name.startswith("_")
+        }
+        listed += own.values()
+        for name, kind in own.items():
+            block_descriptions[blocks.ROOT + module + "." + name] = {
+                "registered": None,
+                "arguments": block_arguments(blocks, kind),
+                "dtype": "dtype" in constructor_names(kind),
+                "hybrid": issubclass(kind, blocks.gluon.HybridBlock),
+            }
     return block_descriptions
 
 
@@ -140,21 +131,14 @@ def block_arguments(blocks, kind):
     for base in kind.__mro__:
         attribute_names.update(getattr(getattr(vars(base).get("__init__"), "__code__", None), "co_names", ()))
     arguments = []
-    for i, parameter in enumerate(call):
-        name = "data" if i == 0 and parameter.name in ("x", "inputs", "args") else parameter.name
-        if (
-            name != "states"
-            and name not in attribute_names
-            and (i == 0 or parameter.kind == parameter.POSITIONAL_OR_KEYWORD)
-        ):
+    for number, parameter in enumerate(call):
+        name = "data" if number == 0 and parameter.name in ("x", "inputs", "args") else parameter.name
+        is_tensor = number == 0 or parameter.kind == parameter.POSITIONAL_OR_KEYWORD
+        if is_tensor and name != "states" and name not in attribute_names:
             arguments.append([name, "tensor" if parameter.default is parameter.empty else "optional"])
     own_names = inspect.signature(kind.__init__).parameters
-    for parameter in constructor_parameters(kind):
-        required = (
-            parameter.default is parameter.empty and parameter.name in own_names
-        )  # a class passes what its bases require
-        if parameter.name not in ("prefix", "params"):
-            arguments.append([parameter.name, "required" if required else "optional"])
+    for name, needed in list_arguments(constructor_parameters(kind), ("prefix", "params")):
+        arguments.append([name, needed if name in own_names else "optional"])  # a class passes what its bases require
     if hasattr(kind, "add"):
         arguments.append([blocks.LAYERS, "required"])
     if issubclass(kind, blocks.gluon.rnn.RecurrentCell):
@@ -169,17 +153,10 @@ def objects_of(objects):
         for name in sorted(vars(objects.dotted(objects.mx, namespace))):
             operator = namespace + "." + name
             try:
-                parameters = objects.parameters_of(operator)
+                parameters = objects.arguments_of(operator)
             except objects.MissingOperator:
                 continue
-            kinds = objects.USES[namespace][0]
-            objects_by_name[operator] = {
-                "registered": None,
-                "arguments": [
-                    [key, ("tensor" if key in kinds else "required") if required else "optional"]
-                    for key, required in parameters
-                ],
-            }
+            objects_by_name[operator] = {"registered": None, "arguments": parameters}
     return objects_by_name
 
 
@@ -195,10 +172,8 @@ def methods_of(operators):
             member = getattr(kind, name)
             if not (isinstance(member, property) or inspect.isfunction(member)):
                 continue
-            arguments = [["self", "tensor"]]
-            if inspect.isfunction(member):
-                named = [p for p in operators.parameters_of(member) if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-                arguments += [[p.name, "required" if p.default is p.empty else "optional"] for p in named[1:]]
+            parameters = operators.parameters_of(member) if inspect.isfunction(member) else []
+            arguments = [["self", "tensor"], *list_arguments(parameters)[1:]]
             takes_dtype = operators.takes_dtype(array + "." + name, member)
             methods[array + "." + name] = {"registered": None, "arguments": arguments, "dtype": takes_dtype}
     return methods

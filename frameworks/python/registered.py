@@ -18,9 +18,7 @@ import sys
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[0] = os.path.join(
-    os.path.dirname(HERE), "common"
-)  # in place of this folder, whose modules would hide the build's
+sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, which would hide modules
 
 from opduel_common.scripts import answer
 

@@ -19,9 +19,7 @@ import sys
 import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path[0] = os.path.join(
-    os.path.dirname(HERE), "common"
-)  # in place of this folder, whose modules would hide the build's
+sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, which would hide modules
 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name

@@ -13,8 +13,7 @@ import os
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-# In place of this folder, whose modules would hide the build's.
-sys.path[0] = os.path.join(os.path.dirname(HERE), "common")
+sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this folder, which would hide modules
 
 import torch
 import torch.nn.functional

@@ -76,10 +76,7 @@ def kind_of(benchmark):
 
 
 def find_benchmark(root, name):
-    """Return the benchmark of this name.
-
-    Raise MissingBenchmark, and whatever its module raises when it is imported.
-    """
+    """Return the benchmark of this name. Raise MissingBenchmark, and whatever its module raises when it is imported."""
     parts, package = name.split("."), os.path.basename(root)
     places = [parts[:-last] for last in (1, 2) if len(parts) > last]  # modules, if it is a function or a method
     for place in places:

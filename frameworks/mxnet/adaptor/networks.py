@@ -162,10 +162,7 @@ def load_network(files, tensor_names, context):
 
 
 def block_class(path, name):
-    """Execute a Python file and return its Gluon block ``name``.
-
-    Raise MissingOperator, and what the file raises.
-    """
+    """Execute a Python file and return its Gluon block ``name``. Raise MissingOperator, and what the file raises."""
     writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     try:
         module = load_module(MODULE, path)

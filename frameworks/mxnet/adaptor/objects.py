@@ -9,6 +9,7 @@ import mxnet as mx
 import numpy
 
 from opduel_common.names import constructor_parameters
+from opduel_common.scripts import list_arguments
 
 from .blocks import argument, as_list
 from .operators import MissingOperator, dotted
@@ -111,15 +112,11 @@ def arrays_of(state):
     return [state] if isinstance(state, mx.nd.NDArray) else []
 
 
-def parameters_of(name):
-    """Return ``[(name, is_required), ...]``: the tensors for the object's use, then its constructor's parameters."""
-    own = inspect.signature(object_class(name).__init__).parameters
-    used_with = USES[name.rpartition(".")[0]][0]
-    parameters = [(key, key != "label") for key in used_with]
-    for parameter in constructor_parameters(object_class(name)):
-        required = (
-            parameter.default is parameter.empty and parameter.name in own and parameter.name not in ("dataset", "data")
-        )
-        if parameter.name not in used_with and parameter.name != "dataset":
-            parameters.append((parameter.name, required))
-    return parameters
+def arguments_of(name):
+    """Return ``[[name, kind], ...]``: the tensors for the object's use, then its constructor's parameters."""
+    kind = object_class(name)
+    own, used_with = inspect.signature(kind.__init__).parameters, USES[name.rpartition(".")[0]][0]
+    arguments = [[key, "optional" if key == "label" else "tensor"] for key in used_with]
+    for key, needed in list_arguments(constructor_parameters(kind), (*used_with, "dataset")):
+        arguments.append([key, needed if key in own and key != "data" else "optional"])
+    return arguments

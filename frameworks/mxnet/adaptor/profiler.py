@@ -8,7 +8,9 @@ An operator is in the trace twice, as a duration (``B`` and ``E``) and as an asy
 same name.  Two kinds of work are there only as tasks: the Python code of a custom operator, and calls of the C API.
 """
 
+import bisect
 import json
+import math
 import os
 import re
 import tempfile
@@ -46,9 +48,11 @@ class Profiler:
     def __init__(self):
         # A file without a name vanishes with the process. It stays open: MXNet opens it by its descriptor, and does so
         # again when the process exits.
-        self.trace, self.path = nameless_file()
+        with tempfile.TemporaryFile() as stream:
+            self.trace = os.dup(stream.fileno())
+        self.path = f"/proc/self/fd/{self.trace}"
         self.bytes_read = 0
-        self.counter_bytes = {}  # device -> its counter, which is never reset
+        self.levels = {}  # device -> [(microseconds, bytes), ...] of its counter, which is never reset
 
     def profile(self, call, calls):
         """Profile so many calls, after one more; return {"operators": ..., "memory": {device: bytes}} for each.
@@ -98,46 +102,48 @@ class Profiler:
         head = b"" if self.bytes_read == 0 else b'{"traceEvents": ['
         self.bytes_read += len(text)
         events = json.loads((head + text.strip().strip(b",") + b"]}").decode("utf-8"))["traceEvents"]
-        return sorted((event for event in events if event["ph"] in "BEbeC"), key=lambda event: event["ts"])
+        events = sorted((event for event in events if event["ph"] in "BEbeC"), key=lambda event: event["ts"])
+        for event in events:
+            if event["ph"] == "C" and event["name"].startswith(COUNTER):  # not a counter of the C API
+                level = event["ts"], event["args"][event["name"]]
+                self.levels.setdefault(event["name"][len(COUNTER) :], []).append(level)
+        return [event for event in events if event["ph"] != "C"]
 
     def by_call(self, events, starts):
         """Return the profile of each call, from the events between its start and the next one's."""
-        calls = [{"operators": [], "memory": {}} for _ in starts]
-        open_starts = {}
-        at_start = {}
-        number = -1
+        intervals, open_starts = [[] for _ in starts], {}
         for event in events:
-            while number + 1 < len(starts) and event["ts"] >= starts[number + 1]:
-                number += 1
-                at_start = dict(self.counter_bytes)
-            if event["ph"] == "C":
-                self.add_memory(event, calls[number] if number >= 0 else None, at_start)
-            elif number >= 0:
-                add_interval(event, calls[number]["operators"], open_starts)
-        for call in calls:
-            call["operators"] = times_of(call["operators"])
-        return calls
+            number = bisect.bisect_right(starts, event["ts"]) - 1
+            if number >= 0:
+                add_interval(event, intervals[number], open_starts)
+        ends = [*starts[1:], math.inf]
+        return [
+            {"operators": times_of(intervals[number]), "memory": self.growth_between(start - 1, end - 1)}
+            for number, (start, end) in enumerate(zip(starts, ends))
+        ]
 
-    def add_memory(self, event, call, at_start):
-        if not event["name"].startswith(COUNTER):
-            return  # a counter of the C API
-        device = event["name"][len(COUNTER) :]
-        self.counter_bytes[device] = event["args"][event["name"]]
-        if call is not None:
-            grown = self.counter_bytes[device] - at_start.get(device, 0)
-            call["memory"][device] = max(grown, call["memory"].get(device, 0))
+    def growth_between(self, start, end):
+        """Return ``{device: bytes}``, the peak above the counter at ``start``, of the devices whose counter changed."""
+        return {
+            device: peak_of(levels, start, end) - level_at(levels, start)
+            for device, levels in self.levels.items()
+            if any(start < when <= end for when, _ in levels)
+        }
+
+
+def level_at(levels, moment):
+    """Return a counter at a time; ``levels`` are its ``(time, bytes)`` in order."""
+    return next((size for when, size in reversed(levels) if when <= moment), 0)
+
+
+def peak_of(levels, start, end):
+    """Return a counter's peak between two times."""
+    return max([level_at(levels, start)] + [size for when, size in levels if start < when <= end])
 
 
 def device_name(context):
     """Return the counters' name of a device, such as ``cpu/0``."""
     return f"{context.device_type}/{context.device_id}"
-
-
-def nameless_file():
-    """Return the descriptor of a temporary file without a name, and a path by which this process can open it."""
-    with tempfile.TemporaryFile() as stream:
-        descriptor = os.dup(stream.fileno())
-    return descriptor, f"/proc/self/fd/{descriptor}"
 
 
 def kind_of(event):

@@ -14,7 +14,9 @@ import time
 
 import mxnet as mx
 
-from .profiler import COUNTER, Profiler
+from opduel_common.peaks import middle
+
+from .profiler import Profiler, level_at, peak_of
 from .results import seed_generators
 
 
@@ -39,7 +41,13 @@ def storage(make, calls, seed):
         marks.append(microseconds())
     mx.profiler.set_state("stop")
     mx.profiler.dump(finished=False)
-    return measure_peaks(profiler.new_events(), first_pass_end, marks)
+    profiler.new_events()
+    peak_by_device = {}
+    for device, levels in profiler.levels.items():
+        bytes_of_inputs = level_at(levels, marks[0]) - level_at(levels, first_pass_end)
+        peak = middle(peak_of(levels, start, end) for start, end in zip(marks, marks[1:]))  # noqa: RUF007 - Python 3.10
+        peak_by_device[device] = max(0, peak - bytes_of_inputs)
+    return peak_by_device
 
 
 def collect_garbage():
@@ -51,29 +59,3 @@ def collect_garbage():
 
 def microseconds():
     return int(1e6 * time.time())
-
-
-def measure_peaks(events, first_pass_end, marks):
-    """Return ``{device: bytes}``; ``marks`` are the start of the first call and the ends of all."""
-    counted = {}
-    for event in events:
-        if event["ph"] == "C" and event["name"].startswith(COUNTER):
-            device = event["name"][len(COUNTER) :]
-            counted.setdefault(device, []).append((event["ts"], event["args"][event["name"]]))
-    peak_by_device = {}
-    for device, levels in counted.items():
-        given_bytes = level(levels, marks[0]) - level(levels, first_pass_end)
-        peaks = sorted(peak(levels, start, marks[number + 1]) for number, start in enumerate(marks[:-1]))
-        peak_by_device[device] = max(0, peaks[len(peaks) // 2] - given_bytes)
-    return peak_by_device
-
-
-def peak(levels, start, end):
-    """Return the counter's peak between two times."""
-    return max([level(levels, start)] + [size for when, size in levels if start < when <= end])
-
-
-def level(levels, moment):
-    """Return the counter at a time."""
-    before = [size for when, size in levels if when <= moment]
-    return before[-1] if before else 0
