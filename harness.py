@@ -12,4 +12,4 @@ if __name__ == "__main__":
 
     from opduel.commands import bootstrap
 
-    bootstrap.run("opduel.commands.harness")
+    bootstrap.run("harness.py")

@@ -12,4 +12,4 @@ if __name__ == "__main__":
 
     from opduel.commands import bootstrap
 
-    bootstrap.run("opduel.commands.repo_driver")
+    bootstrap.run("repo_driver.py")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The entry command: asks on its first use for what is missing, keeps the answers, and calls harness.py."""
+"""The entry command: asks on its first use for what is missing, keeps the answers, and measures. See --help."""
 
 if __name__ == "__main__":
     import _signal  # the core of the module signal: there at once
@@ -12,4 +12,4 @@ if __name__ == "__main__":
 
     from opduel.commands import bootstrap
 
-    bootstrap.run("opduel.commands.run_bench")
+    bootstrap.run("run_bench.py")

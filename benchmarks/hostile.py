@@ -33,12 +33,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from benchmarks.hostile_input.trials import KINDS, SECRETS, WRONG, Trial, draw_trials  # noqa: E402
 from benchmarks.hostile_input.world import digests, make_odd, make_precious  # noqa: E402
 
-MAINS = {
-    "harness.py": "opduel.commands.harness",
-    "run_bench.py": "opduel.commands.run_bench",
-    "repo_driver.py": "opduel.commands.repo_driver",
-    "opduel.server": "opduel.server.command_line",
-}
+LOADED = ("opduel.commands.opduel", "opduel.commands.harness", "opduel.commands.repo_driver", "opduel.server.command_line")
 LONGEST_S = 60.0  # of a trial
 MEMORY = 700 * 2**20  # bytes that a trial may allocate beyond those of the libraries
 LONGEST_LINE = 1200  # characters of an error
@@ -58,7 +53,7 @@ def main() -> int:
         and options.only in (None, number)
         and not (options.forked and trial.fresh)
     ]
-    for name in MAINS.values():
+    for name in LOADED:
         importlib.import_module(name)  # once: each trial is a fork of this process
     tried: Counter[str] = Counter()
     failures = 0
@@ -188,9 +183,10 @@ class Command:
             return None
 
     def _call_main(self) -> int:
-        run: Callable[..., int] = importlib.import_module(MAINS[self.trial.script]).main
+        is_server = self.trial.script == "opduel.server"
+        command = importlib.import_module("opduel.server.command_line" if is_server else "opduel.commands.opduel")
         try:
-            code = run(list(self.arguments))
+            code = command.main(list(self.arguments), *([] if is_server else [self.trial.script]))
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
         except BaseException:

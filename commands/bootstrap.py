@@ -16,26 +16,11 @@ UNWANTED = ("PYTHONHOME", "PYTHONINSPECT", "PYTHONPATH", "PYTHONPLATLIBDIR", "PY
 NEEDED = ("numpy", "scipy", "pydantic", "yaml", "rich", "platformdirs", "psutil", "git", "requests")
 
 
-def run(module):
-    """Enter the environment, and end with what ``main()`` of the command's module returns."""
+def run(script):
+    """Enter the environment, and end with the exit code of the command ``opduel``, called as a script."""
     start.stop_on_signals()
     enter()
-    show_short_help(module.rpartition(".")[2] + ".py")
-    start.call_main(module, fix())
-
-
-def show_short_help(script):
-    """End with the short help if --help is given; --help-all becomes the parser's --help, which shows all options.
-
-    The parsers take a second to load. ``run_bench.py --spec_from`` has options, and a help, of its own.
-    """
-    arguments = sys.argv[1:]
-    if "--help-all" in arguments:
-        sys.argv[1:] = ["--help" if word == "--help-all" else word for word in arguments]
-    elif ("-h" in arguments or "--help" in arguments) and not any(word.startswith("--spec_from") for word in arguments):
-        from opduel.commands.short_help import short_help
-
-        raise SystemExit(start.show(short_help(script)))
+    start.call_main(fix(), script)
 
 
 def enter():

@@ -22,8 +22,8 @@ from opduel.commands.config import StoredAnswers, config_path, default_reports
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.harness import run_harness
 from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.option_rules import refuse_options
 from opduel.commands.options import Parser, read_options
+from opduel.commands.recorded_options import recorded
 from opduel.comparator.calibration import evaluate
 from opduel.frameworks import get_framework
 from opduel.harness.machine.cpus import plan_cpus
@@ -36,9 +36,7 @@ from opduel.reporters.document import REPORT_NAME
 from opduel.reporters.options import WEBHOOK_VARIABLE as WEBHOOK
 from opduel.reporters.stream import write_text
 from opduel.support.atomic import check_folder, user_path, write_atomically
-from opduel.support.command_names import command_name
 
-DEFAULT_SPEC = "smoke"
 DEFAULT_BUDGET_S = 300.0
 CASE_S = 6.0  # of a case of at most 50 rounds in one run, about, if it is slowed: how many cases a budget gets
 FEWEST_CASES = 4
@@ -70,11 +68,9 @@ class Calibration:
         return self.deadline_s - time.monotonic()
 
 
-def calibrate(arguments: Sequence[str]) -> int:
-    """Run, tell, keep; returns the exit code, or raises an OpduelError that has it. ``arguments`` are those of
-    harness.py; the spec may be left out."""
-    options = read_options(["-b", DEFAULT_SPEC, *arguments], command_name("calibrate"))
-    refuse_options(options, "two builds", "several runs")
+def calibrate(options: HarnessOptions, arguments: Sequence[str]) -> int:
+    """Run, tell, keep; return the exit code, or raise an OpduelError that has it. ``arguments``: the words of
+    ``options``."""
     calibration = _plan_calibration(options, arguments)
     began = time.monotonic()
     _run_all(calibration)
@@ -96,7 +92,6 @@ def calibrate(arguments: Sequence[str]) -> int:
 
 
 def _plan_calibration(options: HarnessOptions, arguments: Sequence[str]) -> Calibration:
-    refuse_options(options, "calibration")
     config = StoredAnswers(config_path())
     seed = secrets.randbits(32) if options.seed is None else options.seed
     cases = _cases(options, seed)
@@ -219,7 +214,7 @@ def _harness_unheard(arguments: Sequence[str]) -> None:
     """A run without notifications: injected slowdowns are no alarm."""
     webhook = os.environ.pop(WEBHOOK, None)
     try:
-        run_harness(arguments)
+        run_harness(read_options(arguments), recorded("harness.py", arguments))
     finally:
         if webhook is not None:
             os.environ[WEBHOOK] = webhook

@@ -15,6 +15,7 @@ from opduel.commands.config import default_model_cache
 from opduel.commands.custom_network import custom_network
 from opduel.commands.entry import log
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.option_rules import LARGE_TENSORS, named_spec
 from opduel.commands.option_types import share
 from opduel.commands.programs import fill_command_lines, refuse_program_options
 from opduel.driver.suites.elsewhere import ChosenSuite
@@ -35,8 +36,6 @@ from opduel.records import METRICS, VALUE, Case, OpduelError, UsageError, split_
 from opduel.records.run_record import SuiteRecord
 from opduel.support.text import counted
 
-EVERYTHING = "all"  # the spec where only operators or categories are named
-LARGE_TENSORS = "int64"
 LARGEST_INT32 = 2**31 - 1  # elements: one more, and an index needs more than 32 bits
 FROM_COMMAND_LINE = "inputs"
 
@@ -186,18 +185,7 @@ def _spec(options: HarnessOptions) -> tuple[Spec, Path | None]:
     """The spec whose cases are chosen from, and its file."""
     if options.inputs:
         return _with_inputs(options)
-    name = options.benchmark_file
-    if name is None:
-        if options.int64_tensor == "on":
-            name = LARGE_TENSORS
-        elif options.operators or options.category:
-            name = EVERYTHING
-        else:
-            raise UsageError(
-                "nothing to measure: give a spec with -b/--benchmark_file, or choose from "
-                f"-b {EVERYTHING} with --operators or --category; see --help"
-            )
-    path = find_spec(name)
+    path = named_spec(options)
     return load_spec(path, options.category or ()), path
 
 

@@ -2,12 +2,12 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from opduel.commands.entry import DONE, REGRESSED, log
-from opduel.commands.option_types import path
-from opduel.commands.options import Parser, read_options
+from opduel.commands.options import read_options
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import get_framework
@@ -20,35 +20,26 @@ from opduel.reporters.stream import print_result
 _WIDTH = max(map(len, CHECKS)) + 2
 
 
-def conformance_parser() -> Parser:
-    """The parser of ``opduel conformance``."""
-    parser = Parser(
-        prog="opduel conformance",
-        description="Test whether a framework behaves as opduel requires: equal inputs on both sides, failures that "
-        "cost one case, equal results in a fork, and so on. Exit codes: 0 it does; 1 it has problems, one a line; "
-        "2 wrong usage or input; 3 a build can't be started.",
-    )
-    add = parser.options()
-    add("-b --benchmark_file SPEC", "a spec of the framework, whose cases run on both builds; of a suite, as --bench")
-    add("--suite SUITE", "for a framework of suites: the suite whose benchmarks run, as opduel compare takes it")
-    add(
-        "--bench REGEX",
-        "only benchmarks of the suite whose name, with parameters, matches; repeatable",
-        action="append",
-    )
-    add("--control BUILD", "a build, as opduel compare takes it", required=True)
-    add("--treatment BUILD", "another build, or the same (default: the control)")
-    add("--operators PATTERN", "only these cases of the spec; repeatable", action="append")
-    add("--check NAME", "only this check; repeatable (default: all)", action="append", choices=list(CHECKS))
-    add("--seed N", "what the inputs' values come from (default: 1)", type=int, default=1)
-    add("--exec_dir DIR", "the build cache (default: in the user's cache folder)", type=path)
-    return parser
+@dataclass(frozen=True)
+class ConformanceOptions:
+    """The options of ``opduel conformance``."""
+
+    control: str
+    treatment: str | None = None
+    benchmark_file: str | None = None
+    suite: str | None = None
+    bench: Sequence[str] | None = None
+    operators: Sequence[str] | None = None
+    check: Sequence[str] | None = None
+    seed: int = 1
+    exec_dir: Path | None = None
 
 
-def run_conformance(arguments: Sequence[str], parser: Parser) -> int:
-    """Make the checks and print a line for each; returns the exit code, or raises an OpduelError that has it."""
-    options = parser.parse_args(list(arguments))
-    more = {"operators": options.operators or (), "seed": options.seed, "exec_dir": options.exec_dir}
+def run_conformance(options: ConformanceOptions) -> int:
+    """Make the checks and print a line for each; return the exit code, or raise an OpduelError that has it."""
+    if unknown := set(options.check or ()) - set(CHECKS):
+        raise UsageError(f"--check {min(unknown)}: there is no such check: use one of {', '.join(CHECKS)}")
+    more: dict[str, Any] = {"operators": options.operators or (), "seed": options.seed, "exec_dir": options.exec_dir}
     if options.suite is not None:
         patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
         subject = subject_of_suite(options.suite, options.control, options.treatment, bench=patterns, **more)
@@ -124,7 +115,8 @@ def subject_of_suite(
         UsageError: no such suite, nothing to measure in it, or no such build.
         RunError: a build can't be made, or the suite can't be had.
     """
-    words = ["--suite", suite, *(f"--bench={one}" for one in bench), *(f"--operators={one}" for one in operators)]
+    words = ["--suite", suite, *(f"--bench={pattern}" for pattern in bench)]
+    words += [f"--operators={pattern}" for pattern in operators]
     selection = SuiteSelection(read_options(words))
     cache, framework = BuildCache(exec_dir), selection.framework
     first = resolve_build(control, framework, cache)

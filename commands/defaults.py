@@ -14,13 +14,12 @@ from opduel.commands.config import ARGUMENTS, COMMANDS, config_path, read_config
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import log
 from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.option_rules import AB_ONLY, SINGLE_ONLY
+from opduel.commands.option_rules import AB_ONLY, SINGLE_ONLY, is_single
 from opduel.commands.option_types import path as path_type
 from opduel.commands.options import Parser, harness_parser
 from opduel.commands.project import Setting, resolve_setting
-from opduel.commands.single import is_single
 from opduel.records import UsageError
-from opduel.reporters import reporter_options
+from opduel.reporters.options import reporter_options
 
 HARNESS, DRIVER, CALIBRATE = COMMANDS
 PARSERS: Mapping[str, Sequence[Callable[[], Parser]]] = {

@@ -9,10 +9,7 @@ from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
 from opduel.commands.options import Parser, read_options
-from opduel.driver.builds.builder import STRATEGIES
-from opduel.driver.builds.builders import platform_of
 from opduel.driver.commit_file import PLACEHOLDER
-from opduel.frameworks import Framework
 from opduel.records import UsageError
 from opduel.support.command_names import command_name
 
@@ -33,14 +30,9 @@ class DriverOptions:
     base_why: str = ""
 
 
-def parse_driver_options(arguments: Sequence[str] | None, program: str = "repo_driver.py") -> DriverOptions:
+def parse_driver_options(arguments: Sequence[str], program: str = "repo_driver.py") -> DriverOptions:
     """Both sets of options. UsageError: one is unknown, malformed, or can't be had together with another."""
-    parser = driver_parser()
-    parser.prog = program
-    parsed, remaining = parser.parse_known_args(arguments)
-    if "-h" in remaining or "--help" in remaining:
-        parser.print_help()
-        raise SystemExit(0)
+    parsed, remaining = driver_parser(program).parse_known_args(arguments)
     own = CommitOptions.of(parsed)
     cache = [f"--exec_dir={own.exec_dir}"] if own.exec_dir else []
     harness = read_options([*remaining, "-p", own.platforms, *cache], program)
@@ -75,26 +67,6 @@ def _check(own: CommitOptions) -> None:
         raise UsageError("--bisect_releases: give two or more releases, the oldest first, separated by commas")
 
 
-def build_platform(own: CommitOptions, framework: Framework) -> str:
-    """Whose build script builds commits: several platforms share their builds, which the usual script makes.
-
-    UsageError: one of several has a script of its own, so that its builds would be others.
-    """
-    names = [name.strip() for name in own.platforms.split(",")]
-    for name in names if len(names) > 1 else ():
-        if name == USUAL_PLATFORM:
-            continue
-        try:
-            script = platform_of(framework, name).script
-        except UsageError:
-            continue
-        raise UsageError(
-            f"--platforms {own.platforms}: {name} has a build script of its own ({script}), and one build is made for "
-            f"all platforms: drive it by itself, with --platforms {name}"
-        )
-    return names[0] if len(names) == 1 else USUAL_PLATFORM
-
-
 def branch_names(text: str | None) -> tuple[str, ...]:
     """The branches of ``--branch``; none for the remote's default branch."""
     return () if text is None else tuple(name.strip() for name in text.split(","))
@@ -126,10 +98,10 @@ def _check_local(own: CommitOptions) -> None:
         raise UsageError("--step: --local measures the checkout as it is, once: leave one of the two out")
 
 
-def driver_parser() -> Parser:
-    """The parser of the driver's own options; flag names are AI-PEP's where it has them."""
+def driver_parser(program: str = "repo_driver.py") -> Parser:
+    """Return the parser of the driver's own options; flag names are AI-PEP's where it has them."""
     parser = Parser(
-        prog="repo_driver.py",
+        prog=program,
         usage=f"%(prog)s --ab_testing -b SPEC [options of its own and of {command_name('compare')}]\n"
         "       %(prog)s --local [PATH]",
         description="Pull a framework's repository, build a control and a treatment commit, and measure them against "
@@ -192,7 +164,7 @@ def _add_builds(parser: Parser) -> None:
         "--build",
         "how commits are built: release, overlay (their Python code over a release's library) or source; auto "
         "(the default) chooses",
-        choices=STRATEGIES,
+        choices=("auto", "release", "overlay", "source"),
         default="auto",
     )
     builds(

@@ -1,11 +1,14 @@
-"""harness.py's options on where a run is measured."""
+"""Options on where a run is measured, and those of the parts of a fleet."""
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
 
-from opduel.commands.option_types import path, seconds
+from opduel.commands.option_types import frequency, path, positive, seconds
+from opduel.fleet.address import DashboardAddress, parse_dashboard
 from opduel.reporters.arguments import Parser
 
 # No run is another one for these.
@@ -13,6 +16,8 @@ HOST_OPTIONS = (
     *("fleet", "fleet_tag", "devices", "excluded_devices", "fleet_timeout", "fleet_silence", "fleet_certificates"),
 )
 FLEET_OPTIONS = (*HOST_OPTIONS, "across")
+CERTIFICATE_DAYS = 365
+BEFORE_RUN_S = 600.0
 
 
 def default_certificates() -> Path:
@@ -54,6 +59,90 @@ def add_fleet_options(parser: Parser) -> None:
         "the folder of the fleet's certificates (default: in the user's configuration)",
         type=path,
     )
+
+
+@dataclass(frozen=True)
+class FleetPart:
+    """The options of ``opduel fleet``: which part it runs (``do``), and how."""
+
+    do: str
+    address: str = ""
+    dashboard: DashboardAddress | None = None
+    certificates: Path | None = None
+    name: str | None = None
+    tag: Sequence[str] | None = None
+    folder: Path | None = None
+    exec_dir: Path | None = None
+    before_run: str | None = None
+    before_run_timeout: float = BEFORE_RUN_S
+    set_freq: str | None = None
+    days: int = CERTIFICATE_DAYS
+
+
+def fleet_parser() -> Parser:
+    """Return the parser of ``opduel fleet``."""
+    parser = Parser(
+        prog="opduel fleet",
+        description="The parts of a fleet: a scheduler anywhere, a worker on each host that measures, and the "
+        "certificates by which they know each other. Then: opduel compare --fleet ADDRESS.",
+    )
+    kinds = parser.add_subparsers(dest="do", metavar="SUBCOMMAND", required=True)
+
+    def kind(name: str, summary: str) -> Parser:
+        subparser: Parser = kinds.add_parser(name, help=summary, description=f"{summary[:1].upper()}{summary[1:]}.")
+        return subparser
+
+    def certified(subparser: Parser) -> None:
+        subparser.options()(
+            "--certificates DIR",
+            "the folder of the fleet's certificates (default: in the user's configuration)",
+            type=path,
+        )
+
+    scheduler = kind("scheduler", "run the scheduler, which hosts and clients connect to")
+    scheduler.options()("address ADDRESS", "where it listens, such as tls://0.0.0.0:8786")
+    scheduler.options()(
+        "--dashboard ADDRESS",
+        "serve Dask's dashboard there, as plain HTTP: a port on this machine's loopback, such as 8787, or HOST:PORT "
+        "(default: no dashboard)",
+        type=parse_dashboard,
+    )
+    certified(scheduler)
+    worker = kind("worker", "be a measuring host of a fleet")
+    add = worker.options()
+    add("address ADDRESS", "the scheduler's, such as tls://bench-1:8786")
+    add("--name NAME", "this host's name in the fleet and in reports (default: its host name)")
+    add("--tag TAG", "a further tag that runs can ask for with --fleet_tag; repeatable", action="append")
+    add("--folder DIR", "where shards are kept while they are measured (default: in the user's cache)", type=path)
+    add("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache)", type=path)
+    add(
+        "--before_run COMMAND",
+        "a shell command that is run on this host before each shard, to drop caches or wait until it has cooled down; "
+        "if it fails, the host does not measure for that run",
+    )
+    add(
+        "--before_run_timeout SECONDS",
+        f"how long it may take; then it is ended, and has failed (default: {BEFORE_RUN_S:g})",
+        type=seconds,
+        default=BEFORE_RUN_S,
+    )
+    add(
+        "--set_freq FREQUENCY",
+        "one frequency for all processors while this is a worker: a number in MHz, or max, mid or min; put back at "
+        "its end",
+        type=frequency,
+    )
+    certified(worker)
+    certificates = kind("certificates", "make the certificates of a fleet, or a new one when it expires")
+    add = certificates.options()
+    add("folder FOLDER", "where they are written; the authority's key stays there", type=path)
+    add(
+        "--days N",
+        f"how long the certificate is valid (default: {CERTIFICATE_DAYS})",
+        type=positive,
+        default=CERTIFICATE_DAYS,
+    )
+    return parser
 
 
 def _names(text: str) -> list[str]:

@@ -10,7 +10,6 @@ from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.fleet import fleet_choice
 from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.option_rules import refuse_options
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import deliver_report, exit_code, plan_session
 from opduel.commands.single import plan_one_build, some_names, the_build
@@ -30,16 +29,7 @@ def run_golden(options: HarnessOptions, command: Sequence[str]) -> int:
     wrong options, a folder that can't be used, other inputs; RunError: nothing could be computed."""
     assert options.golden is not None
     fleet_choice(options)
-    if not (options.treatment or options.single) or options.control is not None or options.info is not None:
-        raise UsageError("--golden: measures one build: give it with --treatment, and leave --control and --info out")
-    metrics = options.metric
-    if metrics not in ((), (METRIC,)):
-        raise UsageError(f"--golden: compares outputs only: use --metric {METRIC}, or measure in another run")
-    refuse_options(options, "golden")
-    if metrics:
-        return _compare(options, Path(options.golden), command)
-    refuse_options(options, "golden, written")
-    return _write(options, Path(options.golden), command)
+    return (_compare if options.metric else _write)(options, Path(options.golden), command)
 
 
 def _write(options: HarnessOptions, folder: Path, command: Sequence[str]) -> int:

@@ -1,4 +1,4 @@
-"""harness.py: options in; builds, cases and bounds to the harness; its report to the reporters; an exit code out."""
+"""A run: options in; builds, cases and bounds to the harness; its report to the reporters; an exit code out."""
 
 import contextlib
 import secrets
@@ -10,16 +10,14 @@ from pathlib import Path
 from opduel.commands.builds import make_builds, usual_build, warn_of_python
 from opduel.commands.case_selection import Choice
 from opduel.commands.config import StoredAnswers, config_path
-from opduel.commands.entry import log, run_command
+from opduel.commands.entry import log
 from opduel.commands.fleet import measurer
 from opduel.commands.fuzz import Fuzz
 from opduel.commands.golden import run_golden
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.named_operators import refuse_unknown_operators
-from opduel.commands.option_rules import refuse_options
-from opduel.commands.options import read_options
+from opduel.commands.option_rules import is_single
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.recorded_options import recorded
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import (
     Session,
@@ -33,8 +31,8 @@ from opduel.commands.session import (
     refuse_two_sided,
     warn_of_report,
 )
-from opduel.commands.single import is_single, run_one_build
-from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options
+from opduel.commands.single import run_one_build
+from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.descriptor import DescribedBuild, read_info
 from opduel.frameworks import Framework
 from opduel.harness.run_request import RunRequest
@@ -44,22 +42,13 @@ from opduel.reporters import Reporter
 from opduel.support.text import counted
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
-    return run_command("harness.py", lambda: run_harness(arguments))
-
-
-def run_harness(arguments: Sequence[str] | None, program: str = "harness.py") -> int:
-    """Measure and report as the options say; returns the exit code, or raises an OpduelError that has it. ``program``:
-    what was called, for the report."""
-    options = read_options(arguments, program)
-    command = recorded(program, sys.argv[1:] if arguments is None else arguments)
-    refuse_suite_options(options)
+def run_harness(options: HarnessOptions, command: Sequence[str]) -> int:
+    """Measure and report as the options say, which have been checked; ``command`` is what was called, for the report.
+    Return the exit code, or raise an OpduelError that has it."""
     if options.golden is not None:
         return run_golden(options, command)
     if is_single(options):
         return run_one_build(options, command)
-    refuse_options(options, "two builds")
     with contextlib.ExitStack() as stack:
         rounds = _open_round_log(options, stack)
         if rounds is not None:
@@ -87,8 +76,6 @@ def _run_ab(
     options: HarnessOptions, command: Sequence[str], rounds: FileRoundLog | None, callgrind: Path | None
 ) -> int:
     """Both builds against each other; returns the exit code. ``callgrind``: the folder for its files."""
-    if options.fuzz is None:
-        refuse_options(options, "no fuzz")
     measurer(options)  # what is wrong with its options is said before anything is built
     fuzz = Fuzz(options) if options.fuzz is not None else None
     session, request = plan_run(options, StoredAnswers(config_path()), command)
@@ -122,7 +109,6 @@ def plan_run(
 ) -> tuple[Session, RunRequest]:
     """What to measure, on which builds; ``command`` is stored in the report, ``reporters`` as in ``plan_session``.
     UsageError: wrong options, a bad spec, no such build; RunError: a build can't be made."""
-    refuse_suite_options(options)
     described = _read_sides(options)
     if options.suite is not None:
         return _plan_suite(options, config, command, described, reporters)

@@ -1,6 +1,5 @@
 """opduel python: Python in a build's environment, so that it can import opduel there."""
 
-import argparse
 import contextlib
 import hashlib
 import os
@@ -10,35 +9,21 @@ from pathlib import Path
 
 import platformdirs
 
-from opduel.commands.options import Parser
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.frameworks import Framework, framework_names, get_framework, worker_environment
+from opduel.frameworks import Framework, get_framework, worker_environment
 from opduel.inside import PACKAGE
 from opduel.records import Build, RunError
 
-DESCRIPTION = "Run Python in a build's environment, so that it can import opduel there."
 
-
-def python_parser(program: str) -> Parser:
-    """The parser of ``opduel python``, called ``program`` in messages."""
-    parser = Parser(prog=program, description=DESCRIPTION)
-    add = parser.options()
-    add("--framework", "whose build", choices=framework_names(), default=framework_names()[0])
-    add("build BUILD", "a release, an environment or a Python interpreter")
-    add("rest ...", "its arguments: a script, or -c CODE", nargs=argparse.REMAINDER, default=[])
-    return parser
-
-
-def run(arguments: Sequence[str], program: str) -> int:
-    """Become the build's interpreter; ``program`` names the command in messages. UsageError: wrong usage, or there is
-    no such build; RunError: the interpreter could not be started."""
-    options = python_parser(program).parse_args(list(arguments))
-    framework = get_framework(options.framework)
-    build = resolve_build(options.build, framework, BuildCache())
+def run(framework_name: str, request: str, arguments: Sequence[str]) -> int:
+    """Become the interpreter of the build ``request``, with these arguments. UsageError: there is no such build;
+    RunError: the interpreter could not be started."""
+    framework = get_framework(framework_name)
+    build = resolve_build(request, framework, BuildCache())
     environment = inside_environment(build, framework, os.environ)
     sys.stdout.flush()
     try:
-        os.execve(build.interpreter, [build.interpreter, *options.rest], environment)
+        os.execve(build.interpreter, [build.interpreter, *arguments], environment)
     except OSError as error:
         raise RunError(f"{build.interpreter}: could not be started ({error.strerror})") from None
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import platformdirs
 
-from opduel.commands.case_selection import EVERYTHING
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.entry import log
 from opduel.commands.harness_options import CommitOptions
+from opduel.commands.option_rules import EVERYTHING
 from opduel.commands.session import Session
 from opduel.driver.builds.repository_data import load_repository_data
 from opduel.driver.change_impact import Impact, impact_of, load_impact_rules

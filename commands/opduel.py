@@ -1,19 +1,24 @@
-"""The command ``opduel``: which subcommand, and the short help. It loads a subcommand only when that is run."""
+"""The command ``opduel``, also under the names of a checkout's scripts: which subcommand, and its help."""
 
+import logging
 import sys
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 from opduel import __version__
 from opduel.commands import start as starting
-from opduel.commands.subcommand_names import SUBCOMMANDS
+from opduel.commands.entry import run_command
+from opduel.commands.help import all_help, short_help
+from opduel.commands.subcommands import COMMANDS, SUBCOMMANDS
+from opduel.reporters.stream import print_result
 
 REINSTALL = "uv tool install --reinstall opduel (or pip install --force-reinstall opduel)"
-USAGE = """Usage: opduel [-h] [-V] SUBCOMMAND [OPTIONS]
+HELP = """Usage: opduel [-h] [-V] SUBCOMMAND [OPTIONS]
 
 Find performance regressions: measure two builds of a framework against each other.
 
-"""
-OPTIONS = """
+Subcommands:
+{subcommands}
 Options:
   -h, --help     show this help; after a subcommand, the help on that
   -V, --version  show the version
@@ -26,46 +31,65 @@ After a subcommand:
 
 Settings are read from [tool.opduel] in pyproject.toml, or from opduel.toml, in this folder or one above it.
 """
+_LEVELS = {"-q": logging.WARNING, "--quiet": logging.WARNING, "-v": logging.DEBUG, "--verbose": logging.DEBUG}
 
 
 def start() -> None:
-    """The entry point of an installed opduel; never returns."""
+    """Run an installed opduel; never returns."""
     starting.stop_on_signals()
-    starting.call_main("opduel.commands.opduel", REINSTALL)
+    starting.call_main(REINSTALL)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code: 0 done, 1 a regression, 2 wrong usage or input, 3 not completed."""
+def main(arguments: Sequence[str] | None = None, script: str | None = None) -> int:
+    """Run the command, called as ``opduel`` or as a ``script`` of the checkout (``harness.py``), and return its exit
+    code: 0 done, 1 a regression, 2 wrong usage or input, 3 not completed."""
     words = list(sys.argv[1:] if arguments is None else arguments)
+    if script is not None:
+        return _run(script, words)
     if not words or words[0] in ("-h", "--help", "--help-all"):
+        subcommands = "".join(f"  {name:<13}{command.summary}\n" for name, command in SUBCOMMANDS.items())
+        text = HELP.format(subcommands=subcommands)
         if words:
-            return starting.show(USAGE + _listed() + OPTIONS)
-        starting.say(USAGE + _listed() + OPTIONS)
+            return starting.show(text)
+        starting.say(text)
         return starting.USAGE
     if words[0] in ("-V", "--version"):
         return starting.show(f"opduel {__version__}\n")
     name, *remaining = words
     if name not in SUBCOMMANDS:
-        starting.say(f"opduel: error: {name[:60]!r} is not a subcommand{_similar(name)}; see opduel --help\n")
+        matches = get_close_matches(name[:60], SUBCOMMANDS, 1)
+        similar = f", did you mean {matches[0]}?" if matches else ""
+        starting.say(f"opduel: error: {name[:60]!r} is not a subcommand{similar}; see opduel --help\n")
         return starting.USAGE
-    # Of these two, what follows a first word has its own help.
-    asking = remaining[:1] if name in ("server", "python") else remaining
-    if "-h" in asking or "--help" in asking:
-        from opduel.commands.short_help import short_help  # needs no parser
-
-        return starting.show(short_help(name))
-    from opduel.commands.subcommands import run_subcommand  # takes a second: it loads what measures
-
-    return run_subcommand(name, remaining)
+    return _run(name, remaining)
 
 
-def _listed() -> str:
-    lines = [f"  {name:<13}{summary}\n" for name, summary in SUBCOMMANDS.items()]
-    return "Subcommands:\n" + "".join(lines)
+def _run(name: str, words: list[str]) -> int:
+    """Run a subcommand, or a script, or show its help; returns the exit code."""
+    command = COMMANDS[name]
+    program = name if name not in SUBCOMMANDS else f"opduel {name}"
+    if not command.parsers:  # the server has messages, and a help, of its own
+        return command.run(program, _without_levels(words)[0])
+    if name == "python":  # its options end at the build: all others are the script's
+        level = logging.INFO
+    else:
+        words, level = _without_levels(words)
+    # Behind a first word, these have a help of their own.
+    asking = words[:1] if name == "python" or any(word.startswith("--spec_from") for word in words) else words
+
+    def action() -> int:
+        if command.takes_run_options and "--help-all" in asking:
+            print_result(all_help(name))
+        elif {"-h", "--help", "--help-all"} & set(asking):
+            print_result(short_help(name))
+        else:
+            return command.run(program, words)
+        return 0
+
+    return run_command(program, action, level)
 
 
-def _similar(name: str) -> str:
-    from difflib import get_close_matches
-
-    matches = get_close_matches(name[:60], SUBCOMMANDS, 1)
-    return f", did you mean {matches[0]}?" if matches else ""
+def _without_levels(words: Sequence[str]) -> tuple[list[str], int]:
+    """Return the words without -q and -v, and the level of the messages that are shown."""
+    levels = [_LEVELS[word] for word in words if word in _LEVELS]
+    return [word for word in words if word not in _LEVELS], levels[-1] if levels else logging.INFO

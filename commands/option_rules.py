@@ -1,10 +1,16 @@
-"""Which options don't go with what a command does: one table, by what is done, with the reason and the fix."""
+"""Which options don't go with what a command does: one table, by what is done, with the reason and the fix.
+
+All that can be seen of the options themselves is checked here, before what measures is imported.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.harness_options import HarnessOptions
+from opduel.harness.specs import find_spec
+from opduel.records import UsageError
 from opduel.support.command_names import command_name
 
 
@@ -42,6 +48,8 @@ _NO_SUITE = (
     *("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions"),
     *("input_sets", "int64_tensor", "program", "command_args", "string_map"),
 )
+EVERYTHING = "all"  # the spec where only operators or categories are named
+LARGE_TENSORS = "int64"
 _LEAVE_ONE = "leave one of the two options out"
 RULES: Mapping[str, Sequence[Rule]] = {
     "two builds": (
@@ -118,3 +126,82 @@ def refuse_options(options: HarnessOptions, *uses: str, **words: str) -> None:
         reporters = [name for name in vars(options.reporting) if name not in rule.but] if rule.reporters else []
         reason = rule.reason.format(compare=command_name("compare"), **words)
         options.refuse([*rule.options, *(name for name in reporters if name != "prior_runs")], reason)
+
+
+def check_options(options: HarnessOptions) -> None:
+    """Raise UsageError unless these options of harness.py go together, and there is something to measure."""
+    if options.golden is not None:
+        _check_golden(options)
+    elif is_single(options):
+        _check_single(options)
+    else:
+        refuse_options(options, "two builds", *(["no fuzz"] if options.fuzz is None else []))
+    check_run(options)
+    check_spec(options)
+
+
+def is_single(options: HarnessOptions) -> bool:
+    """Tell whether one build alone is measured: with ``--single``, or with an option that only such a run has and no
+    control."""
+    names_control = options.control is not None or options.info is not None
+    return options.single or (_single_option(options) is not None and not names_control)
+
+
+def _single_option(options: HarnessOptions) -> str | None:
+    """Return the first option that only a single-build run has; None if none was given."""
+    return next((name for name in (*SINGLE_ONLY, *CALLS) if options.is_given(name)), None)
+
+
+def _check_golden(options: HarnessOptions) -> None:
+    if not (options.treatment or options.single) or options.control is not None or options.info is not None:
+        raise UsageError("--golden: measures one build: give it with --treatment, and leave --control and --info out")
+    if options.metric not in ((), ("error",)):
+        raise UsageError("--golden: compares outputs only: use --metric error, or measure in another run")
+    refuse_options(options, "golden", *([] if options.metric else ["golden, written"]))
+
+
+def _check_single(options: HarnessOptions) -> None:
+    refuse_options(options, "one build", single=str(_single_option(options)))
+    if options.platform in ("python", "native"):
+        raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
+    if options.wipe_cache and options.profiler == "native":
+        raise UsageError("--wipe_cache: the framework's own profiler doesn't wait for it: use --profiler python")
+    if options.threshold and options.baseline is None:
+        raise UsageError("--threshold: one build alone is compared with nothing: add --baseline, or leave --single out")
+
+
+def check_run(options: HarnessOptions) -> None:
+    """Raise UsageError for options of a suite, or of a verification, without it; and for what the others contradict."""
+    if options.suite is None:
+        refuse_options(options, "no suite")
+    elif options.golden is not None or is_single(options):
+        raise UsageError("--suite: needs two builds: add --control, and leave out the options of a single build")
+    if options.regressed_types and options.is_given("run_type") and options.run_type != "regress":
+        raise UsageError(f"--regressed_types: belongs to --run_type regress, not {options.run_type}: leave one out")
+    after, budget = options.verify_after, options.time_budget
+    if not options.verify:
+        refuse_options(options, "no verification")
+    if after is not None and budget is not None and after >= budget:
+        raise UsageError(f"--verify_after {after:g}: the time budget of {budget:g} s includes the wait: increase it")
+
+
+def check_spec(options: HarnessOptions) -> None:
+    """Raise UsageError if nothing says what is measured, or a spec that is named isn't there."""
+    if options.suite is None and options.network is None and (options.benchmark_file or not options.inputs):
+        named_spec(options)
+
+
+def named_spec(options: HarnessOptions) -> Path:
+    """Return the file of the spec whose cases are chosen from. UsageError: none is named, or it isn't there."""
+    name = options.benchmark_file
+    if name is None:
+        if options.int64_tensor == "on":
+            name = LARGE_TENSORS
+        elif options.operators or options.category:
+            name = EVERYTHING
+        else:
+            raise UsageError(
+                "nothing to measure: give a spec with -b/--benchmark_file, or choose from "
+                f"-b {EVERYTHING} with --operators or --category; see --help"
+            )
+    return find_spec(name)

@@ -40,15 +40,14 @@ NETWORK_FORMS = (
 
 def read_options(arguments: Sequence[str] | None, program: str = "harness.py") -> HarnessOptions:
     """Parse a command line of ``program``, by default this process's. UsageError: an option is unknown or malformed."""
-    parser = harness_parser()
-    parser.prog = program
+    parser = harness_parser(program)
     return HarnessOptions.of(parser.parse_args(arguments), parser)
 
 
-def harness_parser() -> Parser:
-    """The parser of harness.py; flag names are AI-PEP's where it has them."""
+def harness_parser(program: str = "harness.py") -> Parser:
+    """Return the parser of harness.py's options; flag names are AI-PEP's where it has them."""
     parser = Parser(
-        prog="harness.py",
+        prog=program,
         description="Measure two builds of a framework against each other on the cases of a spec; or one build alone "
         "with --single, or with another option that only such a run has. A build that is not given is the one that is "
         "configured, or else the framework's default.",

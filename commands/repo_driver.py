@@ -5,7 +5,6 @@ import hashlib
 import json
 import os
 import shlex
-import sys
 from collections.abc import Sequence
 from contextlib import closing, suppress
 from pathlib import Path
@@ -15,9 +14,9 @@ import platformdirs
 from opduel.commands.config import StoredAnswers, config_path
 from opduel.commands.driver_findings import Teller, code_of, code_of_pass, say
 from opduel.commands.driver_log import logging_to
-from opduel.commands.driver_options import GIB, DriverOptions, branch_names, build_platform, parse_driver_options
+from opduel.commands.driver_options import GIB, USUAL_PLATFORM, DriverOptions, branch_names
 from opduel.commands.driver_text import compile_lines, plan_lines
-from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, run_command
+from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log
 from opduel.commands.fleet_options import HOST_OPTIONS
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.harness_options import CommitOptions
@@ -25,9 +24,8 @@ from opduel.commands.local import begin_local, local_work_directory, plan_local
 from opduel.commands.notifying import Notifications
 from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.programs import program_of
-from opduel.commands.recorded_options import recorded
 from opduel.commands.session import Session, plan_session, refuse_two_sided
-from opduel.commands.suite_selection import SuiteSelection, refuse_suite_options, suite_of_driver
+from opduel.commands.suite_selection import SuiteSelection, suite_of_driver
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
 from opduel.driver.builds.builder import Builder, BuildSettings
 from opduel.driver.builds.builders import builder_of, platform_of
@@ -48,7 +46,7 @@ from opduel.driver.lock import sole_driver
 from opduel.driver.revisions import Revision
 from opduel.driver.runs import Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
-from opduel.frameworks import FRAMEWORKS_DIR
+from opduel.frameworks import FRAMEWORKS_DIR, Framework
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.records import WORSE, Build, OpduelError, UsageError, Verdict
 from opduel.reporters import reporter_options
@@ -59,19 +57,11 @@ from opduel.support.command_names import command_name
 from opduel.support.text import counted
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
-    return run_command("repo_driver.py", lambda: run_driver(arguments))
-
-
-def run_driver(arguments: Sequence[str] | None, program: str = "repo_driver.py") -> int:
-    """Measure commits or releases as the options say; returns the exit code, or raises an OpduelError that has it.
-    ``program``: what was called, for the report."""
-    options = parse_driver_options(arguments, program)
-    refuse_suite_options(options.harness)
+def run_driver(options: DriverOptions, command: Sequence[str]) -> int:
+    """Measure commits or releases as the options say; ``command`` is what was called, for the report. Return the exit
+    code, or raise an OpduelError that has it."""
     if options.own.local is not None:
         options = begin_local(options)
-    command = recorded(program, sys.argv[1:] if arguments is None else arguments)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     config = StoredAnswers(config_path())
     suite = None
@@ -306,6 +296,26 @@ class _Driver:
         ]
         keep = {str(build.directory) for report in reports if report for build in (report.control, report.treatment)}
         prune(self._cache, self._own.cache_size * GIB, keep)
+
+
+def build_platform(own: CommitOptions, framework: Framework) -> str:
+    """Whose build script builds commits: several platforms share their builds, which the usual script makes.
+
+    UsageError: one of several has a script of its own, so that its builds would be others.
+    """
+    names = [name.strip() for name in own.platforms.split(",")]
+    for name in names if len(names) > 1 else ():
+        if name == USUAL_PLATFORM:
+            continue
+        try:
+            script = platform_of(framework, name).script
+        except UsageError:
+            continue
+        raise UsageError(
+            f"--platforms {own.platforms}: {name} has a build script of its own ({script}), and one build is made for "
+            f"all platforms: drive it by itself, with --platforms {name}"
+        )
+    return names[0] if len(names) == 1 else USUAL_PLATFORM
 
 
 def _has_text(repository: Repository, named: str | None, text: str) -> bool:

@@ -1,14 +1,13 @@
 """run_bench.py: asks on the first use for what is missing, keeps the answers, and hands on to the other commands."""
 
-import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from opduel.commands.calibrate import calibrate
-from opduel.commands.case_selection import choose_cases
 from opduel.commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
-from opduel.commands.convert import convert
 from opduel.commands.defaults import (
     CALIBRATE,
     DRIVER,
@@ -19,23 +18,21 @@ from opduel.commands.defaults import (
     with_defaults,
 )
 from opduel.commands.driver_options import parse_driver_options
-from opduel.commands.entry import DONE, log, run_command
-from opduel.commands.harness import run_harness
+from opduel.commands.entry import DONE, log
 from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.listing import list_cases
+from opduel.commands.launch import run_calibration, run_driver, run_harness
+from opduel.commands.option_rules import is_single
 from opduel.commands.option_types import path
 from opduel.commands.options import Parser, read_options
-from opduel.commands.sending import add_give_up, flush, send
-from opduel.commands.single import is_single
-from opduel.commands.spec_from import write_spec_from
-from opduel.commands.suite_selection import suite_framework
-from opduel.driver.builds import Releases, load_releases
-from opduel.driver.builds.resolve import names_build
-from opduel.frameworks import Framework, get_framework
+from opduel.commands.subcommand_parsers import add_give_up, spec_from_parser
 from opduel.records import RunError, UsageError
-from opduel.records.measurement import SIDES
+from opduel.records.measurement import SIDES, Side
 from opduel.reporters.formats import FORMATS, described
 from opduel.support.atomic import user_path
+
+if TYPE_CHECKING:
+    from opduel.driver.builds import Releases
+    from opduel.frameworks import Framework
 
 DESCRIPTION = """Perform one benchmark run, or look for regressions in commits. On its first use on a terminal it asks
 which builds to measure and where to keep reports, and keeps the answers. Every other option is passed through: to
@@ -60,9 +57,23 @@ COMPANIONS = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code."""
-    return run_command("run_bench.py", lambda: _run_bench(arguments))
+@dataclass(frozen=True)
+class BenchOptions:
+    """run_bench.py's own options; None and False were not given."""
+
+    reset_options: bool = False
+    keep_options: bool = False
+    calibrate: bool = False
+    list: str | None = None  # a pattern
+    spec_from: str | None = None  # a network
+    convert: Path | None = None  # a report
+    flush: bool = False
+    retry_refused: bool = False
+    give_up: Sequence[int] | None = None  # entries
+    send: Sequence[Path] | None = None  # reports
+    to: str | None = None  # a format
+    side: Side | None = None
+    output: str | None = None  # a path
 
 
 def run_bench_parser() -> Parser:
@@ -119,52 +130,66 @@ def run_bench_parser() -> Parser:
     return parser
 
 
-def _run_bench(arguments: Sequence[str] | None) -> int:
-    options, passed_on = run_bench_parser().parse_known_args(arguments)
+def run_bench(program: str, words: Sequence[str]) -> int:
+    """Measure as the words say, or do what else they ask for; return the exit code."""
+    parsed, passed_on = run_bench_parser().parse_known_args(words)
+    options = BenchOptions(**vars(parsed))
     instead = _instead_of_a_run(options)
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
         if instead is None and not passed_on:
             return DONE
-    match instead:
-        case "list":
-            return list_cases(options.list, read_options(passed_on) if passed_on else None)
-        case "convert":
-            if passed_on or options.to is None:
-                raise UsageError(
-                    f"--convert: takes a report, --to {'|'.join(FORMATS)}, --side and --output, and no other options"
-                )
-            return convert(options.convert, options.to, options.side, options.output)
-        case "flush":
-            return flush(passed_on, options.retry_refused, options.give_up or ())
-        case "send":
-            return send(options.send, passed_on)
-        case "spec_from":
-            output = [] if options.output is None else ["--output", options.output]
-            return write_spec_from(["--spec_from", options.spec_from, *output, *passed_on])
-    command = CALIBRATE if instead == "calibrate" else DRIVER if is_for_driver(passed_on) else HARNESS
+    if instead not in (None, "calibrate"):
+        return _do_instead(options, passed_on)
+    command = CALIBRATE if options.calibrate else DRIVER if is_for_driver(passed_on) else HARNESS
     if options.keep_options:
         store_defaults(command, passed_on)
         if not describes_run(command, passed_on):
             return DONE
-    arguments = with_defaults(command, passed_on)
+    words = with_defaults(command, passed_on)
     if command == CALIBRATE:
-        return calibrate(arguments)
+        return run_calibration(command, words)
     asks = sys.stdin.isatty() and sys.stderr.isatty()
     if command == DRIVER:
-        from opduel.commands.repo_driver import run_driver  # most runs don't need it, and its imports take their time
-
         if asks:
-            _ask_for_missing(parse_driver_options(arguments).harness, ["local_reporter"])
-        return run_driver(arguments)
+            _ask_for_missing(parse_driver_options(words).harness, ["local_reporter"])
+        return run_driver(command, words)
     if asks:
-        parsed = read_options(arguments)
-        _ask_for_missing(parsed, [] if is_single(parsed) else list(QUESTIONS))  # one build alone needs nothing kept
-    return run_harness(arguments)
+        run = read_options(words)
+        _ask_for_missing(run, [] if is_single(run) else list(QUESTIONS))  # one build alone needs nothing kept
+    return run_harness(command, words)
 
 
-def _instead_of_a_run(options: argparse.Namespace) -> str | None:
+def _do_instead(options: BenchOptions, passed_on: Sequence[str]) -> int:
+    """Do what is asked for in place of a run; return the exit code."""
+    if options.list is not None:
+        chosen = read_options(passed_on) if passed_on else None
+        from opduel.commands.listing import list_cases
+
+        return list_cases(options.list, chosen)
+    if options.convert is not None:
+        if passed_on or options.to is None:
+            raise UsageError(
+                f"--convert: takes a report, --to {'|'.join(FORMATS)}, --side and --output, and no other options"
+            )
+        from opduel.commands.convert import convert
+
+        return convert(options.convert, options.to, options.side, options.output)
+    if options.spec_from is not None:
+        output = [] if options.output is None else ["--output", options.output]
+        network = spec_from_parser().parse_args(["--spec_from", options.spec_from, *output, *passed_on])
+        from opduel.commands.spec_from import SpecOptions, write_spec_from
+
+        return write_spec_from(SpecOptions(**vars(network)))
+    from opduel.commands.sending import flush, send
+
+    if options.send is not None:
+        return send(options.send, passed_on)
+    return flush(passed_on, options.retry_refused, options.give_up or ())
+
+
+def _instead_of_a_run(options: BenchOptions) -> str | None:
     """The option that asks for something else than a run, None for a run; UsageError for options that don't go
     together."""
     option_names = {name for name, value in vars(options).items() if value not in (None, False)}
@@ -188,6 +213,11 @@ def _ask_for_missing(options: HarnessOptions, questions: Sequence[str]) -> None:
     missing = [name for name in open_ones if name not in answers]
     if not missing:
         return
+    from opduel.commands.case_selection import choose_cases
+    from opduel.commands.suite_selection import suite_framework
+    from opduel.driver.builds import load_releases
+    from opduel.frameworks import get_framework
+
     suite = options.suite is not None
     framework = suite_framework(options.framework) if suite else get_framework(choose_cases(options, 0).framework_name)
     releases = load_releases(framework)
@@ -202,7 +232,7 @@ def _ask_for_missing(options: HarnessOptions, questions: Sequence[str]) -> None:
     write_config(path, answers)
 
 
-def _ask(name: str, default: str | None, framework: Framework, releases: Releases) -> str:
+def _ask(name: str, default: str | None, framework: "Framework", releases: "Releases") -> str:
     """One answer, asked for until it can be meant."""
     while True:
         print(f"{QUESTIONS[name]}{f' [{default}]' if default else ''}: ", end="", file=sys.stderr, flush=True)
@@ -216,12 +246,14 @@ def _ask(name: str, default: str | None, framework: Framework, releases: Release
             print(f"  {error}", file=sys.stderr)
 
 
-def _checked(name: str, answer: str, framework: Framework, releases: Releases) -> str:
+def _checked(name: str, answer: str, framework: "Framework", releases: "Releases") -> str:
     """The answer as it is kept. Paths become absolute: they mean the same place whatever folder a run starts in.
     UsageError: a build that is neither a known release nor, where the framework measures any package, requirements,
     nor a path that is there."""
     if not answer:
         raise UsageError("there is no default: give the path of a build")
+    from opduel.driver.builds.resolve import names_build
+
     path = os.path.abspath(user_path(answer, QUESTIONS[name]))
     if name == "local_reporter":
         return path

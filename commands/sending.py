@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opduel.commands.config import StoredAnswers, config_path, with_stored_token
 from opduel.commands.entry import DONE, INCOMPLETE, log
-from opduel.commands.options import AddOption, Parser
+from opduel.commands.options import Parser
 from opduel.driver.journal import NOTICE, RUN, Journal
 from opduel.records import RunError, UsageError
 from opduel.reporters import read_report
@@ -26,11 +26,6 @@ from opduel.support.command_names import command_name, option_prefix
 from opduel.support.outbox import Delivery, Entry
 
 COLUMNS = ("state", "run", "category", "endpoint", "what", "entry")
-
-
-def add_give_up(add: AddOption, where: str = "") -> None:
-    """The option of ``flush`` that removes entries."""
-    add("--give_up NUMBER", f"{where}remove this entry without sending it; repeatable", type=int, action="append")
 
 
 def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int] = ()) -> int:

@@ -25,7 +25,6 @@ from opduel.commands.case_selection import (
 from opduel.commands.config import default_reports, with_stored_token
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
-from opduel.commands.option_rules import refuse_options
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.prior_runs import read_prior_runs
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, adaptor_names, require_functions, run_environment
@@ -98,7 +97,6 @@ def plan_session(
     Raises:
         UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
     """
-    _check_verify_after(options)
     run_type = _run_type(options)
     check_profile_output(options)
     reporters = _reporters(options, config) if reporters is None else reporters
@@ -164,21 +162,10 @@ def _refuse_what_two_lack(
 
 
 def _run_type(options: HarnessOptions) -> str:
-    """Why the run is made, as the options say; UsageError if cases that regressed are measured for another reason."""
-    if options.regressed_types and options.is_given("run_type") and options.run_type != "regress":
-        raise UsageError(f"--regressed_types: belongs to --run_type regress, not {options.run_type}: leave one out")
+    """Return why the run is made, as the options say."""
     if options.is_given("run_type"):
         return options.run_type
     return "regress" if options.regressed_types else "verify" if options.verify else "benchmark"
-
-
-def _check_verify_after(options: HarnessOptions) -> None:
-    """Raise UsageError if ``--verify_after`` is given without ``--verify``, or leaves nothing of the time budget."""
-    after, budget = options.verify_after, options.time_budget
-    if not options.verify:
-        refuse_options(options, "no verification")
-    if after is not None and budget is not None and after >= budget:
-        raise UsageError(f"--verify_after {after:g}: the time budget of {budget:g} s includes the wait: increase it")
 
 
 def _reporters(options: HarnessOptions, config: Mapping[str, str]) -> list[Reporter]:

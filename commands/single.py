@@ -11,8 +11,6 @@ from opduel.commands.config import StoredAnswers, config_path
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.named_operators import refuse_unknown_operators
-from opduel.commands.option_rules import CALLS, SINGLE_ONLY, refuse_options
-from opduel.commands.options import PROFILERS
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import Session, check_profile_output, log_profiles, plan_session, refuse_two_sided
@@ -35,28 +33,9 @@ WARNING = (
 )
 
 
-def is_single(options: HarnessOptions) -> bool:
-    """Whether one build alone is measured: with ``--single``, or an option that only such a run has and no control."""
-    names_control = options.control is not None or options.info is not None
-    return bool(options.single) or (_single_option(options) is not None and not names_control)
-
-
-def _single_option(options: HarnessOptions) -> str | None:
-    """The first option that only a single-build run has; None if none was given."""
-    return next((name for name in (*SINGLE_ONLY, *CALLS) if options.is_given(name)), None)
-
-
 def run_one_build(options: HarnessOptions, command: Sequence[str]) -> int:
     """Measure the treatment alone, and tell; returns the exit code. UsageError: wrong options, a bad spec or baseline;
     RunError: nothing could be measured, or written."""
-    single_option = _single_option(options)
-    refuse_options(options, "one build", single=str(single_option))
-    if options.platform in PROFILERS:
-        raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
-    if options.wipe_cache and options.profiler == "native":
-        raise UsageError("--wipe_cache: the framework's own profiler doesn't wait for it: use --profiler python")
-    if options.threshold and options.baseline is None:
-        raise UsageError("--threshold: one build alone is compared with nothing: add --baseline, or leave --single out")
     then = _baseline(options)
     _check_output(options)
     check_profile_output(options)

@@ -1,76 +1,46 @@
 """run_bench.py --spec_from: the operator calls of a network, written as a spec."""
 
-import argparse
-import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from opduel.commands.builds import usual_build
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import DONE, log
-from opduel.commands.option_types import path
-from opduel.commands.options import NETWORK_FORMS, Parser
 from opduel.commands.overwrite_check import refuse_overwriting
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue.network import Input, ask_network, network_spec, network_test, operator_tests
 from opduel.driver.catalogue.rules import load_rules
-from opduel.frameworks import framework_names, get_framework
+from opduel.frameworks import get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.specs import expand_cases, load_spec
 from opduel.harness.specs.schema import SCHEMA_FILE
 from opduel.records import UsageError
-from opduel.records.case import DTYPES
 from opduel.reporters.stream import print_result
 from opduel.support.atomic import check_file, write_atomically
 from opduel.support.text import counted
 
-MAX_SIZE = 2**31 - 1
-_SHAPE = re.compile(rf"(?P<name>[^=]+)=(?P<sizes>[0-9]+(,[0-9]+)*)(:(?P<dtype>{'|'.join(DTYPES)}))?\Z")
+
+@dataclass(frozen=True)
+class SpecOptions:
+    """The options of ``opduel spec-from``, and of ``run_bench.py --spec_from``."""
+
+    spec_from: str  # a network
+    shape: Sequence[tuple[str, Sequence[int], str]] = ()  # name, sizes and dtype of each input
+    with_network: bool = False
+    build: str | None = None
+    output: Path | None = None
+    framework: str = ""
+    exec_dir: Path | None = None
 
 
-def spec_from_parser(positional: bool = False) -> Parser:
-    """The parser of --spec_from and the options that go with it; with ``positional``, the network is an argument."""
-    parser = Parser(prog="run_bench.py --spec_from", description=__doc__)
-    add = parser.options()
-    if positional:
-        add("spec_from NETWORK", NETWORK_FORMS)
-    else:
-        add("--spec_from NETWORK", NETWORK_FORMS, required=True)
-    add(
-        "--shape NAME=SIZES",
-        "the shape of an input: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
-        type=shape,
-        action="append",
-        default=[],
-    )
-    add("--with_network", "also write a case of the whole network, with the checksums of its files")
-    add("--build BUILD", "the build that infers shapes and types (default: the treatment)")
-    add("--output FILE", "where the spec is written (default: standard output)", type=path)
-    add("--framework", "the network's", choices=framework_names(), default=framework_names()[0])
-    add("--exec_dir DIR", "the build cache (default: in the user's cache folder)", type=path)
-    return parser
-
-
-def shape(text: str) -> tuple[str, Input]:
-    """``data=1,3,224,224`` -> name and input."""
-    match = _SHAPE.match(text)
-    if not match:
-        raise argparse.ArgumentTypeError(f"{text!r}: write NAME=SIZES or NAME=SIZES:DTYPE, such as data=1,3,224,224")
-    sizes = [int(size) for size in match["sizes"].split(",") if len(size) <= len(str(MAX_SIZE))]
-    if len(sizes) <= match["sizes"].count(",") or not all(1 <= size <= MAX_SIZE for size in sizes):
-        raise argparse.ArgumentTypeError(f"{text!r}: sizes are from 1 to {MAX_SIZE}")
-    return match["name"], Input(sizes, match["dtype"] or "float32")
-
-
-def write_spec_from(arguments: Sequence[str], parser: Parser | None = None) -> int:
-    """Ask the build and write the spec; returns the exit code, or raises an OpduelError that has it. ``parser``: by
-    default, that of ``--spec_from``."""
-    options = (parser or spec_from_parser()).parse_args(arguments)
+def write_spec_from(options: SpecOptions) -> int:
+    """Ask the build and write the spec; return the exit code, or raise an OpduelError that has it."""
     framework = get_framework(options.framework)
-    inputs = dict(options.shape)
+    inputs = {name: Input(list(sizes), dtype) for name, sizes, dtype in options.shape}
     if len(inputs) < len(options.shape):
         raise UsageError("--shape: one input is given twice: keep one")
-    output: Path | None = options.output
+    output = options.output
     if output and output.suffix != ".json":
         raise UsageError(f"--output {output}: the name of a spec must end in .json")
     if output:

@@ -10,23 +10,21 @@ STOPPING = {signal.SIGINT: "SIGINT", signal.SIGTERM: "SIGTERM", signal.SIGHUP: "
 USAGE, INCOMPLETE = 2, 3  # the exit codes of an environment that does not work, and of what was stopped
 
 
-def call_main(module: str, fix: str) -> None:
-    """Import the command's module, and end with what its ``main()`` returns; ``fix`` rebuilds the environment.
+def call_main(fix: str, script: "str | None" = None) -> None:
+    """Import the command, and end with its exit code; ``fix`` rebuilds the environment, ``script`` is what was called.
 
     A command that can't be loaded must not end in 1, which means that a regression was found. Loading takes seconds; a
     signal that comes meanwhile ends the command with one line and the exit code of what was stopped.
     """
-    import importlib
-
     try:
-        main = importlib.import_module(module).main
+        from opduel.commands.opduel import main
     except ImportError as error:
         say(f"opduel: its environment does not work ({one_line(error)}); rebuild it with: {fix}\n")
         raise SystemExit(USAGE) from None
     except Exception as error:  # no memory, no more open files, a module that is damaged
         say(f"opduel: cannot be loaded: {type(error).__name__}: {one_line(error)}\n")
         raise SystemExit(INCOMPLETE) from None
-    code = main()
+    code = main(script=script)
     ignore_signals()  # all is said: what comes now must not change the exit code
     raise SystemExit(code)
 

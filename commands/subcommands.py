@@ -1,81 +1,85 @@
-"""The subcommands of ``opduel``: each is one of the scripts' commands, with a project's settings before its options."""
+"""The subcommands of ``opduel``, and a checkout's scripts, which stand for some of them: what each takes, and does.
 
-import argparse
-import logging
+What measures is imported when the words have been parsed and checked: it takes a second.
+"""
+
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
+from opduel.commands import subcommand_parsers
 from opduel.commands.config import StoredAnswers, config_path
 from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, with_defaults
 from opduel.commands.driver_options import driver_parser
-from opduel.commands.entry import run_command
-from opduel.commands.fleet import run_fleet_command
-from opduel.commands.harness import run_harness
+from opduel.commands.fleet_options import FleetPart
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
-from opduel.commands.in_build import run as run_in_build
+from opduel.commands.launch import run_calibration, run_driver, run_harness
 from opduel.commands.option_rules import refuse_options
-from opduel.commands.options import read_options
+from opduel.commands.options import Parser, harness_parser, read_options
 from opduel.commands.project import Setting, project_settings, resolve_setting
-from opduel.commands.subcommand_parsers import (
-    CONFIGURED,
-    completion_parser,
-    convert_parser,
-    explain_parser,
-    flush_parser,
-    merged_parser,
-    network_parser,
-    send_parser,
-    whole_parser,
-)
+from opduel.commands.run_bench import DESCRIPTION, run_bench, run_bench_parser
 from opduel.records import UsageError
 from opduel.records.measurement import SIDES
 
-
-def run_subcommand(name: str, arguments: Sequence[str]) -> int:
-    """Run a subcommand of ``opduel.commands.subcommand_names.SUBCOMMANDS``; returns its exit code."""
-    if name == "python":  # its options end at the build: all others are the script's
-        return run_command("opduel python", lambda: run_in_build(arguments, "opduel python"))
-    remaining, level = _without_level(arguments)
-    if name in ("serve", "server"):
-        return _server(name, remaining)
-    if "--help-all" in remaining and name in CONFIGURED:
-        return run_command(f"opduel {name}", lambda: _help(name), level)
-    actions: Mapping[str, Callable[[Sequence[str]], int]] = {
-        "compare": _compare,
-        "measure": _measure,
-        "local": lambda words: _drive("local", words),
-        "drive": lambda words: _drive("drive", words),
-        "bisect": lambda words: _drive("bisect", words),
-        "calibrate": _calibrate,
-        "list": _list,
-        "spec-from": _spec_from,
-        "conformance": _conformance,
-        "convert": _convert,
-        "explain": _explain,
-        "fleet": run_fleet_command,
-        "send": _send,
-        "flush": _flush,
-        "completion": _completion,
-    }
-    return run_command(f"opduel {name}", lambda: actions[name](remaining), level)
+Words = Sequence[str]
 
 
-def _without_level(arguments: Sequence[str]) -> tuple[list[str], int]:
-    """The arguments without -q and -v, and the level of the messages that are shown."""
-    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("-q", "--quiet", action="store_true")
-    parser.add_argument("-v", "--verbose", action="store_true")
-    levels, remaining = [], []
-    for word in arguments:
-        levels_of_word, unparsed = parser.parse_known_args([word])
-        levels += [logging.WARNING] * levels_of_word.quiet + [logging.DEBUG] * levels_of_word.verbose
-        remaining += unparsed
-    return remaining, levels[-1] if levels else logging.INFO
+@dataclass(frozen=True)
+class Command:
+    """A subcommand, or a script: what it does in words, what it is called with, and the functions behind it.
+
+    ``run`` gets its name as the user called it, and the words behind that. ``shown`` are the options of the short help;
+    None for all.
+    """
+
+    summary: str
+    usage: str
+    run: Callable[[str, Words], int]
+    parsers: Sequence[Callable[[], Parser]]
+    shown: str | None = None
+
+    @property
+    def takes_run_options(self) -> bool:
+        """Whether it takes the options of a run, which are too many for one help; a project's file may set them."""
+        return self.shown is not None
+
+
+def _compare(program: str, words: Words) -> int:
+    """Two builds: those of the command line, the user's, the project's or the framework's, in this order."""
+    words = _json_by_its_format(words)
+    options = read_options(words, program)
+    settings, builds = _settings("compare")
+    if options.golden is None:
+        refuse_options(options, "two builds")
+        if options.info is None:
+            words = [*_usual(options, builds, SIDES), *words]
+    return run_harness(program, with_defaults(HARNESS, words, settings))
+
+
+def _json_by_its_format(arguments: Words) -> list[str]:
+    """``--output-format json``, as other tools have it, is ``--json`` where two builds are compared."""
+    words = list(arguments)
+    for place, word in enumerate(words):
+        name, equals, value = word.partition("=")
+        if name in ("--output-format", "--output_format", "-f"):
+            form = value if equals else "".join(words[place + 1 : place + 2])
+            if form == "json":
+                return [*words[:place], "--json", *words[place + (1 if equals else 2) :]]
+    return words
+
+
+def _measure(program: str, words: Words) -> int:
+    """One build alone: --treatment, or the user's, the project's or the framework's."""
+    words = ["--output_format=json" if word == "--json" else word for word in words]
+    options = read_options(words, program)
+    options.refuse(("control", "info"), "one build alone is measured here: leave it out, or use opduel compare")
+    settings, builds = _settings("measure")
+    return run_harness(program, with_defaults(HARNESS, ["--single", *_usual(options, builds), *words], settings))
 
 
 def _settings(name: str) -> tuple[list[Setting], dict[str, str]]:
     """A project's settings of a subcommand but for its builds; and the builds, by side, of which the user's own answers
     override the project's. UsageError: the file is no good."""
-    settings = project_settings(name, CONFIGURED)
+    settings = project_settings(name, [name for name, command in SUBCOMMANDS.items() if command.takes_run_options])
     builds: dict[str, str] = {}
     for setting in settings:
         if setting.name in SIDES:
@@ -88,56 +92,15 @@ def _settings(name: str) -> tuple[list[Setting], dict[str, str]]:
     return [setting for setting in settings if setting.name not in SIDES], builds
 
 
-def _usual(options: HarnessOptions, builds: Mapping[str, str], sides: Sequence[str] = ("treatment",)) -> list[str]:
+def _usual(options: HarnessOptions, builds: Mapping[str, str], sides: Words = ("treatment",)) -> list[str]:
     """The options that name the builds of these sides that a command line leaves open."""
     return [f"--{side}={builds[side]}" for side in sides if not options.is_given(side) and side in builds]
 
 
-def _compare(arguments: Sequence[str]) -> int:
-    """Two builds: those of the command line, the user's, the project's or the framework's, in this order."""
-    words = _json_by_its_format(arguments)
-    options = read_options(words, "opduel compare")
-    settings, builds = _settings("compare")
-    if options.golden is None:
-        refuse_options(options, "two builds")
-        if options.info is None:
-            words = [*_usual(options, builds, SIDES), *words]
-    return run_harness(with_defaults(HARNESS, words, settings), "opduel compare")
-
-
-def _json_by_its_format(arguments: Sequence[str]) -> list[str]:
-    """``--output-format json``, as other tools have it, is ``--json`` where two builds are compared."""
-    words = list(arguments)
-    for place, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if name in ("--output-format", "--output_format", "-f"):
-            form = value if equals else "".join(words[place + 1 : place + 2])
-            if form == "json":
-                return [*words[:place], "--json", *words[place + (1 if equals else 2) :]]
-    return words
-
-
-def _measure(arguments: Sequence[str]) -> int:
-    """One build alone: --treatment, or the user's, the project's or the framework's."""
-    words = ["--output_format=json" if word == "--json" else word for word in arguments]
-    options = read_options(words, "opduel measure")
-    for name in ("control", "info"):
-        if options.is_given(name):
-            raise UsageError(f"--{name}: one build alone is measured here: leave it out, or use opduel compare")
-    settings, builds = _settings("measure")
-    words = ["--single", *_usual(options, builds), *words]
-    return run_harness(with_defaults(HARNESS, words, settings), "opduel measure")
-
-
-def _drive(name: str, arguments: Sequence[str]) -> int:
-    from opduel.commands.repo_driver import run_driver  # most runs don't need it, and its imports take their time
-
+def _drive(program: str, arguments: Words) -> int:
+    name, words = program.partition(" ")[2], list(arguments)
     settings, _ = _settings(name)
-    words = list(arguments)
-    parser = driver_parser()
-    parser.prog = f"opduel {name}"
-    parsed, _remaining = parser.parse_known_args(words)
-    own = CommitOptions.of(parsed)
+    own = CommitOptions.of(driver_parser(program).parse_known_args(words)[0])
     if name == "local" and own.local is None:
         place = [words.pop(0)] if words and not words[0].startswith("-") else ["."]
         words = ["--local", *place, *words]
@@ -145,7 +108,7 @@ def _drive(name: str, arguments: Sequence[str]) -> int:
         words = [*_bisecting(own), *words]
     elif own.local is None and own.bisect_releases is None and not own.ab_testing:
         words = ["--ab_testing", *words]
-    return run_driver(with_defaults(DRIVER, words, settings), f"opduel {name}")
+    return run_driver(program, with_defaults(DRIVER, words, settings))
 
 
 def _bisecting(own: CommitOptions) -> list[str]:
@@ -159,81 +122,220 @@ def _bisecting(own: CommitOptions) -> list[str]:
     return ["--ab_testing", "--regression", *([] if own.exact_base else ["--exact_base"])]
 
 
-def _calibrate(arguments: Sequence[str]) -> int:
-    from opduel.commands.calibrate import calibrate
-
+def _calibrate(program: str, words: Words) -> int:
     settings, builds = _settings("calibrate")
-    usual = _usual(read_options(arguments, "opduel calibrate"), builds)
-    return calibrate(with_defaults(CALIBRATE, [*usual, *arguments], settings))
+    usual = _usual(read_options(words, program), builds)
+    return run_calibration(program, with_defaults(CALIBRATE, [*usual, *words], settings))
 
 
-def _list(arguments: Sequence[str]) -> int:
-    from opduel.commands.listing import list_cases
-
+def _list(program: str, arguments: Words) -> int:
     words = list(arguments)
     pattern = words.pop(0) if words and not words[0].startswith("-") else ""
-    return list_cases(pattern, read_options(words, "opduel list") if words else None)
+    options = read_options(words, program) if words else None
+    from opduel.commands.listing import list_cases
+
+    return list_cases(pattern, options)
 
 
-def _spec_from(arguments: Sequence[str]) -> int:
-    from opduel.commands.spec_from import write_spec_from
+def _spec_from(program: str, words: Words) -> int:
+    options = subcommand_parsers.spec_from_parser(positional=True).parse_args(words)
+    from opduel.commands.spec_from import SpecOptions, write_spec_from
 
-    return write_spec_from(arguments, network_parser())
-
-
-def _conformance(arguments: Sequence[str]) -> int:
-    from opduel.commands.conformance import conformance_parser, run_conformance
-
-    return run_conformance(arguments, conformance_parser())
+    return write_spec_from(SpecOptions(**vars(options)))
 
 
-def _convert(arguments: Sequence[str]) -> int:
+def _conformance(program: str, words: Words) -> int:
+    options = subcommand_parsers.conformance_parser().parse_args(words)
+    from opduel.commands.conformance import ConformanceOptions, run_conformance
+
+    return run_conformance(ConformanceOptions(**vars(options)))
+
+
+def _convert(program: str, words: Words) -> int:
+    options = subcommand_parsers.convert_parser().parse_args(words)
     from opduel.commands.convert import convert
 
-    options = convert_parser().parse_args(list(arguments))
     return convert(options.report, options.to, options.side, options.output)
 
 
-def _explain(arguments: Sequence[str]) -> int:
+def _explain(program: str, words: Words) -> int:
+    options = subcommand_parsers.explain_parser().parse_args(words)
     from opduel.commands.explain import explain
 
-    options = explain_parser().parse_args(list(arguments))
     return explain(options.report, options.case, options.json)
 
 
-def _send(arguments: Sequence[str]) -> int:
+def _send(program: str, words: Words) -> int:
+    options, remaining = subcommand_parsers.send_parser().parse_known_args(words)
     from opduel.commands.sending import send
 
-    options, remaining = send_parser().parse_known_args(list(arguments))
     return send(options.reports, remaining)
 
 
-def _flush(arguments: Sequence[str]) -> int:
+def _flush(program: str, words: Words) -> int:
+    options, remaining = subcommand_parsers.flush_parser().parse_known_args(words)
     from opduel.commands.sending import flush
 
-    options, remaining = flush_parser().parse_known_args(list(arguments))
     return flush(remaining, options.retry_refused, options.give_up or ())
 
 
-def _server(name: str, arguments: Sequence[str]) -> int:
+def _fleet(program: str, words: Words) -> int:
+    options = subcommand_parsers.fleet_parser().parse_args(words)
+    from opduel.commands.fleet import run_fleet_command
+
+    return run_fleet_command(FleetPart(**vars(options)))
+
+
+def _serve(program: str, words: Words) -> int:
     from opduel.server.__main__ import start
 
-    return start([*(["serve"] if name == "serve" else []), *arguments], "opduel server")
+    return start([*(["serve"] if program.endswith(" serve") else []), *words], "opduel server")
 
 
-def _completion(arguments: Sequence[str]) -> int:
-    import shtab
+def _python(program: str, words: Words) -> int:
+    options = subcommand_parsers.python_parser().parse_args(words)
+    from opduel.commands.in_build import run
 
-    from opduel.reporters.stream import print_result
-
-    options = completion_parser().parse_args(list(arguments))
-    print_result(shtab.complete(whole_parser(), options.shell))
-    return 0
+    return run(options.framework, options.build, options.rest)
 
 
-def _help(name: str) -> int:
-    """All options of a subcommand."""
-    parser = merged_parser(name)
-    parser.prog, parser.usage = f"opduel {name}", "%(prog)s [OPTIONS]"
-    parser.print_help()
-    return 0
+def _completion(program: str, words: Words) -> int:
+    options = subcommand_parsers.completion_parser().parse_args(words)
+    from opduel.commands.completion import print_completion
+
+    return print_completion(options.shell)
+
+
+_COMPARED = (
+    "benchmark_file control treatment operators category dtype ctx directions metric threshold time_budget max_rounds "
+    "verify busy_host seed json local_reporter html_reporter export_reporter remote_reporter notify_webhook github "
+    "gitlab"
+)
+_OF_HARNESS, _OF_DRIVER = (harness_parser,), (driver_parser, harness_parser)
+# In the order in which the help shows them.
+SUBCOMMANDS: Mapping[str, Command] = {
+    "compare": Command(
+        "measure two builds against each other",
+        "-b SPEC --control BUILD --treatment BUILD [OPTIONS]",
+        _compare,
+        _OF_HARNESS,
+        _COMPARED,
+    ),
+    "measure": Command(
+        "measure one build alone",
+        "-b SPEC --treatment BUILD [OPTIONS]",
+        _measure,
+        _OF_HARNESS,
+        "benchmark_file treatment operators category dtype ctx directions rounds warmup runs profiler output_format "
+        "output_file baseline threshold golden seed",
+    ),
+    "local": Command(
+        "measure your own branch, before you open a pull request",
+        "[PATH] [OPTIONS]",
+        _drive,
+        _OF_DRIVER,
+        "benchmark_file branch remote_repository base_commit operators category time_budget local_reporter "
+        "html_reporter regression dry_run",
+    ),
+    "drive": Command(
+        "measure the commits of a repository, once or continuously",
+        "-b SPEC [OPTIONS]",
+        _drive,
+        _OF_DRIVER,
+        "benchmark_file repo_dir remote_repository branch commit base_commit interval regression improved work_dir "
+        "operators time_budget local_reporter remote_reporter notify_webhook dry_run",
+    ),
+    "bisect": Command(
+        "find the commit, or the release, that caused a change",
+        "-b SPEC (--bisect_releases A,B,... | --base_commit GOOD --commit BAD) [OPTIONS]",
+        _drive,
+        _OF_DRIVER,
+        "benchmark_file bisect_releases base_commit commit repo_dir remote_repository operators improved time_budget "
+        "work_dir local_reporter",
+    ),
+    "calibrate": Command(
+        "find out which changes this machine can detect",
+        "[-b SPEC] [OPTIONS]",
+        _calibrate,
+        _OF_HARNESS,
+        "benchmark_file treatment operators threshold time_budget max_rounds local_reporter",
+    ),
+    "list": Command(
+        "list all cases", "[PATTERN] [OPTIONS OF opduel compare]", _list, (subcommand_parsers.list_parser,)
+    ),
+    "spec-from": Command(
+        "write a spec of the operator calls of a network",
+        "NETWORK [OPTIONS]",
+        _spec_from,
+        (lambda: subcommand_parsers.spec_from_parser(positional=True),),
+    ),
+    "conformance": Command(
+        "test whether a framework keeps what opduel relies on",
+        "-b SPEC --control BUILD [OPTIONS]",
+        _conformance,
+        (subcommand_parsers.conformance_parser,),
+    ),
+    "convert": Command(
+        "write a report in the format of another tool",
+        "REPORT --to FORMAT [OPTIONS]",
+        _convert,
+        (subcommand_parsers.convert_parser,),
+    ),
+    "explain": Command(
+        "say why a case of a report changed", "REPORT [CASE] [OPTIONS]", _explain, (subcommand_parsers.explain_parser,)
+    ),
+    "send": Command(
+        "send reports on disk to a results server",
+        "REPORT ... --remote_reporter PLACE [OPTIONS]",
+        _send,
+        (subcommand_parsers.send_parser,),
+    ),
+    "flush": Command(
+        "send the reports that wait for a results server", "[OPTIONS]", _flush, (subcommand_parsers.flush_parser,)
+    ),
+    "fleet": Command(
+        "run the parts of a fleet of measuring hosts: worker, scheduler, certificates",
+        "SUBCOMMAND [OPTIONS]",
+        _fleet,
+        (subcommand_parsers.fleet_parser,),
+    ),
+    "serve": Command("start the results server", "[OPTIONS]", _serve, ()),
+    "server": Command("manage the results server: migrate, token, alert, run", "SUBCOMMAND [OPTIONS]", _serve, ()),
+    "python": Command(
+        "run Python in a build's environment, with opduel importable",
+        "[--framework NAME] BUILD [SCRIPT | -c CODE] ...",
+        _python,
+        (subcommand_parsers.python_parser,),
+    ),
+    "completion": Command(
+        "print a completion script for a shell", "SHELL", _completion, (subcommand_parsers.completion_parser,)
+    ),
+}
+# With AI-PEP's names and defaults: a project's settings, and the config's default arguments, have no say.
+SCRIPTS: Mapping[str, Command] = {
+    "harness.py": Command(
+        "measure two builds of a framework against each other on the cases of a spec; or one build alone with "
+        "--single, or with another option that only such a run has. A build that is not given is the one that is "
+        "configured, or else the framework's default",
+        "-b SPEC --control BUILD --treatment BUILD [OPTIONS]",
+        run_harness,
+        _OF_HARNESS,
+        f"{_COMPARED} rounds output_format output_file",
+    ),
+    "repo_driver.py": Command(
+        "pull a framework's repository, build a control and a treatment commit, and measure them against each other, "
+        "once or continuously",
+        "--ab_testing -b SPEC [OPTIONS], or --local [PATH], or --bisect_releases A,B,...",
+        run_driver,
+        _OF_DRIVER,
+        "benchmark_file ab_testing local bisect_releases repo_dir remote_repository branch commit base_commit interval "
+        "regression improved work_dir operators time_budget local_reporter remote_reporter notify_webhook dry_run",
+    ),
+    "run_bench.py": Command(
+        " ".join(DESCRIPTION.split()),
+        "-b SPEC [OPTIONS]",
+        run_bench,
+        (run_bench_parser,),
+    ),
+}
+COMMANDS = {**SUBCOMMANDS, **SCRIPTS}

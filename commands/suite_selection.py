@@ -14,7 +14,6 @@ from opduel.commands.case_selection import Choice, pick_cases, require_two_to_in
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import refuse_options
-from opduel.commands.single import is_single
 from opduel.driver.suites.configured import read_suite_settings
 from opduel.driver.suites.discovery import (
     DEFAULT_TIMEOUT_S,
@@ -201,14 +200,6 @@ class SuiteSelection:
             skipped_by_parameters=skipped_by_parameters(benchmarks_by_side, benchmarks),
             problems=tuple(problems),
         )
-
-
-def refuse_suite_options(options: HarnessOptions) -> None:
-    """Raise UsageError if a suite is to be run by what runs none, or options of a suite are given without one."""
-    if options.suite is None:
-        refuse_options(options, "no suite")
-    elif options.golden is not None or is_single(options):
-        raise UsageError("--suite: needs two builds: add --control, and leave out the options of a single build")
 
 
 def suite_of_driver(options: DriverOptions) -> tuple[SuiteSelection, DriverOptions]:

@@ -20,10 +20,10 @@ sys.path.insert(0, str(ROOT))  # mkdocs is started from its own folder
 
 from opduel.commands.catalogue import catalogue_parser  # noqa: E402
 from opduel.commands.driver_options import driver_parser  # noqa: E402
-from opduel.commands.fleet import fleet_parser  # noqa: E402
+from opduel.commands.fleet_options import fleet_parser  # noqa: E402
 from opduel.commands.options import harness_parser  # noqa: E402
 from opduel.commands.run_bench import run_bench_parser  # noqa: E402
-from opduel.commands.spec_from import spec_from_parser  # noqa: E402
+from opduel.commands.subcommand_parsers import spec_from_parser  # noqa: E402
 from opduel.driver.catalogue.rules import Rules  # noqa: E402
 from opduel.harness.specs.schema import schema_text  # noqa: E402
 from opduel.records.report import Report  # noqa: E402

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from opduel.commands.fleet import fleet_choice, measurer
 from opduel.commands.harness import plan_run
 from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.option_rules import refuse_options
+from opduel.commands.option_rules import check_run, refuse_options
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.python_options import inputs_as_json, options_of_arguments, pairs
 from opduel.commands.recorded_options import recorded_options
@@ -188,6 +188,7 @@ def compare(
 def _measure(options: HarnessOptions, progress: bool) -> ABReport:
     """Measure and report as the options say."""
     refuse_options(options, "two builds", "several runs")
+    check_run(options)
     reporters = requested_reporters(options)
     fleet = fleet_choice(options)
     measurer(options)  # what it lacks is said before anything is built

@@ -12,14 +12,21 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from forked import ONE_FORK, Forked
 
+from opduel.commands.opduel import main
+
 ROOT = Path(__file__).resolve().parents[2]
 HARNESS = ROOT / "harness.py"
 RUN_BENCH = ROOT / "run_bench.py"
+# The scripts, called in this process: with arguments, for an exit code.
+harness_main, run_bench_main, driver_main = (
+    partial(main, script=script) for script in ("harness.py", "run_bench.py", "repo_driver.py")
+)
 LONG_S = 300.0  # against hanging for ever, on however slow a machine; no test waits for it to pass
 
 RELEASE = "mxnet==1.9.1"

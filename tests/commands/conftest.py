@@ -4,9 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import ANYWAY, HARNESS, SAME_BUILD, Outcome, fresh_logging, run_script, write_spec
-
-from opduel.commands import harness
+from command_line import ANYWAY, HARNESS, SAME_BUILD, Outcome, fresh_logging, harness_main, run_script, write_spec
 
 
 @pytest.fixture
@@ -23,7 +21,7 @@ def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome
 
     def call(*arguments: str) -> Outcome:
         with fresh_logging():
-            code = harness.main(arguments)
+            code = harness_main(arguments)
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 

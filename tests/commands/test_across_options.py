@@ -12,10 +12,9 @@ from report_samples import comparison, report
 from opduel.commands.case_selection import pick_cases
 from opduel.commands.driver_options import build_platform, driver_parser, parse_driver_options
 from opduel.commands.fleet import fleet_choice
-from opduel.commands.harness import run_harness
 from opduel.commands.harness_adapter import HarnessAdapter
+from opduel.commands.launch import run_driver, run_harness
 from opduel.commands.options import read_options
-from opduel.commands.repo_driver import run_driver
 from opduel.commands.session import Session, plan_session
 from opduel.fleet.address import FleetChoice
 from opduel.frameworks import get_framework
@@ -73,7 +72,7 @@ def test_the_only_value_is_hosts() -> None:
 
 def test_one_build_alone_is_for_this_host() -> None:
     with pytest.raises(UsageError, match="--across: belongs to an A/B"):
-        run_harness(["-b", "smoke", "--single", "--across", "hosts"])
+        run_harness("harness.py", ["-b", "smoke", "--single", "--across", "hosts"])
 
 
 def test_the_driver_takes_several_platforms_with_a_fleet() -> None:
@@ -84,7 +83,7 @@ def test_the_driver_takes_several_platforms_with_a_fleet() -> None:
 def test_the_driver_without_a_fleet_is_one_platform(tmp_path: Path) -> None:
     words = ["--ab_testing", "-b", "smoke", "--platforms", "a,b", "--work_dir", str(tmp_path)]
     with pytest.raises(UsageError, match="--platforms a,b: this host is one platform"):
-        run_driver(words)
+        run_driver("repo_driver.py", words)
 
 
 def test_platforms_share_their_builds(tmp_path: Path) -> None:

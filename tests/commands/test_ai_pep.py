@@ -14,7 +14,7 @@ from opduel.commands.ai_pep import NOT_TAKEN
 from opduel.commands.builds import library_path
 from opduel.commands.case_selection import Choice, choose_cases, fetch_case_files
 from opduel.commands.driver_options import driver_parser, parse_driver_options
-from opduel.commands.fleet import fleet_parser
+from opduel.commands.fleet_options import fleet_parser
 from opduel.commands.options import harness_parser, read_options
 from opduel.commands.run_bench import run_bench_parser
 from opduel.harness.specs import find_spec, load_spec

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from command_line import RELEASE, Outcome, fresh_logging
+from command_line import RELEASE, Outcome, fresh_logging, run_bench_main
 from made_reports import build
 
-from opduel.commands import builds, run_bench
+from opduel.commands import builds
 from opduel.commands.calibrate import evenly, exactly
 from opduel.commands.calibration_text import smallest_found
 from opduel.comparator.calibration import Rate, Row
@@ -80,7 +80,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
 def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: str) -> Outcome:
         with fresh_logging():
-            code = run_bench.main(["--calibrate", *arguments])
+            code = run_bench_main(["--calibrate", *arguments])
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 

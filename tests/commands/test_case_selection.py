@@ -5,11 +5,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from command_line import Outcome, only_report
+from command_line import Outcome, only_report, run_bench_main
 
 from opduel.commands.case_selection import choose_cases, largest_tensor, sample_cases
 from opduel.commands.options import read_options
-from opduel.commands.run_bench import main
 from opduel.commands.session import plan_session
 from opduel.frameworks import get_framework
 from opduel.harness.other_runs.smoke_check import smoke_check
@@ -127,7 +126,7 @@ def test_bad_values_name_option_and_text(option: str, text: str) -> None:
 
 def test_list_shows_what_would_be_measured(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--category", "gemm", "--operators", "nd.dot", "--dtype", "float64"]
-    assert main(["--list", "forward", *arguments]) == 0
+    assert run_bench_main(["--list", "forward", *arguments]) == 0
     listed = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
     assert listed == [case.id for case in chosen(*arguments) if "forward" in case.id]
 

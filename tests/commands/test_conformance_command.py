@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from opduel.commands.conformance import conformance_parser, run_conformance
+from opduel.commands.subcommands import SUBCOMMANDS
 from opduel.records import UsageError
 
 SUITE = str(Path(__file__).resolve().parents[1] / "fixtures" / "asv_suite")
@@ -31,7 +31,7 @@ def level() -> Iterator[None]:
 )
 def test_what_cannot_be_checked_is_one_line(words: list[str], problem: str) -> None:
     with pytest.raises(UsageError) as raised:
-        run_conformance(words, conformance_parser())
+        SUBCOMMANDS["conformance"].run("opduel conformance", words)
     assert problem in str(raised.value)
     assert len(str(raised.value).splitlines()) == 1
 
@@ -39,6 +39,6 @@ def test_what_cannot_be_checked_is_one_line(words: list[str], problem: str) -> N
 @pytest.mark.wheels
 def test_a_suites_benchmarks_are_checked(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--suite", SUITE, "--bench", r"kinds\.time_sum", "--control", "numpy==2.2.6", "--check", "refusals"]
-    assert run_conformance(words, conformance_parser()) == 0
+    assert SUBCOMMANDS["conformance"].run("opduel conformance", words) == 0
     assert "refusals" in (out := capsys.readouterr().out)
     assert "an unknown argument is not checked" in out

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from command_line import run_bench_main
 from made_reports import build, comparison
 
-from opduel.commands.run_bench import main
 from opduel.records import Report
 from opduel.records.host_record import HostRecord
 from opduel.records.run_record import RunRecord
@@ -29,7 +29,7 @@ def test_a_report_is_printed_as_markdown(home: Path, tmp_path: Path, capsys: pyt
         (comparison("regressed"), comparison("failed", "treatment", 1)),
     )
     write_report(path, report)
-    assert main(["--convert", str(path), "--to", "md"]) == 0
+    assert run_bench_main(["--convert", str(path), "--to", "md"]) == 0
     assert capsys.readouterr().out == to_markdown(report)
 
 
@@ -43,7 +43,7 @@ def test_a_report_is_printed_as_a_page(home: Path, tmp_path: Path, capsys: pytes
         (comparison("improved"),),
     )
     write_report(path, report)
-    assert main(["--convert", str(path), "--to", "html"]) == 0
+    assert run_bench_main(["--convert", str(path), "--to", "html"]) == 0
     assert capsys.readouterr().out == to_html(report)
 
 
@@ -60,7 +60,7 @@ def test_a_report_is_printed_as_a_page(home: Path, tmp_path: Path, capsys: pytes
     ],
 )
 def test_wrong_usage_is_one_line(home: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], said: str) -> None:
-    assert main(arguments) == 2
+    assert run_bench_main(arguments) == 2
     (message,) = caplog.messages
     assert said in message
     assert "\n" not in message
@@ -82,10 +82,10 @@ def kept(home: Path, tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("to", [name for name, one in FORMATS.items() if one.sides != "one"])
 def test_every_format_is_printed(kept: Path, capsys: pytest.CaptureFixture[str], to: str) -> None:
-    assert main(["--convert", str(kept), "--to", to]) == 0
+    assert run_bench_main(["--convert", str(kept), "--to", to]) == 0
     printed = capsys.readouterr().out
     assert printed == write_format(read_report(kept), to, None, "").text
-    assert main(["--convert", str(kept), "--to", to, "--output", str(kept.with_name("out"))]) == 0
+    assert run_bench_main(["--convert", str(kept), "--to", to, "--output", str(kept.with_name("out"))]) == 0
     assert kept.with_name("out").read_bytes().decode() == printed
 
 
@@ -93,15 +93,17 @@ def test_a_format_of_sides_is_printed_for_one_and_written_for_both(
     kept: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    assert main(["--convert", str(kept), "--to", "pyperf", "--side", "treatment"]) == 0
+    assert run_bench_main(["--convert", str(kept), "--to", "pyperf", "--side", "treatment"]) == 0
     printed = capsys.readouterr().out
     assert caplog.messages == ["left out: 1 without samples (time), 1 failed"]
     caplog.clear()
-    assert main(["--convert", str(kept), "--to", "pyperf", "--output", str(kept.with_name("{side}-{run}.json"))]) == 0
+    output = str(kept.with_name("{side}-{run}.json"))
+    assert run_bench_main(["--convert", str(kept), "--to", "pyperf", "--output", output]) == 0
     files = [kept.with_name(f"{side}-20240229T101112Z-7f3a.json") for side in ("control", "treatment")]
     assert files[1].read_text() == printed != files[0].read_text()
     assert [message.split()[1] for message in caplog.messages] == [str(path) for path in files]
-    assert main(["--convert", str(kept), "--to", "pyperf", "--side", "treatment", "--output", str(files[0])]) == 0
+    words = ["--convert", str(kept), "--to", "pyperf", "--side", "treatment", "--output", str(files[0])]
+    assert run_bench_main(words) == 0
     assert files[0].read_text() == printed
 
 
@@ -124,7 +126,7 @@ def test_a_format_of_sides_is_printed_for_one_and_written_for_both(
 def test_sides_and_files_that_do_not_go_together(
     kept: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], said: str
 ) -> None:
-    assert main(["--convert", str(kept), *arguments]) == 2
+    assert run_bench_main(["--convert", str(kept), *arguments]) == 2
     (message,) = caplog.messages
     assert said in message
 
@@ -137,7 +139,7 @@ def test_a_pipe_is_not_replaced_by_a_file(
     kept.with_name("link").symlink_to(pipe)
     for name in ("pipe", "link"):
         caplog.clear()
-        assert main(["--convert", str(kept), "--to", "md", "--output", str(kept.with_name(name))]) == 2
+        assert run_bench_main(["--convert", str(kept), "--to", "md", "--output", str(kept.with_name(name))]) == 2
         assert f"{name}: is not a regular file: give a file's name" in caplog.text
     with pytest.raises(OSError, match="it is not a regular file"):
         write_atomically(pipe, b"x")
@@ -150,9 +152,9 @@ def test_an_output_that_takes_nothing_is_one_line(
 ) -> None:
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stdout", full)
-        assert main(["--convert", str(kept), "--to", "md"]) == 3
+        assert run_bench_main(["--convert", str(kept), "--to", "md"]) == 3
     assert caplog.messages == ["error: standard output: cannot be written (No space left on device): give --output"]
     caplog.clear()
     monkeypatch.setattr(sys, "stdout", None)
-    assert main(["--convert", str(kept), "--to", "md"]) == 3
+    assert run_bench_main(["--convert", str(kept), "--to", "md"]) == 3
     assert caplog.messages == ["error: standard output: is closed: give --output"]

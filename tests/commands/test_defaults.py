@@ -2,14 +2,14 @@
 
 import json
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Outcome, fresh_logging
+from command_line import Outcome, fresh_logging, run_bench_main
 
-from opduel.commands import repo_driver, run_bench
+from opduel.commands import run_bench
 from opduel.commands.config import ARGUMENTS, COMMANDS, config_path, read_config, write_config
 from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, PARSERS, is_for_driver, with_defaults
 from opduel.records import UsageError
@@ -23,16 +23,12 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """What run_bench.py hands over, and to which command."""
     found: Calls = []
 
-    def note(command: str) -> Callable[[list[str]], int]:
-        def called(arguments: list[str]) -> int:
-            found.append((command, list(arguments)))
-            return 0
+    def note(command: str, words: Sequence[str]) -> int:
+        found.append((command, list(words)))
+        return 0
 
-        return called
-
-    monkeypatch.setattr(run_bench, "run_harness", note(HARNESS))
-    monkeypatch.setattr(run_bench, "calibrate", note(CALIBRATE))
-    monkeypatch.setattr(repo_driver, "run_driver", note(DRIVER))
+    for name in ("run_harness", "run_calibration", "run_driver"):
+        monkeypatch.setattr(run_bench, name, note)
     return found
 
 
@@ -40,7 +36,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 def bench(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: str) -> Outcome:
         with fresh_logging():
-            code = run_bench.main(arguments)
+            code = run_bench_main(arguments)
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 

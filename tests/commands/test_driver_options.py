@@ -4,9 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Outcome, fresh_logging
+from command_line import Outcome, driver_main, fresh_logging
 
-from opduel.commands import repo_driver
 from opduel.commands.driver_options import parse_driver_options
 
 Drive = Callable[..., Outcome]
@@ -18,7 +17,7 @@ def drive(home: Path, capsys: pytest.CaptureFixture[str]) -> Drive:
 
     def call(*arguments: str) -> Outcome:
         with fresh_logging():
-            code = repo_driver.main(arguments)
+            code = driver_main(arguments)
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 

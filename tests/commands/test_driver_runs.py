@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from command_line import Outcome, fresh_logging
+from command_line import Outcome, driver_main, fresh_logging
 from made_reports import build, comparison
 
 from opduel.commands import repo_driver
@@ -36,7 +36,7 @@ def drive(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 
     def call(*arguments: str) -> Outcome:
         with fresh_logging():
-            code = repo_driver.main(["-b", "smoke", "--work_dir", str(home / "work"), *arguments])
+            code = driver_main(["-b", "smoke", "--work_dir", str(home / "work"), *arguments])
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 

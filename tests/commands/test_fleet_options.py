@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from opduel.commands import fleet
-from opduel.commands.calibrate import calibrate
 from opduel.commands.fleet import count_hosts, fleet_choice, measurer, run_fleet_command
-from opduel.commands.harness import run_harness
+from opduel.commands.launch import run_calibration, run_harness
 from opduel.commands.options import read_options
 from opduel.driver.build_turns import LAST
 from opduel.fleet.address import FleetChoice
@@ -63,11 +62,11 @@ def test_names_are_separated_by_commas() -> None:
 
 def test_one_build_and_a_calibration_are_for_this_host() -> None:
     with pytest.raises(UsageError, match="--fleet: belongs to an A/B"):
-        run_harness(["-b", "smoke", "--single", "--fleet", "local:2"])
+        run_harness("harness.py", ["-b", "smoke", "--single", "--fleet", "local:2"])
     with pytest.raises(UsageError, match="--golden: does not go with --fleet: outputs are compared with stored ones"):
-        run_harness(["-b", "smoke", "--golden", "x", "--treatment", "mxnet==1.9.1", "--fleet", "local:2"])
+        run_harness("harness.py", ["-b", "smoke", "--golden", "x", "--treatment", "mxnet==1.9.1", "--fleet", "local:2"])
     with pytest.raises(UsageError, match="--fleet: is for other hosts, and --calibrate judges this one"):
-        calibrate(["--fleet", "local:2"])
+        run_calibration("opduel calibrate", ["--fleet", "local:2"])
 
 
 def test_without_a_fleet_this_host_measures() -> None:

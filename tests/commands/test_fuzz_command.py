@@ -11,9 +11,8 @@ import pytest
 
 import opduel.commands.fuzz
 import opduel.harness.other_runs.fuzz
-from opduel.commands.calibrate import calibrate
 from opduel.commands.fuzz import Fuzz
-from opduel.commands.harness import run_harness
+from opduel.commands.launch import run_calibration, run_harness
 from opduel.commands.options import read_options
 from opduel.frameworks import get_framework
 from opduel.harness.other_runs.smoke_check import SmokeCheck
@@ -161,12 +160,12 @@ def test_a_file_that_can_not_be_written_is_said_before_anything_is_measured(tmp_
 def test_bad_usage_is_one_line(home: Path, tmp_path: Path, arguments: list[str], words: str) -> None:
     arguments = [str(tmp_path / "log") if word == "x" else word for word in arguments]
     with pytest.raises(UsageError) as caught:
-        run_harness(["-b", "smoke", *arguments])
+        run_harness("harness.py", ["-b", "smoke", *arguments])
     assert words in str(caught.value)
 
 
 def test_one_build_alone_and_a_calibration_have_none(home: Path) -> None:
     with pytest.raises(UsageError, match="--fuzz: belongs to an A/B"):
-        run_harness(["-b", "smoke", "--single", "--treatment", "mxnet==1.9.1", "--fuzz", "3"])
+        run_harness("harness.py", ["-b", "smoke", "--single", "--treatment", "mxnet==1.9.1", "--fuzz", "3"])
     with pytest.raises(UsageError, match="--fuzz: is for one run of opduel compare"):
-        calibrate(["--fuzz", "3"])
+        run_calibration("opduel calibrate", ["--fuzz", "3"])

@@ -10,11 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import ROOT
+from command_line import ROOT, run_bench_main
 from made_reports import build, comparison
 
 from opduel.commands.options import read_options
-from opduel.commands.run_bench import main
 from opduel.records import PairSample, Report
 from opduel.records.host_record import HostRecord
 from opduel.records.run_record import RunRecord
@@ -49,7 +48,7 @@ def test_the_commands_work_as_documented(folder: Path) -> None:
         if program == "benchstat" and shutil.which("benchstat") is None:
             continue
         if words[0] == "run_bench.py":
-            assert main(words[1:]) == 0, line
+            assert run_bench_main(words[1:]) == 0, line
         elif words[0] == "harness.py":
             assert len(chosen_reporters(read_options(words[1:]).reporting, terminal=False)) == 2
         else:
@@ -66,5 +65,5 @@ def test_the_table_has_every_format() -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_every_format_can_be_converted_to(folder: Path, name: str) -> None:
     side = ["--side", "treatment"] if FORMATS[name].sides == "one" else []
-    assert main(["--convert", "report.json", "--to", name, *side, "--output", "converted"]) == 0
+    assert run_bench_main(["--convert", "report.json", "--to", name, *side, "--output", "converted"]) == 0
     assert (folder / "converted").exists()

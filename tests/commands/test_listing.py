@@ -4,15 +4,14 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import RUN_BENCH
+from command_line import RUN_BENCH, run_bench_main
 from forked import Forked
 
-from opduel.commands.run_bench import main
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[str]]:
-    assert main(["--list", *arguments]) == 0
+    assert run_bench_main(["--list", *arguments]) == 0
     return [line.split("\t") for line in capsys.readouterr().out.splitlines()]
 
 
@@ -54,7 +53,7 @@ def test_a_pattern_is_looked_for_in_all_three(
     ],
 )
 def test_bad_usage(home: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], words: str) -> None:
-    assert main(arguments) == 2
+    assert run_bench_main(arguments) == 2
     assert words in caplog.text
 
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Outcome, fresh_logging
+from command_line import Outcome, driver_main, fresh_logging, run_bench_main
 
-from opduel.commands import repo_driver, run_bench
 from opduel.commands.driver_text import compile_lines
 from opduel.records import Commit
 
@@ -66,7 +65,7 @@ def drive(home: Path, checkout: Path, capsys: pytest.CaptureFixture[str], monkey
     """A dry run in the checkout; overlays need no compiler, and there is no release of these sources."""
     monkeypatch.chdir(checkout)
 
-    def call(*arguments: str, command: Callable[..., int] = repo_driver.main) -> Outcome:
+    def call(*arguments: str, command: Callable[..., int] = driver_main) -> Outcome:
         with fresh_logging():
             code = command(["--local", "--dry_run", *arguments])
         captured = capsys.readouterr()
@@ -75,7 +74,7 @@ def drive(home: Path, checkout: Path, capsys: pytest.CaptureFixture[str], monkey
     return call
 
 
-@pytest.mark.parametrize("command", [repo_driver.main, run_bench.main])
+@pytest.mark.parametrize("command", [driver_main, run_bench_main])
 def test_the_work_tree_against_the_merge_base_and_the_cases_it_can_touch(
     drive: Drive, checkout: Path, command: Callable[..., int]
 ) -> None:
@@ -131,7 +130,7 @@ def test_a_commit_by_the_name_head_and_changes_that_are_not_measured(
     write(checkout, "python/mxnet/util.py", "3\n")
     options = ["--ab_testing", "-b", "smoke", "--repo_dir", str(checkout), "--commit", "HEAD", "--dry_run"]
     with fresh_logging():
-        assert repo_driver.main([*options, "--work_dir", str(home / "work")]) == 0
+        assert driver_main([*options, "--work_dir", str(home / "work")]) == 0
     captured = capsys.readouterr()
     assert f"treatment  {git(checkout, 'rev-parse', 'HEAD')[:12]}" in captured.out
     assert "has uncommitted changes, which are not measured: --local does that" in captured.err

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 import report_samples as samples
-from command_line import SAME_BUILD, SPEC, Outcome, fresh_logging
+from command_line import SAME_BUILD, SPEC, Outcome, driver_main, fresh_logging, run_bench_main
 
-from opduel.commands import repo_driver, run_bench
 from opduel.commands.options import read_options
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.reporters import write_report
@@ -77,7 +76,7 @@ def test_it_is_refused(
     (folder / "pipe").rename(folder / "pipe.json") if "pipe.json" in arguments else None
     before = contents(folder)
     with fresh_logging():
-        code = run_bench.main(arguments.split())
+        code = run_bench_main(arguments.split())
     captured = capsys.readouterr()
     line = Outcome(code, captured.out, captured.err).error_line()
     assert words.format(folder) in line
@@ -94,7 +93,7 @@ def test_the_commit_file_is_checked_before_anything_is_fetched(
     before = contents(folder)
     words = ["--ab_testing", "-b", "spec.json", "--work_dir", "work", "--remote_repository", "http://127.0.0.1:9/x"]
     with fresh_logging():
-        code = repo_driver.main([*words, "--commit_file", name])
+        code = driver_main([*words, "--commit_file", name])
     captured = capsys.readouterr()
     line = Outcome(code, captured.out, captured.err).error_line()
     assert f"--commit_file {name}: names no commit" in line

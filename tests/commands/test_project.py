@@ -8,10 +8,12 @@ import pytest
 from opduel.commands.config import ARGUMENTS, config_path, write_config
 from opduel.commands.defaults import DRIVER, HARNESS, with_defaults
 from opduel.commands.project import project_settings
-from opduel.commands.subcommands import CONFIGURED
+from opduel.commands.subcommands import SUBCOMMANDS
 from opduel.records import UsageError
 
 Project = Callable[[str], Path]
+
+CONFIGURED = [name for name, command in SUBCOMMANDS.items() if command.takes_run_options]
 
 
 @pytest.fixture

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import SAME_BUILD, Outcome, fresh_logging, only_report
+from command_line import SAME_BUILD, Outcome, fresh_logging, only_report, run_bench_main
 from faulty_server import TOKEN, Fault, ResultsServer, refusal
 from made_reports import build, comparison, run_ab_giving
 
-from opduel.commands import builds, run_bench
+from opduel.commands import builds
 from opduel.commands.config import config_path
 from opduel.driver.journal import Journal
 from opduel.reporters.options import TOKEN_VARIABLE
@@ -37,7 +37,7 @@ def bench(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
 
     def call(*arguments: str) -> Outcome:
         with fresh_logging():
-            code = run_bench.main(arguments)
+            code = run_bench_main(arguments)
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 

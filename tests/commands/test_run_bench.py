@@ -14,6 +14,7 @@ from command_line import (
     OnTerminal,
     Outcome,
     only_report,
+    run_bench_main,
     run_script,
     write_spec,
 )
@@ -38,8 +39,8 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What harness.py would be given, a list for each time."""
     calls: list[list[str]] = []
 
-    def note(arguments: list[str]) -> int:
-        calls.append(list(arguments))
+    def note(program: str, words: list[str]) -> int:
+        calls.append(list(words))
         return 0
 
     monkeypatch.setattr(run_bench, "run_harness", note)
@@ -170,8 +171,8 @@ def test_reset_options_repairs_a_broken_config_and_asks_again(environment: dict[
     ],
 )
 def test_options_pass_through_unchanged(passed_on: list[list[str]], home: Path, arguments: list[str]) -> None:
-    assert run_bench.main(arguments) == 0
-    assert run_bench.main(["--reset_options", *arguments]) == 0
+    assert run_bench_main(arguments) == 0
+    assert run_bench_main(["--reset_options", *arguments]) == 0
     assert passed_on == [arguments, arguments]
 
 

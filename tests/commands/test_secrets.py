@@ -12,19 +12,18 @@ from pathlib import Path
 
 import pytest
 import report_samples as samples
-from command_line import write_spec
+from command_line import harness_main, write_spec
 from hook_server import Answer, HookServer
 from results_server import REPORTS, running_server
 
 from opduel.commands.driver_log import logging_to
 from opduel.commands.driver_options import driver_parser
-from opduel.commands.harness import main as harness_main
 from opduel.commands.notifying import Notifications
 from opduel.commands.options import harness_parser, read_options
 from opduel.commands.recorded_options import KEPT_OPTIONS, recorded
 from opduel.commands.run_bench import run_bench_parser
 from opduel.commands.session import deliver_report, plan_session
-from opduel.commands.spec_from import spec_from_parser
+from opduel.commands.subcommand_parsers import spec_from_parser
 from opduel.driver.journal import Journal
 from opduel.driver.outcome import Outcome
 from opduel.records import Failure, RunConfiguration

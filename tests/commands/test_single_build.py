@@ -12,8 +12,9 @@ from command_line import HARNESS, RELEASE, Outcome, run_script, write_spec
 
 from opduel.commands.config import config_path, write_config
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED
+from opduel.commands.option_rules import is_single
 from opduel.commands.options import read_options
-from opduel.commands.single import is_single, open_lines, outcome_of
+from opduel.commands.single import open_lines, outcome_of
 from opduel.comparator.baseline import compare_with_baseline
 from opduel.records import Build, Failure
 from opduel.records.host_record import HostRecord

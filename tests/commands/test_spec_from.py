@@ -5,11 +5,12 @@ import shlex
 from pathlib import Path
 
 import pytest
+from command_line import run_bench_main
 
 from opduel.commands.case_selection import choose_cases
 from opduel.commands.options import read_options
-from opduel.commands.run_bench import main, run_bench_parser
-from opduel.commands.spec_from import shape, spec_from_parser
+from opduel.commands.run_bench import run_bench_parser
+from opduel.commands.subcommand_parsers import shape, spec_from_parser
 from opduel.driver.catalogue.network import Input
 from opduel.harness.specs import expand_cases, load_spec
 
@@ -27,7 +28,7 @@ def test_the_spec_is_written_where_it_is_asked_for(
 ) -> None:
     path = tmp_path / "net.json"
     caplog.set_level("INFO")
-    assert main([*ASK, "--shape", "data=1,3,224,224", "--output", str(path)]) == 0
+    assert run_bench_main([*ASK, "--shape", "data=1,3,224,224", "--output", str(path)]) == 0
     cases = expand_cases(load_spec(path))
     assert "nd.Convolution" in {case.operator for case in cases}
     assert f"{len(cases)} cases" in caplog.text
@@ -48,7 +49,7 @@ def test_the_spec_is_written_where_it_is_asked_for(
     ],
 )
 def test_bad_usage(home: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], words: str) -> None:
-    assert main(arguments) == 2
+    assert run_bench_main(arguments) == 2
     assert words in caplog.text
     assert "\n" not in caplog.text.strip()
 
@@ -57,7 +58,7 @@ def test_bad_usage(home: Path, caplog: pytest.LogCaptureFixture, arguments: list
 def test_a_file_that_is_no_network_ends_in_2(home: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "net-symbol.json"
     path.write_text('{"nodes": []}', encoding="utf-8")
-    assert main(["--spec_from", str(path), *ASK[2:]]) == 2
+    assert run_bench_main(["--spec_from", str(path), *ASK[2:]]) == 2
     assert f"{path}: arg_nodes is missing" in caplog.text
 
 

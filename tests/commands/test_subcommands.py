@@ -1,6 +1,5 @@
 """The command ``opduel``: which command of the scripts a subcommand becomes, its help, its messages."""
 
-import json
 import re
 import shutil
 import subprocess
@@ -12,8 +11,9 @@ import pytest
 from command_line import RELEASE, ROOT, SAME_BUILD, Outcome, fresh_logging
 
 from opduel import __version__
-from opduel.commands import opduel, repo_driver, short_help, subcommand_names, subcommand_parsers, subcommands
+from opduel.commands import help, in_build, opduel, subcommand_parsers, subcommands
 from opduel.commands.config import config_path, write_config
+from opduel.commands.subcommands import COMMANDS, SCRIPTS, SUBCOMMANDS
 
 Call = Callable[..., Outcome]
 BISECTED = "--ab_testing --regression --exact_base"
@@ -27,7 +27,10 @@ def call(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 
     def run(*arguments: str) -> Outcome:
         with fresh_logging():
-            code = opduel.main(arguments)
+            try:
+                code = opduel.main(arguments)
+            except SystemExit as end:  # after the server's --help
+                code = int(end.code or 0)
         captured = capsys.readouterr()
         return Outcome(code, captured.out, captured.err)
 
@@ -37,15 +40,15 @@ def call(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 @pytest.fixture
 def handed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     """What the subcommands hand to harness.py's and repo_driver.py's commands."""
-    found: list[list[str]] = []
+    command_lines: list[list[str]] = []
 
-    def note(arguments: list[str], program: str) -> int:
-        found.append(list(arguments))
+    def note(program: str, words: list[str]) -> int:
+        command_lines.append(list(words))
         return 0
 
     monkeypatch.setattr(subcommands, "run_harness", note)
-    monkeypatch.setattr(repo_driver, "run_driver", note)
-    return found
+    monkeypatch.setattr(subcommands, "run_driver", note)
+    return command_lines
 
 
 @pytest.mark.parametrize(
@@ -108,10 +111,12 @@ def test_the_version(call: Call) -> None:
     assert call("--version") == Outcome(0, f"opduel {__version__}\n", "")
 
 
-def test_the_short_help_is_that_of_the_parsers() -> None:
-    stored = short_help.FILE.read_text(encoding="utf-8")
-    assert stored == short_help.short_help_text(), "run: python -m opduel.commands.short_help --write"
-    assert set(json.loads(stored)) == {*subcommand_names.SUBCOMMANDS, *subcommand_parsers.SCRIPTS}
+@pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.takes_run_options])
+def test_the_short_help_shows_options_that_exist(name: str) -> None:
+    actions = {action.dest: action for parser in help.parsers_of(name) for action in parser._actions}
+    shown = (COMMANDS[name].shown or "").split()
+    text = help.short_help(name)
+    assert all(any(option in text for option in actions[dest].option_strings) for dest in shown)
 
 
 def test_all_help_has_every_option(call: Call) -> None:
@@ -121,14 +126,14 @@ def test_all_help_has_every_option(call: Call) -> None:
     assert "--bisect_releases" in call("drive", "--help-all").out
 
 
-@pytest.mark.parametrize("name", [*subcommand_names.SUBCOMMANDS, *subcommand_parsers.SCRIPTS])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_an_installed_opduel_names_no_script_and_no_page(call: Call, name: str) -> None:
     """What its user hasn't got. The scripts, of a checkout, name themselves."""
-    if name in subcommand_parsers.SCRIPTS:
-        assert "docs/" not in short_help.short_help(name)
+    if name in SCRIPTS:
+        assert "docs/" not in help.short_help(name)
         return
     texts = [call(name, "--help").out]
-    texts += [call(name, "--help-all").out] if name in subcommand_parsers.CONFIGURED else []
+    texts += [call(name, "--help-all").out] if COMMANDS[name].takes_run_options else []
     for text in texts:
         assert "Usage: " in text.replace("usage", "Usage")
         assert not re.search(r"(harness|run_bench|repo_driver)\.py|docs/|\.venv|make setup", " ".join(text.split()))
@@ -148,35 +153,74 @@ def test_messages_are_about_what_was_given(call: Call, given: str, expected: str
 
 
 def test_options_behind_a_build_are_those_of_the_script(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    found: list[list[str]] = []
-    monkeypatch.setattr(subcommands, "run_in_build", lambda words, _: found.append(list(words)) or 0)
+    calls: list[list[str]] = []
+    monkeypatch.setattr(in_build, "run", lambda framework, build, words: calls.append([build, *words]) or 0)
     call("python", RELEASE, "script.py", "-v", "-q", "--help")
-    assert found == [[RELEASE, "script.py", "-v", "-q", "--help"]]
+    assert calls == [[RELEASE, "script.py", "-v", "-q", "--help"]]
 
 
 def test_without_its_extra_the_server_says_so_in_one_line(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opduel.server.command_line", None)
-    for arguments in (["serve"], ["server", "token", "list"]):
-        found = call(*arguments)
-        assert (found.code, found.out) == (2, "")
-        assert re.fullmatch(r"opduel server: error: .*pip install 'opduel\[server\]'\n", found.err)
-    assert call("serve", "--help").code == 0
+    for arguments in (["serve"], ["serve", "--help"], ["server", "token", "list"]):
+        outcome = call(*arguments)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert re.fullmatch(r"opduel server: error: .*pip install 'opduel\[server\]'\n", outcome.err)
     assert "serve" in call("completion", "bash").out
 
 
+HEAVY = ("numpy", "scipy", "pydantic", "rich", "requests", "jinja2", "git", "distributed", "yaml", "psutil")
+HEAVY_PACKAGES = ("harness.run", "harness.specs.model", "driver.builds", "driver.git", "reporters.registry")
+LOADED_CODE = f"""
+import sys
+from opduel.commands.opduel import main
+code = main(sys.argv[2:], sys.argv[1] or None)
+loaded = {{*{HEAVY}, *("opduel." + name for name in {HEAVY_PACKAGES})}} & set(sys.modules)
+sys.exit(f"{{sorted(loaded)}} loaded" if loaded else code)
+"""
+
+
+def code_of_light(script: str, *words: str) -> tuple[int, str]:
+    """Return the exit code and the errors of a command; the code is 1 if it has loaded what measures."""
+    command = [sys.executable, "-c", LOADED_CODE, script, *words]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return done.returncode, done.stderr
+
+
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], *([name, "-h"] for name in subcommand_names.SUBCOMMANDS)]
+    "words", ["--help", "--version", *(f"{name} -h" for name, command in SUBCOMMANDS.items() if command.parsers)]
 )
-def test_help_loads_nothing_that_measures(arguments: list[str]) -> None:
+def test_help_loads_nothing_that_measures(words: str) -> None:
     """numpy and the others take a second; what they would be needed for is not known yet."""
-    code = (
-        "import sys; from opduel.commands.opduel import main; code = main(sys.argv[1:]); "
-        "sys.exit(code or any(name in sys.modules for name in ('numpy', 'pydantic', 'rich', 'requests', 'jinja2')))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, *arguments], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert code_of_light("", *words.split()) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "error"),
+    [
+        ("", "compare", "nothing to measure"),
+        ("", "compare -b nosuch.json", "spec 'nosuch.json' is neither a file"),
+        ("", "measure -b smoke --runs 0", "--runs"),
+        ("", "drive", "nothing to measure"),
+        ("", "bisect -b smoke", "say where to look"),
+        ("", "calibrate -b nosuch", "spec 'nosuch'"),
+        ("", "convert", "are required: REPORT"),
+        ("", "convert report.json --to nothing", "--to"),
+        ("", "spec-from", "are required: NETWORK"),
+        ("", "conformance", "are required: --control"),
+        ("", "fleet worker", "are required: ADDRESS"),
+        ("", "list --alpha 7", "--alpha"),
+        ("", "compair", "did you mean compare?"),
+        ("harness.py", "--no_such_option", "unrecognized arguments: --no_such_option"),
+        ("harness.py", "-b smoke --verify_after 3", "--verify_after: works only with --verify"),
+        ("repo_driver.py", "-b smoke", "add --ab_testing"),
+        ("run_bench.py", "-b smoke --no_such_option", "unrecognized arguments: --no_such_option"),
+        ("run_bench.py", "--convert report.json", "--convert: takes a report"),
+    ],
+)
+def test_wrong_usage_is_told_before_what_measures_is_loaded(home: Path, script: str, words: str, error: str) -> None:
+    code, errors = code_of_light(script, *words.split())
+    assert (code, errors.count("\n")) == (2, 1), errors
+    assert error in errors
 
 
 @pytest.mark.parametrize("shell", subcommand_parsers.SHELLS)

@@ -9,8 +9,8 @@ import pytest
 
 from opduel.commands import suite_selection
 from opduel.commands.case_selection import Choice
-from opduel.commands.harness import run_harness
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.launch import run_harness
 from opduel.commands.options import read_options
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.suites.discovery import Discovered, discover
@@ -160,7 +160,7 @@ def test_words_that_whatever_a_pattern_matches_has(pattern: str, words: list[str
 )
 def test_a_suite_needs_two_builds_and_its_options_need_a_suite(words: tuple[str, ...], told: str) -> None:
     with pytest.raises(UsageError, match=told):
-        run_harness(words)
+        run_harness("harness.py", words)
 
 
 def test_a_sample_of_a_suite_is_drawn_by_the_seed() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT
 
-from opduel.commands.calibrate import DEFAULT_BUDGET_S, DEFAULT_SPEC
+from opduel.commands.calibrate import DEFAULT_BUDGET_S
 from opduel.commands.case_selection import choose_cases
 from opduel.commands.config import (
     ARGUMENTS,
@@ -26,6 +26,7 @@ from opduel.commands.config import (
 from opduel.commands.defaults import is_for_driver, with_defaults
 from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
+from opduel.commands.launch import CALIBRATED_SPEC
 from opduel.commands.listing import list_cases
 from opduel.commands.options import harness_parser, read_options
 from opduel.commands.progress import PLAIN_EVERY_S
@@ -114,7 +115,7 @@ def test_examples_are_good_usage(command: str, line: str) -> None:
         if own.list is not None:
             assert list_cases(own.list, read_options(arguments) if arguments else None) == DONE
             return
-        arguments = ["-b", DEFAULT_SPEC, *arguments] if own.calibrate or own.keep_options else arguments
+        arguments = ["-b", CALIBRATED_SPEC, *arguments] if own.calibrate or own.keep_options else arguments
         if is_for_driver(arguments):
             parse_driver_options(arguments)
             return
@@ -184,4 +185,4 @@ def test_the_interval_of_plain_progress_is_documented() -> None:
 
 def test_calibration_is_documented_as_it_is() -> None:
     section = " ".join(TEXT.split("## Calibrate this machine")[1].partition("\n## ")[0].split())
-    assert f"The spec is `{DEFAULT_SPEC}`, and the time {DEFAULT_BUDGET_S:g} s" in section
+    assert f"The spec is `{CALIBRATED_SPEC}`, and the time {DEFAULT_BUDGET_S:g} s" in section

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 import opduel.harness.rounds.pair
-from opduel.commands.harness import run_harness
+from opduel.commands.launch import run_harness
 from opduel.records import Build, Report, UsageError
 from opduel.reporters import read_report
 
@@ -44,7 +44,7 @@ def run(folder: Path, spec: object, *options: str) -> str:
     printed = io.StringIO()
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(printed):
         patch.setattr(opduel.harness.rounds.pair, "MOST_FORKS", 1)
-        run_harness(["-b", str(folder / "spec.json"), *releases, *cache, *options])
+        run_harness("harness.py", ["-b", str(folder / "spec.json"), *releases, *cache, *options])
     return printed.getvalue()
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from made_mxnet_repository import TAG, make_frameworks_dir, make_repository
 
-from opduel.commands import repo_driver
 from opduel.reporters import read_report
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,4 +66,5 @@ def run(command: str, made: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Pat
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     places = ["--frameworks_dir", str(made / "frameworks"), "--local_reporter", str(tmp_path / "found")]
-    return repo_driver.main([*shlex.split(command)[2:], *places, *options, "--busy_host", "report"])
+    words = [*shlex.split(command)[2:], *places, *options, "--busy_host", "report"]
+    return main(words, script="repo_driver.py")
