@@ -4,28 +4,22 @@ massif replaces the C library's malloc, or looks at the memory that a process ge
 stack of each request. It runs code as valgrind does without a tool, so that looking costs little beside callgrind.
 """
 
-import random
-import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from opduel.causes.collectors.allocation_parts import parts_of
 from opduel.causes.collectors.massif_file import Allocated, Stack, allocated_between
-from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
+from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, Tool, look_in_pairs, reading_files, why_not
 from opduel.frameworks import run_environment
-from opduel.harness.planning.budget import NO_TIME_LEFT
 from opduel.harness.processes.case_request import CaseRequest, time_left
-from opduel.harness.processes.process import WORKER, Worker
-from opduel.harness.processes.worker_errors import CaseRefusedError
+from opduel.harness.processes.process import WORKER
 from opduel.harness.profiles import Profiling
 from opduel.harness.rounds.blocks import Processes
-from opduel.harness.rounds.counter_round import ask_both, sample_of
+from opduel.harness.rounds.counter_round import ask_both
 from opduel.harness.rounds.instructions import SLOWDOWN, plan_counting
 from opduel.harness.rounds.pair import Round
-from opduel.records import Case, Failure, PairSample
+from opduel.records import Case
 from opduel.records.cause import Observation
 from opduel.records.measurement import SIDES, Side
 
@@ -44,61 +38,6 @@ NOTES: Mapping[Kind, str] = {
     "which lie in memory that it has already",
     MAPPED: "what is asked of the kernel (mmap, brk), also by malloc, in whole pages",
 }
-
-
-@dataclass
-class _Counter:
-    """Counts in cases, one process pair after another, ``observations``: case
-    id -> those of each pair, of the number and of the bytes; ``failures``: case id -> why it can't be counted in."""
-
-    profiling: Profiling
-    kind: Kind
-    command: Sequence[str]
-    environment: Mapping[str, str]
-    observations: dict[str, list[tuple[Observation, Observation]]] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
-
-    def count_in_pair(self, cases: Sequence[Case], number: int) -> None:
-        """Count in each case once, for at most ``LONGEST_PAIR_S``."""
-        seed, deadline = self.profiling.seed, min(self.profiling.deadline, time.monotonic() + LONGEST_PAIR_S)
-        rng = random.Random(f"{self.kind} {seed} {number}")
-        requests = [CaseRequest(case, seed) for case in cases]
-        self.failures |= look_in_a_pair(requests, number, rng, deadline, self._start, self._measure)
-
-    def is_due(self, case: Case, pairs: int) -> bool:
-        """Return whether a case has an observation of each of so many pairs; else further ones would claim nothing."""
-        return case.id not in self.failures and len(self.observations.get(case.id, [])) == pairs
-
-    def observed(self, case: Case, asked_pairs: int) -> tuple[Observed, Observed]:
-        """Return the observations of a case: of numbers, and of bytes."""
-        pairs = self.observations.get(case.id, [])
-        note = note_on(len(pairs), asked_pairs, self.failures.get(case.id) or NO_TIME_LEFT)
-        if not pairs:
-            return Observed(note=note), Observed(note=note)
-        note = "; ".join(filter(None, (note, NOTES[self.kind])))
-        return Observed([numbers for numbers, _ in pairs], note), Observed([sizes for _, sizes in pairs], note)
-
-    def _start(self, side: Side, padding: Mapping[str, str], folder: Path) -> Worker:
-        environment = {**self.environment, "OPDUEL_ALLOCATIONS": str(folder / side[0]), **padding}
-        bench = self.profiling.bench
-        return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, self.command)
-
-    def _measure(self, processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
-        """Count in one case. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
-        prepare = {"op": "prepare", "case": request.description(), "seed": request.seed}
-        prepared = self._ask(processes, prepare, request.case, this_round)
-        calls = plan_calls(max(float(prepared[side]["call_ns"]) for side in SIDES))
-        question = {"op": "allocations", "discard": calls // 2, "calls": calls}
-        answers = self._ask(processes, question, request.case, this_round)
-        parts = {side: parts_of(_read(side, answers[side]), int(answers[side]["calls"])) for side in SIDES}
-        numbers, sizes = ({side: parts[side][column] for side in SIDES} for column in (0, 1))
-        self.observations.setdefault(request.case.id, []).append((numbers, sizes))
-        return sample_of(request, this_round, 1.0, 1.0, calls)
-
-    def _ask(
-        self, processes: Processes, message: Mapping[str, Any], case: Case, this_round: Round
-    ) -> dict[Side, dict[str, Any]]:
-        return ask_both(processes, dict.fromkeys(SIDES, message), time_left(case, this_round.deadline, SLOWDOWN))
 
 
 def observe_allocations(
@@ -126,10 +65,37 @@ def observe_allocations(
         **framework.preparation(fit),
         **framework.profiling.counting_variables,
     }
-    counter = _Counter(profiling, kind, massif(counting.valgrind, kind), environment)
-    for number in range(pairs):
-        counter.count_in_pair([case for case in fit if counter.is_due(case, number)], number)
-    return {case.id: (unfit[case.id],) * 2 if case.id in unfit else counter.observed(case, pairs) for case in cases}
+    command = massif(counting.valgrind, kind)
+    tool = Tool(kind, SCRIPT, "OPDUEL_ALLOCATIONS", environment, lambda _paths: command, LONGEST_PAIR_S)
+    seen = look_in_pairs(profiling, fit, tool, _count, pairs)
+    return {
+        case.id: (unfit[case.id],) * 2 if case.id in unfit else _observed(*seen[case.id], NOTES[kind]) for case in cases
+    }
+
+
+def _observed(
+    pairs: Sequence[tuple[Observation, Observation]], note: str, explanation: str
+) -> tuple[Observed, Observed]:
+    """Return the observations of numbers, and of bytes."""
+    if not pairs:
+        return Observed(note=note), Observed(note=note)
+    note = "; ".join(filter(None, (note, explanation)))
+    return Observed([numbers for numbers, _ in pairs], note), Observed([sizes for _, sizes in pairs], note)
+
+
+def _count(processes: Processes, request: CaseRequest, this_round: Round) -> tuple[Observation, Observation]:
+    """Return the number and the bytes of what both sides allocate in one case."""
+
+    def ask(message: Mapping[str, Any]) -> dict[Side, dict[str, Any]]:
+        limit_s = time_left(request.case, this_round.deadline, SLOWDOWN)
+        return ask_both(processes, dict.fromkeys(SIDES, message), limit_s)
+
+    prepared = ask({"op": "prepare", "case": request.description(), "seed": request.seed})
+    calls = plan_calls(max(float(prepared[side]["call_ns"]) for side in SIDES))
+    answers = ask({"op": "allocations", "discard": calls // 2, "calls": calls})
+    parts = {side: parts_of(_read(side, answers[side]), int(answers[side]["calls"])) for side in SIDES}
+    numbers, sizes = ({side: parts[side][column] for side in SIDES} for column in (0, 1))
+    return numbers, sizes
 
 
 def massif(valgrind: str, kind: Kind) -> list[str]:
@@ -156,14 +122,6 @@ def plan_calls(call_ns: float) -> int:
 
 
 def _read(side: Side, answer: Mapping[str, Any]) -> dict[Stack, Allocated]:
-    """Return what a side has allocated. Raises CaseRefusedError: its files can't be read."""
     before, after = Path(answer["before"]), Path(answer["after"])
-    try:
+    with reading_files(side, "massif", (before, after)):
         return allocated_between(before.read_bytes(), after.read_bytes())
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise CaseRefusedError(Failure(side, "error", f"massif's file: {reason}")) from None
-    finally:
-        for path in (before, after):
-            with suppress(OSError):
-                path.unlink()

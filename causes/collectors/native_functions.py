@@ -4,12 +4,11 @@ Each process pair is a fresh one, as those of ``rounds.instructions``, and count
 itself executes. docs/explanation/instructions.md says what such counts show and what they don't.
 """
 
-import random
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,16 +17,11 @@ from opduel.causes.collectors.callgrind_file import INSTRUCTIONS, MISSES, Callgr
 from opduel.causes.collectors.code_placement import describe_placement
 from opduel.causes.collectors.native_parts import call_graph, describe_stripped, mispredicted, parts_of, shared_names
 from opduel.causes.collectors.stripped import locate, vector_size, with_owners
-from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, look_in_a_pair, note_on, why_not
+from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, Tool, look_in_pairs, reading_files, why_not
 from opduel.harness.machine.host import PROC, text_of
-from opduel.harness.planning.budget import NO_TIME_LEFT
 from opduel.harness.processes.case_request import CaseRequest
-from opduel.harness.processes.pair_pool import Counting
-from opduel.harness.processes.process import Worker
-from opduel.harness.processes.worker_errors import CaseRefusedError
 from opduel.harness.profiles import Profiling, case_folders
 from opduel.harness.rounds.blocks import Processes
-from opduel.harness.rounds.counter_round import sample_of
 from opduel.harness.rounds.instructions import (
     CASE_INSTRUCTIONS,
     SCRIPT,
@@ -37,7 +31,7 @@ from opduel.harness.rounds.instructions import (
     plan_counts,
 )
 from opduel.harness.rounds.pair import Round
-from opduel.records import Case, Failure, Frame, PairSample
+from opduel.records import Case, Frame
 from opduel.records.cause import NO_AVX512, Observation
 from opduel.records.measurement import SIDES, Side
 
@@ -76,10 +70,18 @@ def observe_native(
     counting = replace(plan_counting(profiling.framework, env, fit), functions=())
     folders = case_folders(among or fit) if folder else {}
     places = {case.id: folder / folders[case.time_id] for case in fit} if folder else {}
-    counter = _Counter(profiling, counting, places, misses)
-    for number in range(pairs):
-        counter.count_in_pair([case for case in fit if case.id not in counter.failures], number)
-    return {case.id: unfit[case.id] if case.id in unfit else counter.observed(case, pairs) for case in cases}
+    options = MISS_OPTIONS if misses else INSTRUCTION_OPTIONS
+    tool = Tool(
+        "misses" if misses else "native",
+        SCRIPT,
+        "OPDUEL_COUNTS",
+        counting.environment,
+        lambda paths: callgrind(counting, paths, options),
+    )
+    counter = _Counter(MISSES if misses else INSTRUCTIONS, places)
+    seen = look_in_pairs(profiling, fit, tool, counter.count, pairs)
+    describe = _describe_misses if misses else _describe
+    return {case.id: unfit[case.id] if case.id in unfit else describe(*seen[case.id]) for case in cases}
 
 
 @dataclass(frozen=True)
@@ -95,77 +97,37 @@ ProfilePair = Mapping[Side, _Profile]
 
 @dataclass
 class _Counter:
-    """Counts in cases, one process pair after another. ``places``: case id -> folder of its files. ``profiles``: case
-    id -> those of each pair; ``failures``: case id -> why it can't be counted in; ``stored``: file -> its bytes."""
+    """Counts ``events`` in cases. ``places``: case id -> folder of its files; ``stored``: file -> its bytes."""
 
-    profiling: Profiling
-    counting: Counting
+    events: Sequence[bytes]
     places: Mapping[str, Path]
-    misses: bool
-    profiles: dict[str, list[ProfilePair]] = field(default_factory=dict)
-    failures: dict[str, str] = field(default_factory=dict)
     stored: dict[Path, int] = field(default_factory=dict)
 
-    def count_in_pair(self, cases: Sequence[Case], number: int) -> None:
-        """Count in each case once; in further process pairs where one is lost."""
-        seed = self.profiling.seed
-        rng = random.Random(f"{'misses' if self.misses else 'native'} {seed} {number}")
-        requests = [CaseRequest(case, seed) for case in cases]
-        self.failures |= look_in_a_pair(requests, number, rng, self.profiling.deadline, self._start, self._measure)
-
-    def observed(self, case: Case, asked_pairs: int) -> Observed:
-        """Return the observations of a case, with a note on what limits them."""
-        pairs = self.profiles.get(case.id, [])
-        note = note_on(len(pairs), asked_pairs, self.failures.get(case.id) or NO_TIME_LEFT)
-        if not pairs:
-            return Observed(note=note)
-        shared = shared_names(profile.functions for pair in pairs for profile in pair.values())
-        if self.misses:
-            return Observed(_observations(pairs, shared), "; ".join(filter(None, (note, MODEL))))
-        return _describe(pairs, shared, note)
-
-    def _start(self, side: Side, padding: Mapping[str, str], folder: Path) -> Worker:
-        paths, bench = folder / side[0], self.profiling.bench
-        environment = {**self.counting.environment, "OPDUEL_COUNTS": str(paths), **padding}
-        command = callgrind(self.counting, paths, MISS_OPTIONS if self.misses else INSTRUCTION_OPTIONS)
-        return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
-
-    def _measure(self, processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
-        """Count in one case. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
+    def count(self, processes: Processes, request: CaseRequest, this_round: Round) -> ProfilePair:
+        """Return what both sides execute in one case."""
         case = request.case
         prepare = {"op": "prepare", "case": request.description(), "seed": request.seed, "whole_calls": True}
         one_call = ask_counts(processes, dict.fromkeys(SIDES, prepare), case, this_round)
         discard, calls = plan_calls({side: int(one_call[side]["count"]) for side in SIDES})
         message = {"op": "functions", "discard": discard, "calls": calls}
         answers = ask_counts(processes, dict.fromkeys(SIDES, message), case, this_round)
-        pair = {side: _Profile(self._read(side, case, answers[side]), calls) for side in SIDES}
-        self.profiles.setdefault(case.id, []).append(pair)
-        control, treatment = (max(1, pair[side].functions.total) / calls for side in SIDES)
-        return sample_of(request, this_round, control, treatment, calls)
+        return {side: _Profile(self._read(side, case, answers[side]), calls) for side in SIDES}
 
     def _read(self, side: Side, case: Case, answer: Mapping[str, Any]) -> CallgrindProfile:
-        """Return what a side has executed, without what it executes around the calls. Raises CaseRefusedError: its
-        files can't be read, or stored."""
+        """Return what a side has executed, without what it executes around the calls."""
         dump, empty = Path(answer["dump"]), Path(answer["empty"])
-        events = MISSES if self.misses else INSTRUCTIONS
-        try:
+        read = partial(read_callgrind, locate=locate, vector_size=vector_size, events=self.events)
+        with reading_files(side, "callgrind", (dump, empty)):
             with dump.open("rb") as stream, empty.open("rb") as around:
-                profile = read_callgrind(stream, locate=locate, vector_size=vector_size, events=events)
-                profile.subtract(read_callgrind(around, locate=locate, vector_size=vector_size, events=events))
-                profile = with_owners(profile)
+                profile = read(stream)
+                profile.subtract(read(around))
+            profile = with_owners(profile)
             if case.id in self.places:
                 self._store(dump, self.places[case.id] / side / FILE)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise CaseRefusedError(Failure(side, "error", f"callgrind's file: {reason}")) from None
-        finally:
-            for path in (dump, empty):
-                with suppress(OSError):
-                    path.unlink()
         return profile
 
     def _store(self, dump: Path, place: Path) -> None:
-        """Copy a file to its place, unless all of them would then be too large. Raises OSError: it can't be written."""
+        """Copy a file to its place, unless all of them would then be too large."""
         size = dump.stat().st_size
         if sum(self.stored.values()) - self.stored.get(place, 0) + size > MOST_STORED_BYTES:
             return
@@ -182,8 +144,16 @@ def plan_calls(instructions: Mapping[Side, int]) -> tuple[int, int]:
     return plan.discard, plan.scale
 
 
-def _describe(pairs: Sequence[ProfilePair], shared: set[str], note: str) -> Observed:
+def _describe_misses(pairs: Sequence[ProfilePair], note: str) -> Observed:
+    """Return simulated cache misses by function."""
+    return Observed(_observations(pairs), "; ".join(filter(None, (note, MODEL if pairs else ""))))
+
+
+def _describe(pairs: Sequence[ProfilePair], note: str) -> Observed:
     """Return instructions by function, the tree of frames, mispredicted branches, and where the hottest code lies."""
+    if not pairs:
+        return Observed(note=note)
+    shared = _shared_names(pairs)
     stripped = describe_stripped({side: [pair[side].functions for pair in pairs] for side in SIDES})
     notes = filter(None, [note, stripped, NO_AVX512 if has_avx512() else ""])
     has_branches = all(profile.functions.branches for pair in pairs for profile in pair.values())
@@ -193,16 +163,16 @@ def _describe(pairs: Sequence[ProfilePair], shared: set[str], note: str) -> Obse
         if has_branches
     ]
     control, treatment = (pairs[-1][side].functions for side in SIDES)
-    return Observed(
-        _observations(pairs, shared),
-        "; ".join(notes),
-        _flame(pairs, shared),
-        tuple(branches),
-        describe_placement(control, treatment, shared),
-    )
+    placement = describe_placement(control, treatment, shared)
+    return Observed(_observations(pairs), "; ".join(notes), _flame(pairs, shared), tuple(branches), placement)
 
 
-def _observations(pairs: Sequence[ProfilePair], shared: set[str]) -> list[Observation]:
+def _shared_names(pairs: Sequence[ProfilePair]) -> set[str]:
+    return shared_names(profile.functions for pair in pairs for profile in pair.values())
+
+
+def _observations(pairs: Sequence[ProfilePair]) -> list[Observation]:
+    shared = _shared_names(pairs)
     return [
         {side: parts_of(profile.functions, profile.calls, shared) for side, profile in pair.items()} for pair in pairs
     ]

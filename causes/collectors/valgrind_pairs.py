@@ -1,29 +1,36 @@
 """Runs cases in process pairs under valgrind, after all measuring: a failure costs a case its cause alone."""
 
+import math
 import platform
 import random
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from opduel.frameworks import Framework
+from opduel.harness.planning.budget import NO_TIME_LEFT
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.process import Worker
-from opduel.harness.rounds.counter_round import Measure, run_counter_round
+from opduel.harness.processes.worker_errors import CaseRefusedError
+from opduel.harness.profiles import Profiling
+from opduel.harness.rounds.blocks import Processes
+from opduel.harness.rounds.counter_round import Measure, run_counter_round, sample_of
 from opduel.harness.rounds.instructions import MACHINES, START_TIMEOUT_S
 from opduel.harness.rounds.pair import Round, RoundResult
-from opduel.records import Case, Failure, Frame
+from opduel.records import Case, Failure, Frame, PairSample
 from opduel.records.cause import Observation
 from opduel.records.measurement import Side
 
 PAIRS = 3  # what is counted hardly varies between processes
-Start = Callable[
-    [Side, Mapping[str, str], Path], Worker
-]  # with further variables, and a folder for what valgrind writes
+Seen = TypeVar("Seen")
+# Asks both sides about a case. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
+Look = Callable[[Processes, CaseRequest, Round], Seen]
 
 
 @dataclass(frozen=True)
@@ -54,31 +61,82 @@ def why_not(framework: Framework, case: Case) -> str:
     return ""
 
 
-def look_in_a_pair(
-    requests: Sequence[CaseRequest], number: int, rng: random.Random, deadline: float, start: Start, measure: Measure
-) -> dict[str, str]:
-    """Run ``measure`` for each case once, in one fresh process pair, and in further ones where one is lost.
+@dataclass(frozen=True)
+class Tool:
+    """How a worker runs under one of valgrind's tools: the ``variable`` of its environment has the beginning of the
+    paths that the tool writes, and ``command`` makes the tool's command of that. ``label``: of random choices."""
 
-    Return for each case id why it could not be looked at, in one line; cases for which no time was left are not among
-    them.
+    label: str
+    script: Path
+    variable: str
+    environment: Mapping[str, str]
+    command: Callable[[Path], Sequence[str]]
+    longest_pair_s: float = math.inf
+
+
+def look_in_pairs(
+    profiling: Profiling, cases: Sequence[Case], tool: Tool, look: Look[Seen], pairs: int
+) -> dict[str, tuple[list[Seen], str]]:
+    """Return for each case id what ``look`` returned in fresh process pairs, and why there is less than was asked for.
+
+    A case that failed in a pair, or for which a pair had no time left, is not looked at in further ones.
     """
+    seen: dict[str, list[Seen]] = {case.id: [] for case in cases}
+    failures: dict[str, str] = {}
+
+    def measure(processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
+        seen[request.case.id].append(look(processes, request, this_round))
+        return sample_of(request, this_round, 1.0, 1.0, 1)
+
+    for number in range(pairs):
+        due = [case for case in cases if case.id not in failures and len(seen[case.id]) == number]
+        requests = [CaseRequest(case, profiling.seed) for case in due]
+        failures |= _look_in_a_pair(profiling, requests, number, tool, measure)
+    return {
+        case_id: (values, _note_on(len(values), pairs, failures.get(case_id) or NO_TIME_LEFT))
+        for case_id, values in seen.items()
+    }
+
+
+def _look_in_a_pair(
+    profiling: Profiling, requests: Sequence[CaseRequest], number: int, tool: Tool, measure: Measure
+) -> dict[str, str]:
+    """Look at each case in one fresh process pair, and in further ones where one is lost. Return for each case id why
+    it could not be looked at; cases for which no time was left are not among them."""
     failed: dict[str, str] = {}
-    open_requests = list(requests)
-    while open_requests and time.monotonic() < deadline:
-        result, plan = RoundResult(), Round(open_requests, number, deadline=deadline)
+    rng = random.Random(f"{tool.label} {profiling.seed} {number}")
+    deadline = min(profiling.deadline, time.monotonic() + tool.longest_pair_s)
+    while requests and time.monotonic() < deadline:
+        result, plan = RoundResult(), Round(requests, number, deadline=deadline)
         with TemporaryDirectory(prefix="opduel-valgrind-", ignore_cleanup_errors=True) as folder:
-            in_folder = partial(_start, start, Path(folder))
-            run_counter_round(plan, rng, result, in_folder, START_TIMEOUT_S, measure)
+            start = partial(_start, profiling, tool, Path(folder))
+            run_counter_round(plan, rng, result, start, START_TIMEOUT_S, measure)
         for case_id, failure in {**result.refused, **result.lost}.items():
             failed[case_id] = _reason(failure)
-        if result.lost_worker and len(result.unmeasured) == len(open_requests):
-            return failed | {request.case.id: _reason(result.lost_worker) for request in open_requests}
-        open_requests = result.unmeasured if result.lost_worker else []
+        if result.lost_worker and len(result.unmeasured) == len(requests):
+            return failed | {request.case.id: _reason(result.lost_worker) for request in requests}
+        requests = result.unmeasured if result.lost_worker else []
     return failed
 
 
-def _start(start: Start, folder: Path, side: Side, padding: Mapping[str, str]) -> Worker:
-    return start(side, padding, folder)
+def _start(profiling: Profiling, tool: Tool, folder: Path, side: Side, padding: Mapping[str, str]) -> Worker:
+    bench, paths = profiling.bench, folder / side[0]
+    environment = {**tool.environment, tool.variable: str(paths), **padding}
+    command = tool.command(paths)
+    return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, tool.script, command)
+
+
+@contextmanager
+def reading_files(side: Side, tool: str, paths: Sequence[Path]) -> Iterator[None]:
+    """Remove the files of a ``tool`` when they have been read. Raises CaseRefusedError: they can't be."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise CaseRefusedError(Failure(side, "error", f"{tool}'s file: {reason}")) from None
+    finally:
+        for path in paths:
+            path.unlink(missing_ok=True)
 
 
 def _reason(failure: Failure) -> str:
@@ -88,7 +146,7 @@ def _reason(failure: Failure) -> str:
     return f"{side}{failure.reason} (under valgrind{lacking})"
 
 
-def note_on(measured_pairs: int, asked_pairs: int, reason: str) -> str:
+def _note_on(measured_pairs: int, asked_pairs: int, reason: str) -> str:
     """Return why there are fewer process pairs than were asked for; empty if there aren't."""
     if measured_pairs == asked_pairs:
         return ""

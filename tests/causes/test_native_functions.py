@@ -17,6 +17,7 @@ from toy_bench import toy_bench, toy_case
 
 import opduel.causes.collectors.native_functions
 from opduel.causes.attribution.shares import examine
+from opduel.causes.collectors import valgrind_pairs
 from opduel.causes.collectors.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
 from opduel.causes.collectors.native_functions import (
     LARGE_CALL,
@@ -81,13 +82,13 @@ def test_each_process_pair_is_an_observation_per_call(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_case_that_fails_costs_no_other_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    look, tried = opduel.causes.collectors.native_functions._Counter.count_in_pair, list[set[str]]()
+    look, tried = valgrind_pairs._look_in_a_pair, list[set[str]]()
 
-    def noted(self: Any, cases: Any, number: int) -> None:
-        tried.append({case.id for case in cases})
-        look(self, cases, number)
+    def noted(profiling: Profiling, requests: Any, *further: Any) -> dict[str, str]:
+        tried.append({request.case.id for request in requests})
+        return look(profiling, requests, *further)
 
-    monkeypatch.setattr(opduel.causes.collectors.native_functions._Counter, "count_in_pair", noted)
+    monkeypatch.setattr(valgrind_pairs, "_look_in_a_pair", noted)
     bad = [toy_case(name, name, only_on="treatment") for name in ("refuse", "abort")]
     observed_by_case = observed(toy_case("a"), *bad)
     assert len(observed_by_case["a"].observations) == 2
@@ -145,14 +146,14 @@ def test_after_the_deadline_nothing_is_begun() -> None:
 @pytest.mark.usefixtures("stand_in")
 def test_fewer_pairs_than_were_asked_for_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """The time is up after the first of them."""
-    look, deadline = opduel.causes.collectors.native_functions._Counter.count_in_pair, time.monotonic() + 100
+    look = valgrind_pairs._look_in_a_pair
 
-    def look_and_wait(self: Any, cases: Any, number: int) -> None:
-        look(self, cases, number)
-        self.profiling = replace(self.profiling, deadline=0.0)
+    def look_in_the_first(profiling: Profiling, requests: Any, number: int, *further: Any) -> dict[str, str]:
+        late = replace(profiling, deadline=0.0)
+        return look(late if number else profiling, requests, number, *further)
 
-    monkeypatch.setattr(opduel.causes.collectors.native_functions._Counter, "count_in_pair", look_and_wait)
-    case_observed = observed(toy_case("a"), pairs=3, deadline=deadline)["a"]
+    monkeypatch.setattr(valgrind_pairs, "_look_in_a_pair", look_in_the_first)
+    case_observed = observed(toy_case("a"), pairs=3, deadline=time.monotonic() + 100)["a"]
     assert len(case_observed.observations) == 1
     assert case_observed.note == f"1 of 3 process pairs: {NO_TIME_LEFT}"
 
