@@ -23,7 +23,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,7 +33,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 from benchmarks.hostile_input.trials import KINDS, SECRETS, WRONG, Trial, draw_trials  # noqa: E402
 from benchmarks.hostile_input.world import digests, make_odd, make_precious  # noqa: E402
 
-LOADED = ("opduel.commands.opduel", "opduel.commands.harness", "opduel.commands.repo_driver", "opduel.server.command_line")
+LOADED = ("commands.opduel", "commands.harness", "commands.repo_driver", "server.command_line")
 LONGEST_S = 60.0  # of a trial
 MEMORY = 700 * 2**20  # bytes that a trial may allocate beyond those of the libraries
 LONGEST_LINE = 1200  # characters of an error
@@ -54,7 +54,7 @@ def main() -> int:
         and not (options.forked and trial.fresh)
     ]
     for name in LOADED:
-        importlib.import_module(name)  # once: each trial is a fork of this process
+        importlib.import_module(f"opduel.{name}")  # once: each trial is a fork of this process
     tried: Counter[str] = Counter()
     failures = 0
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
