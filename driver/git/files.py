@@ -70,11 +70,10 @@ class Trees:
         return None
 
     def patch(self, older: Commit, newer: Commit) -> str:
-        """Return the patch from one commit to another, without context; renames are one file, submodules one line."""
-        options = ["-r", "--patch", "--unified=0", "--find-renames", "--no-color", "--no-ext-diff", "--no-textconv"]
-        options += ["--ignore-submodules=none", "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/"]
-        patch = self.git.run("-c", "core.quotePath=false", "diff-tree", *options, older.id, newer.id)
-        return patch.decode("utf-8", "replace")
+        """Return what changed from one commit to another, without context, as `opduel.driver.git.patch` reads it."""
+        options = ["-r", "-z", "--raw", "--patch", "--unified=0", "--find-renames", "--no-color", "--no-ext-diff"]
+        options += ["--no-textconv", "--ignore-submodules=none", "--submodule=short"]
+        return self.git.run("diff-tree", *options, older.id, newer.id).decode("utf-8", "replace")
 
     def mentions(self, commit: Commit, text: str) -> bool:
         """Tell whether that text is in a file of the commit, or in a file's path; submodules are not searched."""

@@ -23,7 +23,7 @@ BODY = 20 * "a line of {0}\n"
 
 
 def git(folder: Path, *words: str) -> str:
-    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "core.quotePath=false")
+    who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     return subprocess.run(["git", *who, *words], cwd=folder, capture_output=True, check=True).stdout.decode()
 
 
@@ -41,7 +41,7 @@ def repository(tmp_path: Path) -> Path:
 def patch(repository: Path) -> str:
     git(repository, "add", ".")
     git(repository, "commit", "--quiet", "-m", "Second")
-    return git(repository, "diff-tree", "--patch", "--unified=0", "-M", "HEAD~1", "HEAD")
+    return git(repository, "diff-tree", "-r", "-z", "--raw", "--patch", "--unified=0", "-M", "HEAD~1", "HEAD")
 
 
 def test_a_file_has_its_own_name(repository: Path) -> None:
@@ -61,3 +61,17 @@ def test_one_that_was_renamed_has_both(repository: Path) -> None:
     old_paths = {file.path: file.was for file in parse_patch(patch(repository))}
     assert set(old_paths) == set(names.values())
     assert set(old_paths.values()) == set(names)
+
+
+def test_a_link_that_became_a_file_is_removed_and_added(repository: Path) -> None:
+    link = repository / "link"
+    link.symlink_to("plain.c")
+    patch(repository)
+    link.unlink()
+    link.write_text("-- a line\n++ another\n")
+    (repository / "plain.c").write_text("")
+    link_before, link_after, plain = parse_patch(patch(repository))
+    assert [file.path for file in (link_before, link_after, plain)] == ["link", "link", "plain.c"]
+    assert [hunk.removed for hunk in link_before.hunks] == [["plain.c"]]
+    assert [hunk.added for hunk in link_after.hunks] == [["-- a line", "++ another"]]
+    assert [len(hunk.before) for hunk in plain.hunks] == [20]
