@@ -13,10 +13,10 @@ import ctypes
 import json
 import os
 import re
-import struct
 import sysconfig
+from email.parser import HeaderParser
 from importlib.machinery import EXTENSION_SUFFIXES
-from typing import BinaryIO, Dict, Iterable, Iterator, List, Optional, Set, Tuple
+from typing import Dict, Iterable, Iterator, List, Optional, Set, Tuple
 from urllib.parse import unquote
 
 NOT_SOURCE = ("__pycache__", "node_modules")
@@ -32,7 +32,7 @@ def main(name: str) -> None:
     before = mapped_files()
     python = ".".join(str(part) for part in sys.version_info[:3])
     version, location = imported(name) if name else (python, sysconfig.get_paths()["purelib"])
-    details = dict(compilers(location, name), **({} if name else numerical_libraries(location)))
+    details = {} if name else numerical_libraries(location)
     mapped = mapped_files() - before  # after the libraries have been asked, which may import NumPy
     document = {
         "version": version,
@@ -130,83 +130,17 @@ def numpy_blas() -> Optional[str]:
         return None
 
 
-def compilers(location: str, name: str = "") -> Dict[str, str]:
-    """Return the compilers of the packages' libraries: "compiler of numpy" -> "GCC 14.2.1"; commas join several.
-
-    Libraries name them in their section ``.comment``. ``location`` is the folder of the package ``name``, or else of
-    all packages; foreign libraries in wheels (numpy.libs) are left out.
-    """
-    versions = {}  # type: Dict[str, Set[str]]
-    for folder, folders, files in os.walk(location):
-        folders[:] = [name for name in folders if name != "__pycache__" and not name.endswith(".libs")]
-        owner = name or os.path.relpath(folder, location).split(os.sep)[0]
-        for file_name in files:
-            if ".so" in file_name and (name or owner != "."):
-                versions.setdefault(owner, set()).update(compilers_of(os.path.join(folder, file_name)))
-    return {"compiler of " + owner: ", ".join(sorted(texts)) for owner, texts in versions.items() if texts}
-
-
-def compilers_of(path: str) -> Set[str]:
-    """Return the compilers that a library names, each in its newest version: {"GCC 10.2.1"}.
-
-    Older versions come from the C library's files that were linked in. The result is empty unless the file is a 64-bit
-    little-endian ELF file.
-    """
-    try:
-        with open(path, "rb") as stream:
-            comment = section(stream, b".comment")
-    except (OSError, struct.error):
-        return set()
-    newest = {}  # type: Dict[str, Tuple[int, ...]]
-    for kind, number in re.findall(rb"(GCC|clang version|Intel[^\0]*?Compiler)[^\0]*?\b(\d+(?:\.\d+)+)", comment):
-        version = tuple(int(part) for part in number.split(b"."))
-        label = kind.decode().replace(" version", "")
-        newest[label] = max(version, newest.get(label, ()))
-    return {label + " " + ".".join(map(str, version)) for label, version in newest.items()}
-
-
-def section(stream: BinaryIO, section_name: bytes) -> bytes:
-    """Return a section of a 64-bit little-endian ELF file; empty where there is none.
-
-    Raises:
-        struct.error: the file ends before it should.
-    """
-    header = stream.read(64)
-    if header[:6] != b"\x7fELF\x02\x01":
-        return b""
-    (start,) = struct.unpack_from("<Q", header, 0x28)
-    size, number, names_at = struct.unpack_from("<HHH", header, 0x3A)
-    places = []
-    for index in range(number):
-        stream.seek(start + index * size)
-        entry = stream.read(64)
-        places.append(struct.unpack("<IIQQQQ", entry[:40]))
-    if names_at >= len(places):
-        return b""
-    stream.seek(places[names_at][4])
-    names = stream.read(places[names_at][5])
-    for place in places:
-        if names[place[0] :].partition(b"\0")[0] == section_name:
-            stream.seek(place[4])
-            return stream.read(place[5])
-    return b""
-
-
 def headers(path: str) -> Tuple[Optional[str], Optional[str]]:
     """Return the Name and Version in a distribution's metadata, or (None, None)."""
     candidates = [path] if os.path.isfile(path) else [os.path.join(path, f) for f in ("METADATA", "PKG-INFO")]
-    header = {}  # type: Dict[str, str]
     for candidate in candidates:
         try:
             with open(candidate, encoding="utf-8", errors="replace") as stream:
-                for line in stream:
-                    key, colon, value = line.partition(":")
-                    if not colon:
-                        break
-                    header.setdefault(key, value.strip())
+                message = HeaderParser().parse(stream)
         except OSError:
             continue
-    return header.get("Name"), header.get("Version")
+        return message["Name"], message["Version"]
+    return None, None
 
 
 def own_files(location: str) -> Iterator[str]:

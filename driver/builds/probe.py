@@ -1,9 +1,15 @@
 """Ask an interpreter what it imports: version, Python, packages and files, in one subprocess."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.construct import ConstructError
+from elftools.elf.elffile import ELFFile
+from packaging.version import Version
 
 from opduel.driver.builds.process import run
 from opduel.frameworks import Framework, worker_environment
@@ -67,8 +73,43 @@ def probe(
         answer = json.loads(outcome.stdout)
         files = {path: (int(size), int(mtime)) for path, (size, mtime) in answer["files"].items()}
         details = {str(name): str(value) for name, value in answer["details"].items()}
-        return Facts(
-            answer["version"], answer["python"], Path(answer["location"]), dict(answer["packages"]), files, details
-        )
+        packages, location = dict(answer["packages"]), Path(answer["location"])
+        facts = Facts(answer["version"], answer["python"], location, packages, files, details)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise ProbeError("its answer is not understood: is it a Python interpreter?") from None
+    return replace(facts, details={**_compilers_of(facts, framework.builds.import_name or ""), **details})
+
+
+def _compilers_of(facts: Facts, name: str) -> dict[str, str]:
+    """Return the compilers of the packages' libraries: "compiler of numpy" -> "GCC 14.2.1"; commas join several.
+
+    ``name`` is the package that is imported; without it, all packages count. Foreign libraries in wheels (numpy.libs)
+    are left out.
+    """
+    versions: dict[str, set[str]] = {}
+    for path in (facts.location / library for library in facts.libraries):
+        parts = path.relative_to(facts.location).parts if path.is_relative_to(facts.location) else ()
+        is_in_package = len(parts) > (0 if name else 1)
+        if is_in_package and not any(part.endswith(".libs") for part in parts):
+            versions.setdefault(name or parts[0], set()).update(compilers_in(_comment(path)))
+    return {f"compiler of {owner}": ", ".join(sorted(texts)) for owner, texts in versions.items() if texts}
+
+
+def compilers_in(comment: bytes) -> set[str]:
+    """Return the compilers that a library's section ``.comment`` names, each in its newest version: {"GCC 10.2.1"}.
+    Older versions come from the C library's files that were linked in."""
+    newest: dict[str, Version] = {}
+    for kind, number in re.findall(rb"(GCC|clang version|Intel[^\0]*?Compiler)[^\0]*?\b(\d+(?:\.\d+)+)", comment):
+        label, version = kind.decode().replace(" version", ""), Version(number.decode())
+        newest[label] = max(version, newest.get(label, version))
+    return {f"{label} {version}" for label, version in newest.items()}
+
+
+def _comment(library: Path) -> bytes:
+    """Return the section of a library that names its compilers; empty where there is none."""
+    try:
+        with library.open("rb") as stream:
+            section = ELFFile(stream).get_section_by_name(".comment")
+            return bytes(section.data()) if section else b""
+    except (OSError, ELFError, ConstructError, AttributeError, KeyError, OverflowError, ValueError):
+        return b""  # no ELF file, or not a whole one

@@ -2,12 +2,10 @@
 
 import json
 import os
-import runpy
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,7 @@ from toy_framework import PYTHON, Toy
 
 from opduel.driver.builds import check, interpreters, uv
 from opduel.driver.builds.interpreters import find_interpreter
-from opduel.driver.builds.probe import ProbeError, probe
+from opduel.driver.builds.probe import ProbeError, compilers_in, probe
 from opduel.driver.builds.process import MOST_OUTPUT, Outcome, clean_environment, run
 from opduel.driver.builds.uv import explain
 from opduel.records import NoSpaceError, RunError
@@ -240,33 +238,25 @@ def test_the_check_prints_a_line_for_each_build(
     assert ["FAILED" in line for line in lines] == [False, False, True, True, True, True]
 
 
-@pytest.fixture
-def compilers_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], set[str]]:
-    """The function of the script that runs inside builds."""
-    monkeypatch.setattr(sys, "path", ["", *sys.path])
-    compilers_in: Callable[[str], set[str]] = runpy.run_path(str(INSIDE))["compilers_of"]
-    return compilers_in
-
-
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-def test_a_library_names_its_compiler(tmp_path: Path, compilers_of: Callable[[str], set[str]]) -> None:
+def test_a_library_names_its_compiler(tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int f(void) { return 1; }\n")
-    subprocess.run(["gcc", "-shared", "-o", "a.so", "a.c"], cwd=tmp_path, check=True)
+    package = tmp_path / "toy"
+    package.mkdir()
+    subprocess.run(["gcc", "-shared", "-o", "toy/a.so", "a.c"], cwd=tmp_path, check=True)
     version = subprocess.run(["gcc", "-dumpfullversion"], capture_output=True, text=True, check=True).stdout.strip()
-    library = tmp_path / "a.so"
-    assert compilers_of(str(library)) == {f"GCC {version}"}
+    (package / "__init__.py").write_text("__version__ = '1'\n")
+    interpreter = script(tmp_path / "python", f'PYTHONPATH={tmp_path} exec {sys.executable} "$@"')
+    library = package / "a.so"
+    assert probe(interpreter, Toy(tmp_path)).details == {"compiler of toy": f"GCC {version}"}
     old = library.read_bytes().replace(b"GCC: (", b"GCD: (")
     for content in (old, b"", b"\x7fELF\x02\x01", old[:100], old[: len(old) // 2], b"#!/bin/sh\n"):
         library.write_bytes(content)
-        assert compilers_of(str(library)) == set()
+        assert probe(interpreter, Toy(tmp_path)).details == {}
 
 
-def test_of_several_versions_of_a_compiler_the_newest_counts(
-    tmp_path: Path, compilers_of: Callable[[str], set[str]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_of_several_versions_of_a_compiler_the_newest_counts() -> None:
     comment = (
         b"GCC: (Ubuntu 4.8.4-2ubuntu1) 4.8.4\0GCC: (GNU) 10.2.1 20210130 (Red Hat 10.2.1-11)\0clang version 17.0.6\0"
     )
-    monkeypatch.setitem(compilers_of.__globals__, "section", lambda *_: comment)  # type: ignore[attr-defined]
-    (tmp_path / "a.so").touch()
-    assert compilers_of(str(tmp_path / "a.so")) == {"GCC 10.2.1", "clang 17.0.6"}
+    assert compilers_in(comment) == {"GCC 10.2.1", "clang 17.0.6"}
