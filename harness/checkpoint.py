@@ -43,15 +43,11 @@ class RoundLog(Protocol):
     """
 
     def rounds(self) -> Sequence[str]:
-        """The texts that were kept, in order. A text may be damaged, and may stand there twice."""
+        """Return the texts that were kept, in order. A text may be damaged, and may stand there twice."""
 
     def keep(self, text: str) -> None:
-        """Append a text; it is durable when this returns.
-
-        Raises:
-            OSError: it could not be kept; the run warns and goes on without. Any other exception ends the run, with
-                all that was measured in its report.
-        """
+        """Append a text; it is durable when this returns. Raises OSError: it could not be kept; the run warns and goes
+        on without. Any other exception ends the run, with all that was measured in its report."""
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,8 @@ class Collector:
         self._failed_starts = 0
 
     def absorb(self, round_result: RoundResult, this_round: Round) -> None:
-        """Add what a round measured, and which cases and processes it lost.
-
-        Raises:
-            RunError: no worker could be started for ``FAILED_STARTS`` rounds in a row.
-        """
+        """Add what a round measured, and which cases and processes it lost. Raises RunError: no worker could be started
+        for ``FAILED_STARTS`` rounds in a row."""
         result, number, lost_worker = self._result, this_round.number, round_result.lost_worker
         result.rounds = number + 1
         result.timed_s += round_result.timed_s

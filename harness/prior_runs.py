@@ -33,7 +33,7 @@ class Setting:
     host: HostRecord
 
     def covers(self, report: Report) -> bool:
-        """Whether the report's run shares all of it."""
+        """Return whether the report's run shares all of it."""
         configuration = report.configuration
         return (report.run.framework, configuration.threads, configuration.wipe_cache) == (
             self.framework,
@@ -61,7 +61,7 @@ class PriorRuns:
     skipped: int = 0
 
     def of(self, case: Case) -> CaseHistory | None:
-        """The case's history."""
+        """Return the case's history."""
         return self.cases.get((case.id, case.context))
 
     def record(self, expected: RunForecast | None) -> PriorRunsRecord:
@@ -75,7 +75,8 @@ class PriorRuns:
         )
 
     def planner(self, cases: Iterable[Case]) -> EffortPlanner:
-        """What is known of these cases' costs and noise before this run's own rounds say it better."""
+        """Return a planner that knows what is known of these cases' costs and noise before this run's own rounds say
+        it better."""
         histories = {case.id: history for case in cases if (history := self.of(case))}
         return EffortPlanner(
             {case_id: history.costs for case_id, history in histories.items()},
@@ -84,7 +85,7 @@ class PriorRuns:
 
 
 def learn(reports: Iterable[Report], setting: Setting) -> PriorRuns:
-    """What these reports say of cases, each run once; cases that a run slowed on purpose are left out."""
+    """Return what these reports say of cases, each run once; cases that a run slowed on purpose are left out."""
     efforts: defaultdict[CaseKey, list[Effort]] = defaultdict(list)
     run_ids, used, skipped = set[str | None](), 0, 0
     for report in reports:
@@ -104,7 +105,7 @@ def learn(reports: Iterable[Report], setting: Setting) -> PriorRuns:
 
 
 def _is_usable(effort: Effort) -> bool:
-    """Whether a case can be planned by it: what divides is there, finite and above 0."""
+    """Return whether a case can be planned by it: what divides is there, finite and above 0."""
     divisors = (effort.quad_sd, effort.fork_sd, effort.pair_sd, effort.quad_s, effort.fork_s)
     costs = (effort.prepare_s, effort.pair_s, effort.seconds)
     return all(value is not None and 0 < value < math.inf for value in divisors) and all(

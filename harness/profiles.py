@@ -59,17 +59,14 @@ class Profiling:
 
     @contextmanager
     def workers(self, cpus: frozenset[int]) -> Iterator[dict[Side, RestartingWorker]]:
-        """A worker of each build on ``cpus``, started when it is first asked."""
+        """Give a worker of each build on ``cpus``, started when it is first asked."""
         environment = {**self.bench.environment, **self.framework.profiling.variables}
         with ExitStack() as stack:
             yield {side: stack.enter_context(self.bench.worker(side, environment, cpus)) for side in self.bench.builds}
 
     def ask(self, worker: RestartingWorker, case: Case, question: Question) -> Mapping[str, Any]:
-        """The answer to a question about a case that was prepared, in a process of its own.
-
-        Raises:
-            NotProfiledError: there is none.
-        """
+        """Return the answer to a question about a case that was prepared, in a process of its own. Raises
+        NotProfiledError: there is none."""
         if time.monotonic() >= self.deadline:  # before a worker is started
             raise NotProfiledError(NO_TIME_LEFT)
         prepare = CaseRequest(replace(case, input_sets=1), self.seed).message(worker.side)
@@ -86,7 +83,7 @@ class Profiling:
 
 
 def calls_within(limit_ns: float, call_ns: float, most: int) -> int:
-    """How many calls take ``limit_ns``: 1 to ``most``."""
+    """Return how many calls take ``limit_ns``: 1 to ``most``."""
     return max(1, min(most, int(limit_ns / call_ns)))
 
 
@@ -97,7 +94,7 @@ def add_breakdowns(
     profiling: Profiling,
     every_case: bool,
 ) -> list[Comparison]:
-    """The comparisons, those of ``to_break_down`` with a breakdown, if they were timed on both sides.
+    """Return the comparisons, those of ``to_break_down`` with a breakdown, if they were timed on both sides.
 
     Those that regressed come first, then those that improved.  How many were left out for want of time is noted in
     ``findings``.  A run that was cut short gets none; a signal meanwhile is noted in ``findings``.
@@ -128,7 +125,7 @@ def add_breakdowns(
 
 
 def to_break_down(cases: Sequence[Case], framework: Framework, every_case: bool) -> list[Case]:
-    """The cases that get a breakdown if they are measured: those of networks, or every one that is timed."""
+    """Return the cases that get a breakdown if they are measured: those of networks, or every one that is timed."""
     return [
         case for case in cases if case.metric == DEFAULT_METRIC and (every_case or framework.cases.is_network(case))
     ]
@@ -137,7 +134,8 @@ def to_break_down(cases: Sequence[Case], framework: Framework, every_case: bool)
 def _break_down(
     profiling: Profiling, case: Case, workers: Mapping[Side, RestartingWorker], call_ns: float
 ) -> Breakdown | None:
-    """One case on both sides; what can't be profiled is said in the note. None: the time was up before it was over."""
+    """Profile one case on both sides; what can't be profiled is said in the note. None: the time was up before it
+    was over."""
     calls = calls_within(BREAKDOWN_NS, call_ns, MOST_BROKEN_DOWN)
     tables: dict[Side, tuple[OperatorTime, ...]] = dict.fromkeys(SIDES, ())
     problems = []
@@ -156,7 +154,7 @@ def _break_down(
 
 
 def operator_times(calls: Sequence[Mapping[str, Any]]) -> tuple[OperatorTime, ...]:
-    """What one call spends in each operator: medians over ``calls``, as the worker's "profile" answers them.
+    """Return what one call spends in each operator: medians over ``calls``, as the worker's "profile" answers them.
 
     Those that take longest come first; shares are of all operators together.
     """
@@ -186,7 +184,7 @@ class Profiles:
     stopped: BaseException | None = None  # the signal that ended it
 
     def record(self) -> ProfilesRecord:
-        """What the report keeps of it; ``problems``: what could not be profiled, and why, a line each."""
+        """Return what the report keeps of it; ``problems``: what could not be profiled, and why, a line each."""
         missing = [
             f"{entry['case']} ({entry['side']}): {entry['problem']}" for entry in self.entries if entry["problem"]
         ]
@@ -226,7 +224,7 @@ def write_profiles(
 
 
 def is_profiles_folder(folder: Path) -> bool:
-    """Whether a folder holds profiles of an earlier run, or nothing at all."""
+    """Return whether a folder holds profiles of an earlier run, or nothing at all."""
     try:
         if not any(folder.iterdir()):
             return True
@@ -263,7 +261,8 @@ def _profile(
 
 
 def case_folders(cases: Sequence[Case]) -> dict[str, Path]:
-    """Id (less the metric) -> the case's folder, below that of all: its id, made fit for a path, and none twice."""
+    """Return each case's folder, below that of all, by its id less the metric: the id, made fit for a path, and none
+    twice."""
     places: dict[str, Path] = {}
     used: set[str] = set()
     for name in dict.fromkeys(case.time_id for case in cases):

@@ -141,12 +141,8 @@ def is_skip(failure: Failure) -> bool:
 
 
 def without_measuring(request: RunRequest, why: str) -> Report:
-    """Return the report of two builds that are the same: every case ``unchanged`` and not measured, with ``why`` as
-    its note.
-
-    Raises:
-        UsageError: the host has fewer processors than threads.
-    """
+    """Return the report of two builds that are the same: every case ``unchanged`` and not measured, with ``why`` as its
+    note. Raises UsageError: the host has fewer processors than threads."""
     threads = request.configuration.threads
     cpus = plan_cpus(threads)
     bench = Bench({}, request.framework.adaptor, run_environment(request.framework, threads, request.env), cpus)

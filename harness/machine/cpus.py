@@ -56,14 +56,12 @@ class CpuPlan:
 
 
 def plan_cpus(threads: int) -> CpuPlan:
-    """The last ``threads`` processors that this process may use measure; the others are left to the controller.
+    """Return the plan of a run: the last ``threads`` processors that this process may use measure, the others are left
+    to the controller.
 
     Workers start on all allowed processors of the measuring ones' memory node, so that what they allocate while
-    importing is as near as what they allocate while measuring.
-
-    Raises:
-        UsageError: fewer processors are allowed than threads are asked for.
-    """
+    importing is as near as what they allocate while measuring. Raises UsageError: fewer processors are allowed than
+    threads are asked for."""
     allowed = sorted(os.sched_getaffinity(0))
     if threads > len(allowed):
         raise UsageError(f"--threads {threads}: this process may use {len(allowed)} processors; ask for at most that")
@@ -93,7 +91,7 @@ def _same_node(cpus: frozenset[int]) -> frozenset[int]:
 
 
 def parse_cpu_list(text: str) -> frozenset[int]:
-    """The kernel's list format: ``0-3,8`` is {0, 1, 2, 3, 8}."""
+    """Read the kernel's list format: ``0-3,8`` is {0, 1, 2, 3, 8}."""
     cpus: set[int] = set()
     for part in text.strip().split(","):
         if part:
@@ -103,8 +101,8 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 
 def current_mhz(cpus: Iterable[int], sys_folder: Path = _SYS) -> list[float]:
-    """MHz of each of ``cpus`` that tells (virtual machines mostly don't), to be read right after they have measured: an
-    idle one may slow down.
+    """Return the MHz of each of ``cpus`` that tells (virtual machines mostly don't), to be read right after they have
+    measured: an idle one may slow down.
 
     https://docs.kernel.org/admin-guide/pm/cpufreq.html, ``scaling_cur_freq``, which is in kHz.
     """
@@ -141,7 +139,7 @@ def plan_wiping(cpus: Path = _CPUS) -> Wiping:
 
 
 def largest_cache(cpus: Path = _CPUS) -> int:
-    """Bytes of the largest cache that any processor has; 0 where the host doesn't say."""
+    """Return the bytes of the largest cache that any processor has; 0 where the host doesn't say."""
     sizes = [0]
     for path in cpus.glob("cpu[0-9]*/cache/index[0-9]*/size"):
         try:
@@ -159,11 +157,7 @@ def measure_roofline(cpus: CpuPlan, threads: int, environment: Mapping[str, str]
     more threads, changes the roof of either or of neither.
 
     Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore architectures",
-    Communications of the ACM 52 (4), 2009, 65-76.
-
-    Raises:
-        RunError: it could not be measured.
-    """
+    Communications of the ACM 52 (4), 2009, 65-76. Raises RunError: it could not be measured."""
     ours = {**dict.fromkeys(THREAD_VARIABLES, str(threads)), "PYTHONPATH": str(Path(np.__file__).parents[1])}
     copied = max(LEAST_COPIED, min(MOST_COPIED, CACHES * largest_cache()))
     try:

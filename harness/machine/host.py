@@ -28,7 +28,7 @@ _BUSY_FIELDS = ("user", "nice", "system", "irq", "softirq")
 
 
 def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> HostRecord:
-    """What the host is, without its noise; None for whatever it doesn't tell."""
+    """Return what the host is, without its noise; None for whatever it doesn't tell."""
     first = text_of(proc / "cpuinfo").partition("\n\n")[0]  # of several CPUs
     cpuinfo = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
     memory, swap = _tolerant(psutil.virtual_memory), _tolerant(psutil.swap_memory)
@@ -53,14 +53,14 @@ def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> HostRecord:
 
 
 def gpu_models(proc: Path = PROC) -> tuple[str, ...]:
-    """The models of the GPUs that NVIDIA's driver knows, as often as each is there."""
+    """Return the models of the GPUs that NVIDIA's driver knows, as often as each is there."""
     texts = map(text_of, sorted((proc / "driver/nvidia/gpus").glob("*/information")))
     return tuple(match[1] for text in texts if (match := re.search(r"^Model:\s*(\S.*?)\s*$", text, re.M)))
 
 
 def host_name() -> str | None:
-    """What reports call this host: the environment variable OPDUEL_HOST_NAME, or else its host name without the domain.
-    None where that is empty."""
+    """Return what reports call this host: the environment variable OPDUEL_HOST_NAME, or else its host name without
+    the domain. None where that is empty."""
     name = os.environ.get("OPDUEL_HOST_NAME")
     return (socket.gethostname().partition(".")[0] if name is None else name.strip()) or None
 
@@ -81,14 +81,14 @@ class HostSample:
 
 
 def out_of_memory_kills(proc: Path = PROC) -> int | None:
-    """How many processes the kernel has killed for memory since boot; None where it doesn't say."""
+    """Return how many processes the kernel has killed for memory since boot; None where it doesn't say."""
     match = re.search(r"^oom_kill (\d+)$", text_of(proc / "vmstat"), re.M)
     return int(match[1]) if match else None
 
 
 def memory_left(proc: Path = PROC, groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes that may still be allocated: what is available on the host, or what a limit of this process's control group
-    leaves, version 2 or 1.
+    """Return the bytes that may still be allocated: what is available on the host, or what a limit of this process's
+    control group leaves, version 2 or 1.
 
     https://docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html.
     """
@@ -121,7 +121,8 @@ def count_orphans(pids: Iterable[int]) -> None:
 
 
 def own_cpu_seconds() -> float:
-    """CPU time of this process, its descendants, those that have ended and been waited for, and ``count_orphans``'."""
+    """Return the CPU time of this process, its descendants, those that have ended and been waited for, and
+    ``count_orphans``'."""
     total = sum(_orphans_cpu_s)
     me = psutil.Process()
     for process in [me, *(_tolerant(lambda: me.children(recursive=True)) or [])]:
@@ -165,7 +166,7 @@ class HostMonitor:
         self._samples.append(sample)
 
     def begin(self) -> None:
-        """The run begins now: this sample (the last one, if too recent) ends "before" and starts "during"."""
+        """Note that the run begins now: this sample (the last one, if too recent) ends "before" and starts "during"."""
         self.sample()
         self._begin = len(self._samples) - 1
 
@@ -181,7 +182,7 @@ class HostMonitor:
 
 
 def _noise(samples: Sequence[HostSample]) -> NoiseRecord | None:
-    """One phase. Means are over time, the extremes those of the intervals."""
+    """Sum up one phase. Means are over time, the extremes those of the intervals."""
     if not samples:
         return None
     first, last = samples[0], samples[-1]
@@ -200,7 +201,7 @@ def _noise(samples: Sequence[HostSample]) -> NoiseRecord | None:
 
 
 def merged_noise(parts: Sequence[NoiseRecord | None]) -> NoiseRecord | None:
-    """One phase from its parts: extremes over all, means weighted by seconds.
+    """Merge the parts of one phase: extremes over all, means weighted by seconds.
 
     So a mean stays the share of all time watched, as if the parts had been one.
     """
@@ -221,7 +222,6 @@ def merged_noise(parts: Sequence[NoiseRecord | None]) -> NoiseRecord | None:
 
 
 def _total(counts: Iterable[int | None]) -> int | None:
-    """The sum of what is known; None if nothing is."""
     known_counts = [count for count in counts if count is not None]
     return sum(known_counts) if known_counts else None
 
@@ -247,7 +247,7 @@ def _spread(values: Sequence[float | None], mean: float | None = None) -> Measur
 
 
 def _between(start: HostSample, end: HostSample) -> dict[str, float | None]:
-    """What has a value between two samples: shares of time, and how many of the allowed CPUs others kept busy
+    """Return what has a value between two samples: shares of time, and how many of the allowed CPUs others kept busy
     (``neighbours``: we ourselves run nowhere else) and the hypervisor withheld (``stolen``)."""
     seconds, own_s = end.time_s - start.time_s, end.own_cpu_s - start.own_cpu_s
     shares: dict[str, float | None] = {}
@@ -270,12 +270,12 @@ def _grown(start: dict[str, float], end: dict[str, float], kinds: Sequence[str])
 
 
 def _share(part: float, total: float) -> float | None:
-    """``part / whole`` kept within 0 and 1 (the counters tick in 10 ms); None when no time has passed."""
+    """Return ``part / total`` kept within 0 and 1 (the counters tick in 10 ms); None when no time has passed."""
     return min(1.0, max(0.0, part / total)) if total > 0 else None
 
 
 def text_of(path: Path) -> str:
-    """What the file says; empty when there is none, or none for us."""
+    """Return what the file says; empty when there is none, or none for us."""
     try:
         return path.read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -290,14 +290,12 @@ def _tolerant(call: Callable[[], T]) -> T | None:
 
 
 def _governors(sys_folder: Path) -> tuple[str, ...] | None:
-    """The distinct frequency governors of all CPUs; None where there are none, as on most VMs."""
     files = (sys_folder / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     names = {text_of(file).strip() for file in files} - {""}
     return tuple(sorted(names)) or None
 
 
 def _frequency() -> dict[str, float | None] | None:
-    """MHz now, least and most; the bounds are None where the host doesn't tell."""
     frequency = _tolerant(psutil.cpu_freq)
     return frequency and {name: getattr(frequency, name) or None for name in ("current", "min", "max")}
 
@@ -310,7 +308,8 @@ def _pressure(proc: Path, resource: str) -> tuple[float, float] | None:
 
 
 def _cpu_seconds(proc: Path, cpus: frozenset[int] | None = None) -> dict[str, float] | None:
-    """Seconds since boot by kind, over all CPUs or over these; None unless the host tells of every one of them."""
+    """Return the seconds since boot by kind, over all CPUs or over these; None unless the host tells of every one of
+    them."""
     missing_names = {"cpu"} if cpus is None else {f"cpu{number}" for number in cpus}
     second = os.sysconf("SC_CLK_TCK")
     total = dict.fromkeys(_STAT_FIELDS, 0.0)

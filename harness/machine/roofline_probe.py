@@ -18,7 +18,7 @@ BUDGET_S = 0.3  # for each figure
 
 
 def best_of(call: Callable[[], object]) -> float:
-    """The shortest time of one call, in seconds, of several after a first one that doesn't count."""
+    """Return the shortest time of one call, in seconds, of several after a first one that doesn't count."""
     call()
     best, begin = float("inf"), time.perf_counter()
     while time.perf_counter() - begin < BUDGET_S:
@@ -29,7 +29,7 @@ def best_of(call: Callable[[], object]) -> float:
 
 
 def peak_gflops(dtype: str) -> float:
-    """10^9 operations a second of a matrix product."""
+    """Return 10^9 operations a second of a matrix product."""
     generator = np.random.default_rng(0)
     a, b = (generator.random((MATRIX, MATRIX)).astype(dtype) for _ in range(2))
     out = np.empty_like(a)
@@ -37,7 +37,7 @@ def peak_gflops(dtype: str) -> float:
 
 
 def copy_gbytes(size: int, threads: int) -> float:
-    """10^9 bytes a second, read and written, of copying an array of so many bytes in parts, one a thread."""
+    """Return 10^9 bytes a second, read and written, of copying an array of so many bytes in parts, one a thread."""
     source = np.ones(size // 8)
     target = np.zeros_like(source)
     parts = list(zip(np.array_split(target, threads), np.array_split(source, threads), strict=True))

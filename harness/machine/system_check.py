@@ -72,7 +72,7 @@ class Watch:
         self._monitor.sample()
 
     def facts(self, fingerprint: HostRecord, nice: int | None = None) -> Facts:
-        """All that was seen; ``fingerprint`` is ``host_fingerprint``'s, ``nice`` what the runs' reports have."""
+        """Return all that was seen; ``fingerprint`` is ``host_fingerprint``'s, ``nice`` what the runs' reports have."""
         self._monitor.sample()
         noise = self._monitor.during or NoiseRecord(seconds=0.0)
         cpus, other_cpu, steal = fingerprint.logical_cpus or 1, noise.other_cpu, noise.steal
@@ -95,7 +95,7 @@ class Watch:
 
 
 def check_system(facts: Facts) -> list[Remedy]:
-    """What could be fixed; nothing that was not observed. Pure."""
+    """Return what could be fixed; nothing that was not observed. Pure."""
     return [remedy for remedy in (_one_cpu(facts), _busy_others(facts), *_check_single_facts(facts)) if remedy]
 
 
@@ -131,7 +131,6 @@ def _busy_others(facts: Facts) -> Remedy | None:
 
 
 def _check_single_facts(facts: Facts) -> Iterator[Remedy]:
-    """Those of one fact each."""
     if facts.steal is not None and facts.steal >= STEAL:
         observation = f"the hypervisor gave {facts.steal:.1%} of the processors' time to other machines"
         yield Remedy(observation, "take an instance type with dedicated processors, or another time of day")
@@ -164,7 +163,7 @@ def _listed(cpus: Iterable[int]) -> str:
 
 
 def _cpus_in(path: Path) -> tuple[int, ...]:
-    """A file in the kernel's list format; what is not, is nothing."""
+    """Read a file in the kernel's list format; what is not, is nothing."""
     try:
         return tuple(sorted(parse_cpu_list(text_of(path))))
     except ValueError:
@@ -177,7 +176,7 @@ def _governors(folder: Path, cpus: frozenset[int]) -> dict[int, str]:
 
 
 def _turbo(folder: Path) -> str | None:
-    """The switch of a turbo that is on (docs.kernel.org/admin-guide/pm/intel_pstate.html and cpufreq.html)."""
+    """Return the switch of a turbo that is on (docs.kernel.org/admin-guide/pm/intel_pstate.html and cpufreq.html)."""
     for name, on in (("intel_pstate/no_turbo", "0"), ("cpufreq/boost", "1")):
         if text_of(folder / name).strip() == on:
             return f"/sys/devices/system/cpu/{name}"
@@ -190,13 +189,12 @@ def _siblings(folder: Path, cpus: frozenset[int]) -> tuple[int, ...]:
 
 
 def _swapped_pages(proc: Path) -> int | None:
-    """Pages swapped in and out since boot."""
     counts = re.findall(r"^pswp(?:in|out) (\d+)$", text_of(proc / "vmstat"), re.M)
     return sum(map(int, counts)) if len(counts) == 2 else None
 
 
 def _cpu_seconds_of_others() -> dict[tuple[int, float], tuple[str, float]]:
-    """(pid, start) -> name and CPU seconds; ours and our descendants are left out.
+    """Return name and CPU seconds by pid and start; ours and our descendants are left out.
 
     Without those of ended children: they come all at once, with what was spent before anyone looked.
     """
@@ -218,7 +216,7 @@ def _busiest(
     after: Mapping[tuple[int, float], tuple[str, float]],
     seconds: float,
 ) -> tuple[Busy, ...]:
-    """The ``NAMED`` processes that took most, of those that took half of ``OTHERS`` or more."""
+    """Return the ``NAMED`` processes that took most, of those that took half of ``OTHERS`` or more."""
     if seconds <= 0:
         return ()
     processes = [

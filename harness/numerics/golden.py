@@ -94,11 +94,8 @@ class GoldenRequest:
 
 
 def check_new(folder: Path) -> None:
-    """See that nothing would be lost if golden outputs were written there.
-
-    Raises:
-        UsageError: the folder holds something, or is a file.
-    """
+    """See that nothing would be lost if golden outputs were written there. Raises UsageError: the folder holds
+    something, or is a file."""
     try:
         if any(folder.iterdir()):
             contents = "golden outputs" if (folder / MANIFEST).exists() else "other files"
@@ -161,7 +158,8 @@ def write_golden(
 def _store_outputs(
     request: GoldenRequest, case: Case, workers: Sequence[RestartingWorker], folder: Path, file: str, deadline: float
 ) -> GoldenCase | None:
-    """The case's outputs, written to ``file`` in ``folder``; None when the time was up before they were computed."""
+    """Compute a case's outputs, and write them to ``file`` in ``folder``; None when the time was up before they were
+    computed."""
     fork, determinants = request.framework.can_fork(request.threads, case.context), determinants_of(case)
     with tempfile.TemporaryDirectory(prefix="opduel-outputs-") as parent:
         answers = [
@@ -211,7 +209,7 @@ def _write_manifest(request: GoldenRequest, folder: Path, golden_cases: Mapping[
 
 
 def determinants_of(case: Case) -> dict[str, Any]:
-    """All of a case that decides what is computed, as plain JSON data; files by their checksums."""
+    """Return all of a case that decides what is computed, as plain JSON data; files by their checksums."""
     determinants = {name: getattr(case, name) for name in DESCRIBED}
     determinants["files"] = {name: file.sha256 or file.md5 for name, file in case.files.items()}
     return dict(json.loads(json.dumps(determinants)))
@@ -226,10 +224,7 @@ class Golden:
 
     def check(self, cases: Sequence[Case]) -> None:
         """See that there are outputs of each of these cases, for these inputs, in files that are as they were written.
-
-        Raises:
-            UsageError: there are not; names the case and what differs.
-        """
+        Raises UsageError: there are not; names the case and what differs."""
         if cases and (missing := [case.time_id for case in cases if case.time_id not in self.manifest.cases]):
             more = f" and {len(missing) - 1} other cases" if len(missing) > 1 else ""
             why = "" if self.manifest.complete else ", and was not completed"
@@ -248,11 +243,8 @@ class Golden:
             self._check_file(self.manifest.cases[case.time_id])
 
     def answer(self, case: Case, folder: Path) -> Answer:
-        """What was computed of the case, the elements in files of ``folder``, which is made; or why there is nothing.
-
-        Raises:
-            UsageError: the file is not the one that was written.
-        """
+        """Return what was computed of the case, the elements in files of ``folder``, which is made; or why there is
+        nothing. Raises UsageError: the file is not the one that was written."""
         golden_case = self.manifest.cases[case.time_id]
         itself = Difference(golden_case.differs, math.inf if golden_case.figure is None else golden_case.figure)
         if golden_case.failure is not None:
@@ -279,7 +271,7 @@ class Golden:
         return Answer(outputs, golden_case.inputs, itself)
 
     def _check_file(self, golden_case: GoldenCase) -> None:
-        """Raises UsageError: the file can't be read, is not the one that was written, or holds more than any case's."""
+        """Raise UsageError: the file can't be read, is not the one that was written, or holds more than any case's."""
         if golden_case.failure is not None:
             return
         path = self.folder / golden_case.file
@@ -296,7 +288,7 @@ class Golden:
 
 
 def read_golden(folder: Path) -> Golden:
-    """The golden outputs in a folder; the arrays are read when they are compared.
+    """Read the golden outputs in a folder; the arrays are read when they are compared.
 
     Raises:
         UsageError: there are none, or they have another schema version.

@@ -49,7 +49,8 @@ class OutputCheck:
     out_of_time: bool = False
 
     def compare(self, cases: Sequence[Case]) -> Sequence[Comparison]:
-        """A comparison for each case, in order, whatever ends it early; those not come to are ``inconclusive``."""
+        """Return a comparison for each case, in order, whatever ends it early; those not come to are
+        ``inconclusive``."""
         comparison_by_case = {case.id: _open(case, NOT_COMPARED) for case in cases}
         suspects: dict[str, Comparison] = {}
         try:
@@ -77,7 +78,7 @@ class OutputCheck:
         return self.comparisons
 
     def _look_at(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Comparison]]:
-        """One look at each case, in fresh workers, until the time is up."""
+        """Look at each case once, in fresh workers, until the time is up."""
         if not cases:
             return
         bench, names = self.bench, ("treatment",) if self.reference else tuple(WORKERS)
@@ -96,7 +97,7 @@ class OutputCheck:
                 self.on_case(len(cases) - number - 1)
 
     def _look(self, case: Case, workers: Mapping[str, RestartingWorker], parent: Path) -> Comparison | None:
-        """What one look at a case says; ``regressed`` is a suspicion. None: the time was up before it was over."""
+        """Look at a case once; ``regressed`` is a suspicion. None: the time was up before it was over."""
         with tempfile.TemporaryDirectory(dir=parent) as folder:
             answers = self._answers(case, workers, Path(folder))
             failures = [answer.results for answer in answers.values() if isinstance(answer.results, Failure)]
@@ -122,7 +123,6 @@ class OutputCheck:
         return replace(comparison, verdict="unchanged", note=other.partial)
 
     def _answers(self, case: Case, workers: Mapping[str, RestartingWorker], folder: Path) -> dict[str, Answer]:
-        """What each worker computes, and what the reference has."""
         golden, fork = self.reference, self.can_fork(case)
         answers = {"control": golden.answer(case, folder / "control")} if golden else {}
         for name, worker in workers.items():
@@ -161,5 +161,4 @@ def _unconfirmed(first: Comparison, why: str) -> Comparison:
 
 
 def _open(case: Case, note: str) -> Comparison:
-    """An inconclusive comparison without figures."""
     return Comparison.without_figures(case, "inconclusive", note=note)

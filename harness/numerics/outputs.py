@@ -63,7 +63,7 @@ class Answer:
 def ask_results(
     worker: RestartingWorker, case: Case, seed: int, folder: Path, fork: bool, deadline: float, digest: bool = False
 ) -> Answer:
-    """What a worker computes, in files of ``folder``, which is made; asked again where it was lost, once.
+    """Ask a worker for what it computes, in files of ``folder``, which is made; asked again where it was lost, once.
 
     ``digest``: ask for that of the inputs' values, too.
     """
@@ -119,7 +119,7 @@ def difference(
 
 
 def elements(array: Array) -> "np.ndarray[Any, np.dtype[Any]]":
-    """The elements on disk, of the array's own shape if all are there."""
+    """Return the elements on disk, of the array's own shape if all are there."""
     if array.count == 0:
         return np.empty(0, dtype=array.dtype)
     elements = np.memmap(array.file, dtype=array.dtype, mode="r", shape=(array.count,))
@@ -127,7 +127,7 @@ def elements(array: Array) -> "np.ndarray[Any, np.dtype[Any]]":
 
 
 def _describe_closeness(close: Closeness, array: Array) -> str:
-    """``at (0, 3) 1.5 against 1.25; 12 of 64 elements differ ...``."""
+    """Return ``at (0, 3) 1.5 against 1.25; 12 of 64 elements differ ...``."""
     first, second = close.values or (math.nan, math.nan)
     place = f"at {close.first}" if close.first else "value"
     largest = "" if math.isinf(close.figure) else f", by up to {close.figure:.3g} times that"

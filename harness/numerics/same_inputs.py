@@ -20,14 +20,10 @@ INPUT_CHECK_SHARE = 0.25
 def with_other_inputs(
     cases: Sequence[Case], bench: Bench, seed: int, can_fork: Callable[[Case], bool], budget_s: float | None = None
 ) -> list[Comparison]:
-    """A failed comparison for each case whose inputs have other values on the treatment than on the control.
+    """Return a failed comparison for each case whose inputs have other values on the treatment than on the control.
 
-    What either side can't say (its adaptor has no digest, or refuses the case) is none of these: measuring tells.
-    After ``budget_s`` seconds no further case is looked at.
-
-    Raises:
-        RunError: a build can't be started.
-    """
+    What either side can't say (its adaptor has no digest, or refuses the case) is none of these: measuring tells. After
+    ``budget_s`` seconds no further case is looked at. Raises RunError: a build can't be started."""
     deadline = math.inf if budget_s is None else time.monotonic() + budget_s
     differing: dict[str, bool] = {}
     with ExitStack() as stack:

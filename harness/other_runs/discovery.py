@@ -30,10 +30,7 @@ def with_values(
 ) -> list[Case]:
     """Return the cases, with those of the metric ``value`` replaced by one for each value that their programs print. A
     case whose program prints none on any side stays, and fails when it is measured. ``on_message`` hears what is run.
-
-    Raises:
-        RunError: a worker can't be started. UsageError: as ``run_environment``, and as ``all_cases``.
-    """
+    Raises RunError: a worker can't be started. UsageError: as ``run_environment``, and as ``all_cases``."""
     commands = [case for case in cases if case.metric == VALUE]
     on_message(f"running {counted(len(commands), 'command')} once on each build, to see what it prints")
     printed: dict[str, dict[Side, list[dict[str, Any]] | Failure]] = {case.id: {} for case in commands}
@@ -50,11 +47,8 @@ def with_values(
 
 
 def all_cases(cases_of_commands: Sequence[tuple[Case, Sequence[Case]]]) -> list[Case]:
-    """The cases of all commands, each given with those that it has become.
-
-    Raises:
-        UsageError: two commands have a case of the same id.
-    """
+    """Return the cases of all commands, each given with those that it has become. Raises UsageError: two commands
+    have a case of the same id."""
     owners: dict[str, Case] = {}
     for command, cases in cases_of_commands:
         for case in cases:
@@ -71,8 +65,8 @@ def cases_of(
     printed: Mapping[Side, list[dict[str, Any]] | Failure],
     on_message: Callable[[str], None] = lambda _: None,
 ) -> list[Case]:
-    """A case for each value that either side prints, in the control's order, then the treatment's; ``case`` itself
-    where there is none."""
+    """Return a case for each value that either side prints, in the control's order, then the treatment's; ``case``
+    itself where there is none."""
     lists = {side: answer for side, answer in printed.items() if not isinstance(answer, Failure)}
     values: dict[str, dict[str, Any]] = {}
     for side in SIDES:
@@ -101,12 +95,11 @@ def _case(case: Case, value: Mapping[str, Any], name: str) -> Case:
 
 
 def _in_id(name: str) -> str:
-    """A value's name as a part of an id, which stands for a path in places."""
     return _UNFIT.sub("_", name)[:LONGEST_NAME].strip("_") or "value"
 
 
 def _unused(name: str, used: Any) -> str:
-    """The name, or with a number where another value has it already."""
+    """Return the name, or with a number where another value has it already."""
     names = set(used)
     number = 2
     candidate = name

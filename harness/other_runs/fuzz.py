@@ -39,14 +39,11 @@ class Finding:
 def draw_cases(
     cases: Sequence[Case], count: int, seed: int, control: Build, framework: Framework, env: Mapping[str, str]
 ) -> list[tuple[Drawn, Sequence[Case]]]:
-    """``count`` inputs for the operators of ``cases``, drawn from ``seed``; each as a case for every metric.
+    """Draw ``count`` inputs for the operators of ``cases``, drawn from ``seed``; each as a case for every metric.
 
     They take turns over operators, directions and kinds of arguments, and those that the control refuses are left out:
-    there are fewer where an operator has no more.
-
-    Raises:
-        RunError: none of what was drawn runs on the control, or that can't be started.
-    """
+    there are fewer where an operator has no more. Raises RunError: none of what was drawn runs on the control, or that
+    can't be started."""
     metrics: dict[str, list[Case]] = {}
     for case in cases:
         metrics.setdefault(case.time_id, []).append(case)
@@ -90,7 +87,7 @@ def _accepted(
 
 
 def findings(draws: Sequence[tuple[Drawn, Sequence[Case]]], comparisons: Mapping[str, Comparison]) -> list[Finding]:
-    """Where the builds differ, the largest difference first. What fails on both sides is none."""
+    """Return where the builds differ, the largest difference first. What fails on both sides is none."""
     differences = [
         Finding(draw, case, comparisons[case.id]) for draw, cases in draws for case in cases if case.id in comparisons
     ]
@@ -98,7 +95,7 @@ def findings(draws: Sequence[tuple[Drawn, Sequence[Case]]], comparisons: Mapping
 
 
 def first_of_each_kind(findings_of_run: Sequence[Finding]) -> list[Finding]:
-    """The first finding of each template and metric."""
+    """Return the first finding of each template and metric."""
     kinds: dict[tuple[str, str], Finding] = {}
     for finding in findings_of_run:
         kinds.setdefault((finding.drawn.template.like.id, finding.case.metric), finding)
@@ -110,7 +107,7 @@ def _is_difference(comparison: Comparison) -> bool:
 
 
 def shrink(differences: Sequence[Finding], measure: Measure, steps: int = STEPS) -> list[Finding]:
-    """The findings on the smallest sizes that still show them, each confirmed by a measurement of its own.
+    """Return the findings on the smallest sizes that still show them, each confirmed by a measurement of its own.
 
     In every step each finding tries its next smaller sizes, all findings in one measurement.  Hypothesis' own shrinker
     takes a test to give the same answer each time, which a measurement doesn't.  ``measure`` gives the comparisons of
@@ -135,7 +132,8 @@ def shrink(differences: Sequence[Finding], measure: Measure, steps: int = STEPS)
 
 
 def smaller(draw: Drawn) -> list[Drawn]:
-    """What to try in its place: all sizes 1, all halved, then one size alone 1 or halved; nothing stretched last."""
+    """Return what to try in its place: all sizes 1, all halved, then one size alone 1 or halved; nothing stretched
+    last."""
     sizes = draw.sizes
     proposals = [tuple(1 for _ in sizes), tuple(max(1, size // 2) for size in sizes)]
     for place, size in enumerate(sizes):
@@ -147,6 +145,6 @@ def smaller(draw: Drawn) -> list[Drawn]:
 
 
 def _same_outcome(comparison: Comparison, before: Comparison) -> bool:
-    """Whether a measurement says the same as the one before: the verdict, and where one side fails, the side."""
+    """Return whether a measurement says the same as the one before: the verdict, and where one side fails, the side."""
     sides = [either.failure.side if either.failure else None for either in (comparison, before)]
     return comparison.verdict == before.verdict and sides[0] == sides[1]

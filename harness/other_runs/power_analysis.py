@@ -30,7 +30,7 @@ class Noise:
     pairs: tuple[Pair, ...]
 
     def drawn(self, stage: Stage, count: int, change: float, rng: random.Random) -> list[PairSample]:
-        """So many samples, the treatment's changed by a log ratio of ``change``."""
+        """Draw so many samples, the treatment's changed by a log ratio of ``change``."""
         return [
             PairSample(self.case.id, stage, 0, math.exp(control), math.exp(treatment + change), ratio + change, 1, 1)
             for control, treatment, ratio in rng.choices(self.pairs, k=count)
@@ -50,15 +50,15 @@ class Forecast:
 
 
 def threshold_for(share: float, threshold: float | None = None) -> float:
-    """The threshold with which a change of ``share`` is looked for, unless one is given: a quarter of it, but 2 % from
-    5 % on."""
+    """Return the threshold with which a change of ``share`` is looked for, unless one is given: a quarter of it, but
+    2 % from 5 % on."""
     if threshold is not None:
         return threshold
     return 0.02 if share >= 0.05 else share / 4
 
 
 def noises(reports: Iterable[Report]) -> list[Noise]:
-    """What each case's pairs scatter like, over all runs; cases with fewer than ``FEWEST_PAIRS`` are left out.
+    """Return how each case's pairs scatter, over all runs; cases with fewer than ``FEWEST_PAIRS`` are left out.
 
     Each run's pairs are taken about their own trimmed mean, and widened by sqrt(n / (n - 1)) for it.  So a bias that
     lasts for a run is not in the forecast: it promises at most what more of such pairs can do.
@@ -94,7 +94,8 @@ def _centred(samples: Sequence[PairSample]) -> list[Pair]:
 def simulate(
     cases: Sequence[Noise], share: float, threshold: float, max_rounds: int, alpha: float, rng: random.Random
 ) -> tuple[Rate, float]:
-    """Of simulated runs in which every second case is slower by ``share``: cases found, and pairs a case."""
+    """Return, of simulated runs in which every second case is slower by ``share``, the cases found, and pairs a
+    case."""
     runs = math.ceil(CHANGED_CASES / max(1, len(cases) // 2))
     looks = plan_looks(max_rounds)
     count = of = pairs = 0
@@ -123,7 +124,8 @@ def forecast(
     rng: random.Random,
     threshold: float | None = None,
 ) -> Forecast:
-    """The smallest of ``SHARES`` that runs of ``max_rounds`` find, by bisection: a larger one is found more often.
+    """Return the smallest of ``SHARES`` that runs of ``max_rounds`` find, by bisection: a larger one is found more
+    often.
 
     ``seconds_a_pair``: wall time that one process pair of one case takes.  ``threshold``: that of all runs; None for
     ``threshold_for`` each share.

@@ -178,8 +178,8 @@ class _Run:
         return SingleReport(run, request.build, host, cases).without_secrets()
 
     def _measure(self) -> None:
-        """All rounds, each with a fresh worker and the cases in an order of its own. Raises _OutOfTime: the time budget
-        is spent; RunError: workers can't be started."""
+        """Measure all rounds, each with a fresh worker and the cases in an order of its own. Raises _OutOfTime: the
+        time budget is spent; RunError: workers can't be started."""
         request, bench = self._request, self._bench
         self._framework = with_checked_forks(request.framework, bench, request.cases, self._configuration.threads)
         for_storage = {**bench.environment, **request.framework.profiling.memory_variables}
@@ -225,8 +225,8 @@ class _Run:
             outcome.memory = self._memory(storage, case)
 
     def _memory(self, worker: RestartingWorker, case: Case) -> dict[str, float] | None:
-        """What a call needs, device -> bytes; None where that can't be measured, which costs nothing else. Raises
-        _OutOfTime: as ``_ask``."""
+        """Return what a call needs, device -> bytes; None where that can't be measured, which costs nothing else.
+        Raises _OutOfTime: as ``_ask``."""
         try:
             answer = self._ask(worker, case, [storage_question(CaseRequest(case, self._request.seed), MEMORY_CALLS)])
         except RunError:
@@ -247,7 +247,7 @@ class _Run:
         return answer
 
     def _timing_question(self, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """What a case that was prepared is asked: as many calls as the user says, or as fit."""
+        """Return what a case that was prepared is asked: as many calls as the user says, or as fit."""
         calls = self._configuration.runs
         if calls is None:
             wipe_ns = self._wiping.ns if self._wiping else 0.0
@@ -259,7 +259,8 @@ class _Run:
 
 
 def _take_profile(outcome: _CaseOutcome, calls: Sequence[Mapping[str, Any]]) -> None:
-    """A process's profiled calls: a call's time is that of all operators that it ran. Without any there is no time."""
+    """Add a process's profiled calls: a call's time is that of all operators that it ran. Without any there is no
+    time."""
     if any(call["operators"] for call in calls):
         outcome.processes.append([float(sum(map(sum, call["operators"].values()))) for call in calls])
     else:
@@ -295,7 +296,7 @@ def _result(case: Case, outcome: _CaseOutcome, framework: Framework) -> SingleRe
 
 
 def distribution(calls: Sequence[float]) -> Distribution:
-    """One call or more, in ns, summed up; percentiles between two calls are interpolated."""
+    """Sum up one call or more, in ns; percentiles between two calls are interpolated."""
     p50, p90, p99 = map(float, np.percentile(calls, (50, 90, 99)))
     stdev = statistics.stdev(calls) if len(calls) > 1 else 0.0
     return Distribution(statistics.fmean(calls), p50, p90, p99, min(calls), max(calls), stdev)

@@ -40,11 +40,8 @@ def smoke_check(
 ) -> Iterator[SmokeCheck]:
     """Try each case in a process of its own, which may crash, or hang for ``limit_s`` at most; in order, as they come.
 
-    ``profile``: ask the framework's profiler about one more call, too. ``env``: variables of the user's.
-
-    Raises:
-        RunError: the build can't be started. UsageError: as ``run_environment``.
-    """
+    ``profile``: ask the framework's profiler about one more call, too. ``env``: variables of the user's. Raises
+    RunError: the build can't be started. UsageError: as ``run_environment``."""
     environment = {**run_environment(framework, 1, env or {}, [build]), **framework.preparation(cases)}
     if profile:
         environment.update(framework.profiling.variables)

@@ -62,7 +62,7 @@ class EffortPlanner:
         self.noise |= noise_by_level(samples)
 
     def knows(self, case: Case) -> bool:
-        """Whether the case's costs and noise are known."""
+        """Return whether the case's costs and noise are known."""
         return case.id in self.costs and case.id in self.noise
 
     def plan(

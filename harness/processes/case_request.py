@@ -20,7 +20,7 @@ class CaseRequest:
     stage: Stage = "screening"
 
     def description(self) -> dict[str, Any]:
-        """What the adaptor needs to know of the case."""
+        """Return what the adaptor needs to know of the case."""
         files = {name: file.path for name, file in self.case.files.items()}
         settings = {name: getattr(self.case, name) for name in DESCRIBED}
         return {
@@ -30,7 +30,7 @@ class CaseRequest:
         }  # inputs are drawn from it: alike for every metric
 
     def message(self, side: Side) -> dict[str, Any]:
-        """The worker's "prepare" request."""
+        """Return the worker's "prepare" request."""
         # Both sides calibrate the injected work, so that both have made the same calls; only one is slowed by it.
         slow = side == "treatment"
         timed = self.case.metric == DEFAULT_METRIC
@@ -46,5 +46,6 @@ class CaseRequest:
 
 
 def time_left(case: Case, deadline: float, slowdown: float = 1) -> float:
-    """Seconds that one request may take: ``slowdown`` times the case's timeout, or less when the run ends before."""
+    """Return the seconds that one request may take: ``slowdown`` times the case's timeout, or less when the run ends
+    before."""
     return max(0.001, min(slowdown * case.timeout_s, deadline - time.monotonic()))

@@ -78,7 +78,7 @@ class Background(Generic[T]):
     """Steps that go on a little at a time while something else is measured."""
 
     def __init__(self, steps: Steps[T], errors: type[Exception]) -> None:
-        """``errors``: those of the steps that wait for ``finish`` to raise them."""
+        """Take the steps; ``errors`` are those of them that wait for ``finish`` to raise them."""
         self._steps, self._errors = steps, errors
         self._result: list[T] = []  # one, when the steps are over
         self._error: Exception | None = None
@@ -104,11 +104,7 @@ class Background(Generic[T]):
         return None
 
     def finish(self) -> T:
-        """Wait for the rest, and return what the steps return.
-
-        Raises:
-            Exception: what they raised, now or before.
-        """
+        """Wait for the rest, and return what the steps return. Raises Exception: what they raised, now or before."""
         while not self.over:
             if waiting := self.advance():
                 waiting.wait()
@@ -126,10 +122,7 @@ class Channel:
 
     def __init__(self, closing_of_theirs: contextlib.ExitStack) -> None:
         """Open all; ``closing_of_theirs`` gets the closing of the other side's descriptors, for when it has them.
-
-        Raises:
-            OSError: no descriptors are left, or no room for a temporary file.
-        """
+        Raises OSError: no descriptors are left, or no room for a temporary file."""
         with contextlib.ExitStack() as closing_of_ours:  # closed unless all goes well: our own ends
             self._printed = closing_of_ours.enter_context(tempfile.TemporaryFile())
             fcntl.fcntl(self._printed, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied in between
@@ -152,11 +145,7 @@ class Channel:
         self._ours.close()
 
     def send(self, message: Mapping[str, Any]) -> None:
-        """Send a message.
-
-        Raises:
-            ClosedError: the other end is closed, or ours.
-        """
+        """Send a message. Raises ClosedError: the other end is closed, or ours."""
         if self._closed:
             raise ClosedError
         try:
@@ -165,12 +154,8 @@ class Channel:
             raise ClosedError from None
 
     def receiving(self, timeout_s: float) -> Steps[dict[str, Any] | None]:
-        """The next message; None when none came in time.
-
-        Raises:
-            ClosedError: the other end is closed, or ours.
-            ValueError: a line that is no JSON: its writer died in the middle.
-        """
+        """Receive the next message; None when none came in time. Raises ClosedError: the other end is closed, or
+        ours; ValueError: a line that is no JSON: its writer died in the middle."""
         deadline = time.monotonic() + timeout_s
         while b"\n" not in self._buffer:
             if self._closed:
@@ -199,7 +184,7 @@ class Channel:
                 keep_ends(self._printed.fileno(), MOST_KEPT)
 
     def output_tail(self) -> str:
-        """The tail of what was printed, made printable; it begins with a whole word."""
+        """Return the tail of what was printed, made printable; it begins with a whole word."""
         descriptor = self._printed.fileno()
         size = os.fstat(descriptor).st_size
         tail = os.pread(descriptor, OUTPUT_TAIL_BYTES, max(0, size - OUTPUT_TAIL_BYTES))

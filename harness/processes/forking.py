@@ -24,9 +24,8 @@ WATCHING = {"OPDUEL_WATCH_FORKS": "1"}  # read by harness/worker/main.py
 def with_checked_forks(
     framework: Framework, bench: Bench, cases: Iterable[Case], threads: int, sides: Sequence[Side] | None = None
 ) -> Framework:
-    """The framework; where a fork of one of the bench's builds doesn't compute with ``threads``, one that forks for no
-    such case, and says why (``Framework.unforked``). ``sides``: those that are looked at, or all.
-    """
+    """Return the framework; where a fork of one of the bench's builds doesn't compute with ``threads``, one that
+    forks for no such case, and says why (``Framework.unforked``). ``sides``: those that are looked at, or all."""
     forking = any(threads_of(case, threads) > 1 and framework.can_fork(threads, case.context) for case in cases)
     if not forking:
         return framework
@@ -46,7 +45,7 @@ def forks_record(framework: Framework, cases: Sequence[Case], threads: int) -> F
 
 
 def why_not(answer: list[dict[str, Any]] | Failure, threads: int) -> str:
-    """Why a fork that gave this answer, or failed, is of no use for ``threads``; empty if it is of use."""
+    """Return why a fork that gave this answer, or failed, is of no use for ``threads``; empty if it is of use."""
     if isinstance(answer, Failure):
         return answer.reason
     lost, compute = answer[0]["lost"], answer[0]["compute"]

@@ -46,7 +46,7 @@ class Bench:
     memory_environment: Mapping[str, str] = field(default_factory=dict)  # beyond ``environment``, to measure storage
 
     def worker(self, side: Side, environment: Mapping[str, str], cpus: frozenset[int]) -> RestartingWorker:
-        """Workers of one side, one at a time, that are no part of a pair."""
+        """Return workers of one side, one at a time, that are no part of a pair."""
         return RestartingWorker(side, self.builds[side], self.adaptor, environment, cpus)
 
 
@@ -68,11 +68,7 @@ class PairStart:
         self.steps = Background(self._starting(), WorkerLostError)
 
     def finish(self) -> Pair:
-        """The pair, ready; waits until it is.
-
-        Raises:
-            WorkerLostError: a side didn't start.
-        """
+        """Wait until the pair is ready, and return it. Raises WorkerLostError: a side didn't start."""
         if not self.steps.over:
             for side in self._paddings:
                 self._start(side)
@@ -89,7 +85,7 @@ class PairStart:
             worker.close()
 
     def release(self, side: Side) -> Worker | None:
-        """A side that is not to be ended with the pair; None if it has never started."""
+        """Return a side that is not to be ended with the pair; None if it has never started."""
         return self._pair.pop(side, None)
 
     def _starting(self) -> Steps[None]:
@@ -125,8 +121,8 @@ class InputArrays:
 
     @classmethod
     def create(cls) -> "InputArrays | None":
-        """None where there is no such memory, in a Python made for an older C library or a sandbox: then each process
-        draws its own inputs."""
+        """Return None where there is no such memory, in a Python made for an older C library or a sandbox: then each
+        process draws its own inputs."""
         try:
             return cls(os.memfd_create("opduel-arrays"))
         except (AttributeError, OSError):
@@ -165,7 +161,7 @@ class PairPool(AbstractContextManager["PairPool"]):
             self._input_arrays = None
 
     def take(self, aa: bool = False) -> PairStart:
-        """The next pair; ``finish`` it before use, ``close`` it after."""
+        """Return the next pair; ``finish`` it before use, ``close`` it after."""
         if aa:
             return self._start(aa=True)
         start = self._coming or self._start()

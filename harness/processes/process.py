@@ -47,12 +47,9 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
     ):
         """Start it, without waiting for it to be ready.
 
-        ``environment`` is the whole environment that it gets; ``cpus`` those that it may use; ``prefix`` a command,
-        and its options, to run the interpreter under; ``inherited`` further descriptors that it and its children get.
-
-        Raises:
-            WorkerLostError: it could not even be started.
-        """
+        ``environment`` is the whole environment that it gets; ``cpus`` those that it may use; ``prefix`` a command, and
+        its options, to run the interpreter under; ``inherited`` further descriptors that it and its children get.
+        Raises WorkerLostError: it could not even be started."""
         self.side: Side = side
         self._oom_kills = out_of_memory_kills()
         with contextlib.ExitStack() as closing_of_theirs, contextlib.ExitStack() as ours:
@@ -94,11 +91,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         return self._process.pid
 
     def readying(self, timeout_s: float = START_TIMEOUT_S) -> Steps[dict[str, Any]]:
-        """Wait until the framework is imported; returns its versions.
-
-        Raises:
-            WorkerLostError: it died or hung.
-        """
+        """Wait until the framework is imported; returns its versions. Raises WorkerLostError: it died or hung."""
         try:
             answer = yield from self._channel.receiving(timeout_s)
         except ClosedError:
@@ -109,7 +102,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         return dict(answer["ready"])
 
     def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> dict[str, Any]:
-        """``readying``, waited for."""
+        """Wait for ``readying``."""
         return complete(self.readying(timeout_s))
 
     def pin(self, cpus: frozenset[int]) -> None:
@@ -119,11 +112,8 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
     def beginning(self, fork: bool) -> "Steps[CaseProcess]":
         """Begin a case: in a child of its own, or in the worker's own process if ``fork`` is false.
 
-        Two cases may be in progress at a time; a third waits for the end of one.
-
-        Raises:
-            CaseLostError, WorkerLostError: the child or the worker died or hung.
-        """
+        Two cases may be in progress at a time; a third waits for the end of one. Raises CaseLostError, WorkerLostError:
+        the child or the worker died or hung."""
         slot = self._free_slot()
         before = self._cases[slot]
         if before is not None:
@@ -140,7 +130,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         return case
 
     def _free_slot(self) -> int:
-        """A slot without a case, or else one whose case is ending."""
+        """Return a slot without a case, or else one whose case is ending."""
         ending = [slot for slot, case in enumerate(self._cases) if case is not None and case.ending]
         free = [slot for slot, case in enumerate(self._cases) if case is None or case.over]
         if not free and not ending:
@@ -157,7 +147,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self._ours.close()
 
     def cause_of_exit(self) -> Failure:
-        """The failure of a worker whose pipes are closed; of one that was lost before, what was said then."""
+        """Return the failure of a worker whose pipes are closed; of one that was lost before, what was said then."""
         if self._failure:
             return self._failure
         words = "\n".join(filter(None, (channel.output_tail() for channel in (self._channel, *self._slots))))
@@ -167,7 +157,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             return Failure(self.side, "crash", "closed its pipe and hung", words)
 
     def hung(self, timeout_s: float, doing: str, channel: Channel) -> Failure:
-        """The failure of whoever did not answer over ``channel`` in time."""
+        """Return the failure of whoever did not answer over ``channel`` in time."""
         return Failure(self.side, "timeout", f"no answer within {timeout_s:g} s ({doing})", channel.output_tail())
 
     def lost(self, failure: Failure) -> WorkerLostError:
@@ -211,7 +201,7 @@ class CaseProcess:
     def ask(
         self, request: Mapping[str, Any], timeout_s: float, while_waiting: Callable[[], object] = lambda: None
     ) -> dict[str, Any]:
-        """``asking``, waited for; ``meanwhile`` as in ``complete``. A process that was stopped runs until it has
+        """Wait for ``asking``; ``while_waiting`` as in ``complete``. A process that was stopped runs until it has
         answered."""
         if not self._stopped:
             return complete(self.asking(request, timeout_s), while_waiting)
@@ -253,26 +243,19 @@ class CaseProcess:
                 self._channel.send({"op": "end"})
 
     def ended(self) -> Steps[None]:
-        """Wait until it has ended, having been asked to.
-
-        Raises:
-            WorkerLostError: the worker died or hung.
-        """
+        """Wait until it has ended, having been asked to. Raises WorkerLostError: the worker died or hung."""
         self.end()
         with contextlib.suppress(CaseLostError):  # it crashed or hung at its end, with everything measured
             while not self.over:
                 yield from self.answered(STEP_TIMEOUT_S, "ending a case")
 
     def output_tail(self) -> str:
-        """The tail of what was printed since the case began, made printable."""
+        """Return the tail of what was printed since the case began, made printable."""
         return self._channel.output_tail()
 
     def answered(self, timeout_s: float, doing: str) -> Steps[dict[str, Any]]:
-        """The next message. When none comes in time, a child is killed and the case lost; else the worker is.
-
-        Raises:
-            CaseLostError, WorkerLostError: there is none.
-        """
+        """Receive the next message. When none comes in time, a child is killed and the case lost; else the worker
+        is. Raises CaseLostError, WorkerLostError: there is none."""
         answer = yield from self._received(timeout_s)
         if answer is None:
             failure = self._worker.hung(timeout_s, doing, self._channel)
@@ -328,7 +311,7 @@ def _signal_group(leader: int, number: int) -> None:
 
 
 def _session(leader: int) -> set[int]:
-    """The leader and all that it and its children have started."""
+    """Return the leader and all that it and its children have started."""
     pids = set()
     for pid in psutil.pids():
         with contextlib.suppress(OSError):  # it has ended meanwhile, or is somebody else's

@@ -45,13 +45,10 @@ class RestartingWorker(AbstractContextManager["RestartingWorker"]):
     def ask(
         self, requests: Sequence[Question], timeout_s: float, *, fork: bool = True
     ) -> list[dict[str, Any]] | Failure:
-        """The worker's answers to ``requests`` in one process, fresh but for the import; or why there are none.
+        """Return the worker's answers to ``requests`` in one process, fresh but for the import; or why there are none.
 
-        ``timeout_s`` bounds each of them. Without ``fork`` the worker itself is that process, and ends with it.
-
-        Raises:
-            RunError: workers can't be started.
-        """
+        ``timeout_s`` bounds each of them. Without ``fork`` the worker itself is that process, and ends with it. Raises
+        RunError: workers can't be started."""
         try:
             case = complete(self._ready().beginning(fork))
             answers: list[dict[str, Any]] = []
@@ -68,8 +65,8 @@ class RestartingWorker(AbstractContextManager["RestartingWorker"]):
                 self.close()
 
     def _ready(self) -> Worker:
-        """The worker, once the framework is imported. Raises WorkerLostError: it could not be started; RunError: that
-        happened several times in a row."""
+        """Return the worker, once the framework is imported. Raises WorkerLostError: it could not be started;
+        RunError: that happened several times in a row."""
         if self._worker is not None and not self._worker.closed:
             return self._worker
         try:

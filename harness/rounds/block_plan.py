@@ -39,13 +39,13 @@ class Regions:
     inner: int | None = None
 
     def calls(self, call_ns: float) -> int:
-        """The calls of one region, where a call takes ``call_ns``: several of short ones."""
+        """Return the calls of one region, where a call takes ``call_ns``: several of short ones."""
         return self.inner or max(1, math.ceil(INNER_NS / call_ns))
 
     @classmethod
     def of(cls, answers: Iterable[Mapping[str, Any]], wipe_ns: float = 0.0) -> "Regions":
-        """From both sides' answers to "prepare"; ``wipe_ns`` is what evicting the caches takes before a region, which
-        is one call then; 0 where they are left alone."""
+        """Read both sides' answers to "prepare"; ``wipe_ns`` is what evicting the caches takes before a region,
+        which is one call then; 0 where they are left alone."""
         fixed = [answer for answer in answers if "inner" in answer]
         if not fixed:
             return cls(wipe_ns, 1 if wipe_ns else None)
@@ -79,11 +79,11 @@ class BlockPlan:
         return self.takes_ns <= self.quads * IN_TURNS_NS
 
     def quads_within(self, limit_ns: float) -> int:
-        """How many quads take no longer; one at least."""
+        """Return how many quads take no longer; one at least."""
         return max(1, min(self.quads, math.floor(limit_ns * self.quads / self.takes_ns)))
 
     def order(self, rng: random.Random) -> list[list[Side]]:
-        """Whose block is next, quad by quad."""
+        """Return whose block is next, quad by quad."""
         quads: list[list[Side]] = []
         for _ in range(self.quads):
             first, second = rng.sample(SIDES, 2)
@@ -98,7 +98,7 @@ def plan_blocks(
     in_turns: bool = True,
     quads: int | None = None,
 ) -> BlockPlan:
-    """Sizes from both sides' nanoseconds a call: from tens of nanoseconds to many seconds.
+    """Plan sizes from both sides' nanoseconds a call: from tens of nanoseconds to many seconds.
 
     Blocks that aren't measured ``in_turns`` are long ones: from one to the next the controller is asked.
 
@@ -127,7 +127,8 @@ def plan_blocks(
 
 
 def _calls_of_block(region_ns: float, in_turns: bool) -> int:
-    """Timed regions of a block: enough for a lower decile of short ones, two of those that refill the caches."""
+    """Return the timed regions of a block: enough for a lower decile of short ones, two of those that refill the
+    caches."""
     if not in_turns:
         return max(1, round(LONGEST_BLOCK_NS / region_ns))
     if region_ns >= LONG_NS:

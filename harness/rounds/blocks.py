@@ -41,7 +41,7 @@ class Block:
 
     @classmethod
     def of(cls, answer: Mapping[str, Any]) -> "Block":
-        """From the worker's answer."""
+        """Read the worker's answer."""
         return cls(float(answer["low"]), float(answer["timed_ns"]), int(answer["calls"]))
 
 
@@ -53,13 +53,11 @@ def settle(
     deadline: float = math.inf,
     regions: Regions = CALLS_ALONE,
 ) -> dict[Side, float]:
-    """What a call takes where it is measured, in ns, from what it took where it was prepared: maybe beside others.
+    """Measure what a call takes where it is measured, in ns, from what it took where it was prepared: maybe beside
+    others.
 
-    A long one is not asked for again: its blocks are of one call, whatever that takes.
-
-    Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
-    """
+    A long one is not asked for again: its blocks are of one call, whatever that takes. Raises AskError: with the
+    side, or "both"."""
     requests: dict[Side, dict[str, Any]] = {}
     for side in SIDES:
         inner = regions.calls(call_ns[side])
@@ -82,11 +80,7 @@ def measure_blocks(
     """Run the plan's quads; returns, per side, two blocks a quad in order, or one where there are no quads.
 
     After ``deadline`` (of the monotonic clock) no further quad is begun. ``between`` is called after each block, and
-    now and then within a long one.
-
-    Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
-    """
+    now and then within a long one. Raises AskError: with the side, or "both"."""
     requests, switched_from = _requests(plan), None
     blocks: dict[Side, list[Block]] = {side: [] for side in SIDES}
     for number, quad in enumerate(plan.order(rng)):
@@ -108,15 +102,12 @@ def measure_in_turns(
     deadline: float = math.inf,
     advance: Callable[[], Iterable[Waiting]] = tuple,
 ) -> dict[Side, list[Block]]:
-    """``measure_blocks``, with nothing between a block and the next: the processes hand over to each other.
+    """Measure as ``measure_blocks`` does, with nothing between a block and the next: the processes hand over to each
+    other.
 
     The controller asks for as many quads at a time as take ``IN_TURNS_NS``, or for one. ``advance``: what goes on
-    meanwhile, as in ``ask_in_turns``. Where not one quad comes of it, because there is too little time or the processes
-    can't reach each other, blocks are asked for one by one.
-
-    Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
-    """
+    meanwhile, as in ``ask_in_turns``. Where not one quad comes of it, because there is too little time or the
+    processes can't reach each other, blocks are asked for one by one. Raises AskError: with the side, or "both"."""
     blocks: dict[Side, list[Block]] = {side: [] for side in SIDES}
     at_once, quad_blocks = plan.quads_within(IN_TURNS_NS), 1 if plan.once else 2
     for first in range(0, plan.quads, at_once):
@@ -162,8 +153,8 @@ def _block(
     deadline: float,
     while_waiting: Callable[[], object] = lambda: None,
 ) -> Block:
-    """One block of ``side``. When it fails, the other side is asked for some, too: "both" is worth knowing.
-    Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both"."""
+    """Measure one block of ``side``. When it fails, the other side is asked for some, too: "both" is worth knowing.
+    Raises AskError: with the side, or "both"."""
     try:
         return Block.of(processes[side].ask(request, time_left(case, deadline), while_waiting))
     except AskError as error:
@@ -178,7 +169,7 @@ def _errors_of_other(
     case: Case,
     deadline: float,
 ) -> dict[Side, AskError]:
-    """Whether the side that isn't ``side`` fails, too, in further blocks."""
+    """Return the error of the other side, if that fails, too, in further blocks."""
     other = _other(side)
     try:
         for _ in range(OTHER_BLOCKS):

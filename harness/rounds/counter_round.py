@@ -76,8 +76,8 @@ def run_value_round(pool: PairPool, this_round: Round, rng: random.Random, resul
 
 
 def _value_sample(request: CaseRequest, this_round: Round, control: float, treatment: float) -> PairSample:
-    """Both sides' values as a sample; equal ones have the ratio 1, 0 among them. Raises CaseRefusedError for values
-    that have no ratio."""
+    """Return both sides' values as a sample; equal ones have the ratio 1, 0 among them. Raises CaseRefusedError for
+    values that have no ratio."""
     values: dict[Side, float] = {"control": control, "treatment": treatment}
     for side, value in values.items():
         if not math.isfinite(value):
@@ -124,11 +124,8 @@ def run_counter_round(
 
 
 def at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
-    """What both sides' steps return; while one is waited for, the other's worker works.
-
-    Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
-    """
+    """Return what both sides' steps return; while one is waited for, the other's worker works. Raises AskError: with
+    the side, or "both"."""
     running = {side: Background(steps[side], AskError) for side in SIDES}
     for background in running.values():
         background.advance()  # the first step sends the request
@@ -147,18 +144,15 @@ def at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
 def ask_both(
     processes: Processes, messages: Mapping[Side, Mapping[str, Any]], timeout_s: float
 ) -> dict[Side, dict[str, Any]]:
-    """Both sides' answers, each to its message within so many seconds.
-
-    Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
-    """
+    """Return both sides' answers, each to its message within so many seconds. Raises AskError: with the side, or
+    "both"."""
     return at_once({side: processes[side].asking(messages[side], timeout_s) for side in SIDES})
 
 
 def sample_of(
     request: CaseRequest, this_round: Round, control: float, treatment: float, calls: int, least: float = 0.0
 ) -> PairSample:
-    """One value a side as a sample; in the ratio, less than ``least`` counts as that."""
+    """Return one value a side as a sample; in the ratio, less than ``least`` counts as that."""
     log_ratio = math.log(max(treatment, least) / max(control, least))
     return PairSample(request.case.id, request.stage, this_round.number, control, treatment, log_ratio, 1, calls)
 
@@ -185,7 +179,7 @@ def _measure_case(pair: Pair, request: CaseRequest, this_round: Round, result: R
 
 
 def _measure_memory(processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
-    """Both sides' values in bytes: what a call needs, or the peak over several; raises as ``ask_both``."""
+    """Return both sides' values in bytes: what a call needs, or the peak over several; raises as ``ask_both``."""
     timeout_s = time_left(request.case, this_round.deadline)
     if request.case.metric == STORAGE:
         answers = ask_both(processes, dict.fromkeys(SIDES, storage_question(request, CALLS)), timeout_s)
@@ -199,5 +193,5 @@ def _measure_memory(processes: Processes, request: CaseRequest, this_round: Roun
 
 
 def storage_question(request: CaseRequest, calls: int) -> dict[str, Any]:
-    """The worker's "memory" request: what a call needs, by device."""
+    """Return the worker's "memory" request: what a call needs, by device."""
     return {"op": "memory", "case": request.description(), "seed": request.seed, "calls": calls}

@@ -78,8 +78,8 @@ def compare_neighbours(control: Sequence[float], treatment: Sequence[float]) -> 
 
 
 def _trimmed_mean(differences: Sequence[float]) -> tuple[float, float]:
-    """The mean of the middle half, and its variance from the winsorised sum of squares (Tukey and McLaughlin 1963); a
-    single difference tells of none."""
+    """Return the mean of the middle half, and its variance from the winsorised sum of squares (Tukey and McLaughlin
+    1963); a single difference tells of none."""
     ordered, dropped = sorted(differences), len(differences) // DROPPED
     middle = ordered[dropped : len(ordered) - dropped]
     winsorised = [min(max(value, middle[0]), middle[-1]) for value in ordered]
@@ -92,7 +92,7 @@ def _trimmed_mean(differences: Sequence[float]) -> tuple[float, float]:
 
 
 def pair_sample(request: CaseRequest, round_number: int, forks: Sequence[ForkValue]) -> PairSample:
-    """One sample of a process pair from its forks: means over the middle half of them."""
+    """Return one sample of a process pair from its forks: means over the middle half of them."""
     return PairSample(
         case_id=request.case.id,
         stage=request.stage,
@@ -109,6 +109,6 @@ def pair_sample(request: CaseRequest, round_number: int, forks: Sequence[ForkVal
 
 
 def middle_mean(values: Sequence[float]) -> float:
-    """The mean of what is left when a quarter of the values is dropped at each end."""
+    """Return the mean of what is left when a quarter of the values is dropped at each end."""
     dropped = len(values) // 4
     return statistics.fmean(sorted(values)[dropped : len(values) - dropped])

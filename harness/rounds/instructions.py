@@ -52,11 +52,8 @@ class CountPlan:
 
 
 def require_counting(framework: Framework, cases: Sequence[Case]) -> None:
-    """See that the instructions of those ``cases`` that ask for it can be counted on this machine.
-
-    Raises:
-        UsageError: they can't; the text says why and names the fix.
-    """
+    """See that the instructions of those ``cases`` that ask for it can be counted on this machine. Raises UsageError:
+    they can't; the text says why and names the fix."""
     counted = [case for case in cases if case.metric == "instructions"]
     if not counted:
         return
@@ -87,15 +84,16 @@ def threads_of(case: Case, threads: int) -> int:
 
 
 def plan_counting(framework: Framework, env: Mapping[str, str] | None = None, cases: Sequence[Case] = ()) -> Counting:
-    """How a run of these cases counts, with the user's variables ``env``; ``require_counting`` has found valgrind."""
+    """Return how a run of these cases counts, with the user's variables ``env``; ``require_counting`` has found
+    valgrind."""
     ours = {**run_environment(framework, 1, env or {}), **framework.preparation(cases)}
     environment = {**ours, **ALLOCATOR, **framework.profiling.counting_variables}
     return Counting(shutil.which("valgrind") or "valgrind", tuple(framework.profiling.counted_functions), environment)
 
 
 def callgrind(counting: Counting, paths: Path, more: Sequence[str] = ()) -> list[str]:
-    """The command that runs an interpreter so that ``counting.functions`` are counted in, once a worker says so; where
-    there are none, the worker says when to count, too.
+    """Return the command that runs an interpreter so that ``counting.functions`` are counted in, once a worker says so;
+    where there are none, the worker says when to count, too.
 
     ``paths`` is the beginning of the paths of what callgrind writes; the process's id and a number follow. ``more``:
     further options of callgrind's.
@@ -116,11 +114,7 @@ def callgrind(counting: Counting, paths: Path, more: Sequence[str] = ()) -> list
 def run_counting_round(pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
     """Count the round's cases in one fresh process pair; the rest is as in ``run_counter_round``.
 
-    The pair is none of ``pool``'s.
-
-    Raises:
-        ValueError: the bench doesn't say how to count.
-    """
+    The pair is none of ``pool``'s. Raises ValueError: the bench doesn't say how to count."""
     bench, counting = pool.bench, pool.bench.counting
     if counting is None:
         raise ValueError("this bench counts no instructions")
@@ -152,11 +146,7 @@ def _count(processes: Processes, request: CaseRequest, this_round: Round, *, who
 def ask_counts(
     processes: Processes, messages: Mapping[Side, Mapping[str, Any]], case: Case, this_round: Round
 ) -> dict[Side, dict[str, Any]]:
-    """Both sides' answers, whose counts are all above 0.
-
-    Raises:
-        CaseRefusedError, CaseLostError, WorkerLostError: with the side, or "both".
-    """
+    """Return both sides' answers, whose counts are all above 0. Raises AskError: with the side, or "both"."""
     answers = ask_both(processes, messages, time_left(case, this_round.deadline, SLOWDOWN))
     if nothing := [side for side in SIDES if int(answers[side]["count"]) <= 0]:
         raise merged_error({side: CaseRefusedError(Failure(side, "error", NOTHING)) for side in nothing})
@@ -164,7 +154,7 @@ def ask_counts(
 
 
 def plan_counts(first: Mapping[Side, int], inject: float) -> CountPlan:
-    """How often to call, from both sides' instructions of one call: the same number of times.
+    """Plan how often to call, from both sides' instructions of one call: the same number of times.
 
     ``inject`` (a share) is injected as calls: of so many that the share of them is a call or more, or nearly a whole
     number of calls, the treatment makes that share more.

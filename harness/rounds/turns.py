@@ -42,7 +42,7 @@ class Pipes:
         self._closing.close()
 
     def paths(self, side: Side) -> dict[str, str]:
-        """Where a side hears that it is its turn, and where it tells the other."""
+        """Return where a side hears that it is its turn, and where it tells the other."""
         (other,) = set(SIDES) - {side}
         return {"read_from": _path(self._pipes[side][0]), "write_to": _path(self._pipes[other][1])}
 
@@ -63,7 +63,8 @@ def ask_in_turns(
     timeout_s: float,
     advance: Callable[[], Iterable[Waiting]] = tuple,
 ) -> tuple[dict[Side, list[Any]], dict[Side, AskError]]:
-    """Blocks of both sides in this order: what each side says of its own, and the errors of those that failed.
+    """Ask for blocks of both sides in this order; return what each side says of its own, and the errors of those that
+    failed.
 
     ``requests``: what a side is asked for a block. ``advance``: get on with what else is to be done, without waiting,
     and return what that waits for. There are fewer blocks than in ``order`` after an error, if the time was nearly up,
@@ -95,5 +96,5 @@ def ask_in_turns(
 
 
 def _ended_early(background: Background[dict[str, Any]], blocks: int) -> bool:
-    """Whether it ended without so many: the other side would wait for it."""
+    """Return whether it ended without so many: the other side would wait for it."""
     return background.over and (background.failed or len(background.finish()["blocks"]) < blocks)
