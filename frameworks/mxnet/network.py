@@ -46,21 +46,16 @@ def network_symbol(mx, adaptor, request):
             return mx.sym.load(request["file"])
         except (mx.MXNetError, ValueError) as error:
             raise Unusable("not a symbol that this build can load: " + adaptor.key_line(str(error))) from None
-    zoo, name = mx.gluon.model_zoo.vision, request["zoo"]
-    arguments = {
-        key: adaptor.networks.as_attribute(value)
-        for key, value in request["inputs"].items()
-        if key not in request["shapes"]
-    }
-    try:  # the function mobilenet0_25 makes the model mobilenet0.25
-        net = (
-            getattr(zoo, name)(**arguments) if callable(getattr(zoo, name, None)) else zoo.get_model(name, **arguments)
-        )
+    zoo, as_attribute = mx.gluon.model_zoo.vision, adaptor.networks.as_attribute
+    given = {key: as_attribute(value) for key, value in request["inputs"].items() if key not in request["shapes"]}
+    make = getattr(zoo, request["zoo"], None)  # the function mobilenet0_25 makes the model mobilenet0.25
+    try:
+        net = make(**given) if callable(make) else zoo.get_model(request["zoo"], **given)
     except (ValueError, TypeError) as error:
-        if callable(getattr(zoo, name, None)):
+        if callable(make):
             raise Unusable(str(error)) from None
         models = sorted(name for name in vars(zoo) if name[-1:].isdigit())
-        raise Unusable("no such file, and no model of the zoo: {}...".format(", ".join(models[:8]))) from None
+        raise Unusable(f"no such file, and no model of the zoo: {', '.join(models[:8])}...") from None
     return trace_block(mx, net, ["data"])
 
 
@@ -88,7 +83,7 @@ def infer_all(internals, request):
     unknown = sorted(set(request["shapes"]) - set(internals.list_inputs()))
     if unknown:
         inputs = [name for name in internals.list_inputs() if not name.endswith(("weight", "bias", "gamma", "beta"))]
-        raise Unusable("no input is called {}: use {}".format(unknown[0], ", ".join(inputs[:6])))
+        raise Unusable(f"no input is called {unknown[0]}: use {', '.join(inputs[:6])}")
     shapes = internals.infer_shape_partial(**{name: tuple(shape) for name, shape in request["shapes"].items()})[1]
     infer_types = getattr(internals, "infer_type_partial", internals.infer_type)
     types = infer_types(**request["dtypes"])[1]
@@ -114,14 +109,12 @@ def attribute(text):
 
 
 class Calls:
-    """The graph's nodes, as calls of functions."""
+    """The graph's nodes, as calls of functions; ``left_out`` has operators and the reasons."""
 
     def __init__(self, operators, graph, shapes, types):
         self.operators = operators
         self.nodes = graph["nodes"]
-        self.output_types = {
-            (head[0], head[1]): (shape, dtype) for head, shape, dtype in zip(graph["heads"], shapes, types)
-        }
+        self.output_types = {tuple(head[:2]): output for head, *output in zip(graph["heads"], shapes, types)}
         aliases = registered.all_registered(operators.base)
         self.own_names = {alias: registered.own_name(operators.base, alias) for alias in aliases}
         self.functions = {}
@@ -130,13 +123,10 @@ class Calls:
                 names = [argument for argument, _ in function["arguments"]]
                 self.functions.setdefault(function["registered"], []).append((name, names))
         self.calls, self.left_out = [], {}
-
-    def read(self):
         for node in self.nodes:
-            if node["op"] == "null":
-                continue
             try:
-                self.calls.append(self.call(node))
+                if node["op"] != "null":
+                    self.calls.append(self.call(node))
             except LookupError as error:
                 self.left_out[node["op"]] = str(error.args[0])
 
@@ -151,12 +141,12 @@ class Calls:
             raise LookupError("this build has no such operator")
         attributes = {name: attribute(text) for name, text in node.get("attrs", {}).items() if name in types}
         tensors = [self.tensor(entry) for entry in node["inputs"]]
-        variadic = [name for name, kind in types.items() if kind.startswith(("NDArray", "Symbol")) and "[]" in kind]
-        if variadic:
+        kinds = [registered.kind_of(kind) for kind in types.values()]
+        if "tensors" in kinds:
             attributes.pop("num_args", None)
             inputs = {"args": tensors}
         else:
-            names = [name for name, kind in types.items() if kind.startswith(("NDArray", "Symbol"))]
+            names = [name for name, kind in zip(types, kinds) if kind == "tensor"]
             if len(tensors) > len(names):
                 raise LookupError("it has more inputs than arguments")
             inputs = dict(zip(names, tensors))
@@ -167,7 +157,8 @@ class Calls:
     def tensor(self, entry):
         shape, dtype = self.output_types.get((entry[0], entry[1]), (None, None))
         if not is_known(shape):
-            raise LookupError("the shape of {} is not known".format(self.nodes[entry[0]]["name"]))
+            name = self.nodes[entry[0]]["name"]
+            raise LookupError(f"the shape of {name} is not known")
         name = "float32" if dtype is None else self.operators.mx.nd.zeros((1,), dtype=dtype).dtype.__name__
         if name not in DTYPES:
             raise LookupError(f"of {name}, which specs don't know")
@@ -175,11 +166,8 @@ class Calls:
 
     def names_for(self, operator, arguments):
         """Return the functions for an operator that take these arguments, the most similar name first."""
-        candidates = [
-            name
-            for name, names in self.functions.get(self.own_names[operator], [])
-            if all(argument in names for argument in arguments)
-        ]
+        functions = self.functions.get(self.own_names[operator], [])
+        candidates = [name for name, names in functions if set(arguments) <= set(names)]
         if not candidates:
             raise LookupError("no function of mx.nd takes its arguments")
 
@@ -223,15 +211,11 @@ def document(request):
             raise
         return {"error": f"{type(error).__name__}: {adaptor.key_line(str(error))}"}
     graph = json.loads(internals.tojson())
-    unknown = [
-        node["name"]
-        for node, shape in zip([graph["nodes"][head[0]] for head in graph["heads"]], shapes)
-        if node["op"] == "null" and not is_known(shape)
-    ]
+    nodes = [graph["nodes"][head[0]] for head in graph["heads"]]
+    unknown = [node["name"] for node, shape in zip(nodes, shapes) if node["op"] == "null" and not is_known(shape)]
     if unknown:
         return {"error": "give the shape of " + " and ".join(unknown[:3])}
     calls = Calls(operators, graph, shapes, types)
-    calls.read()
     return {"version": mx.__version__, "calls": calls.calls, "left_out": calls.left_out}
 
 
