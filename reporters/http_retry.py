@@ -72,8 +72,10 @@ def _by_address(request: requests.PreparedRequest) -> requests.PreparedRequest:
 
 
 class OneAnswerSession(requests.Session):
-    """A session that follows no redirection and ignores ~/.netrc. ``allow_redirects=False`` alone would still read and
-    unpack a redirection's body, and parse its address."""
+    """A session that follows no redirection, so that nothing goes where nobody sent it, and ignores ~/.netrc.
+
+    ``allow_redirects=False`` would still read and unpack a redirection's body, and parse its address.
+    """
 
     def __init__(self) -> None:
         """Take credentials from each request's headers, or else from its address."""

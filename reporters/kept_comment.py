@@ -130,7 +130,7 @@ class KeptComment:
         """Return the answer's JSON and headers. Raises _NotTakenError: there is no answer, or it is a refusal."""
 
         def ask() -> tuple[Any, Mapping[str, str]]:
-            settings: dict[str, Any] = {"headers": self.headers, "timeout": SILENCE_S, "allow_redirects": False}
+            settings: dict[str, Any] = {"headers": self.headers, "timeout": SILENCE_S}
             with OneAnswerSession() as session, session.request(method, address, json=document, **settings) as response:
                 if not 200 <= response.status_code < 300:
                     raise self._refused(response.status_code, retry_after_s(response.headers.get("Retry-After")))

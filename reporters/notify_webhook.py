@@ -87,7 +87,7 @@ class NotifyWebhook(Notifier, option="notify_webhook"):
 
     def _attempt(self, message: object) -> tuple[str, bool]:
         """Return why the message was not taken (empty if it was), and whether another attempt may help."""
-        settings: dict[str, Any] = {"timeout": self._silence_s, "allow_redirects": False, "stream": True}
+        settings: dict[str, Any] = {"timeout": self._silence_s, "stream": True}
 
         def post() -> tuple[str, bool]:
             with OneAnswerSession() as session, session.post(self._url, json=message, **settings) as response:

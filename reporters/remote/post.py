@@ -1,11 +1,11 @@
 """One attempt to post a report, and the meaning of the server's answer or silence."""
 
 import http
+import io
 import json
 import re
 import ssl
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -83,17 +83,13 @@ def post(payload: Payload, token: Token | None, waits: Waits, left_s: float) -> 
 
 
 def _attempt(payload: Payload, token: Token | None, waits: Waits, left_s: float) -> Answer:
-    def signed(request: requests.PreparedRequest) -> requests.PreparedRequest:
-        if token is not None:  # with a hook of our own, ~/.netrc has no say
-            request.headers["Authorization"] = f"Bearer {token.text}"
-        return request
-
     headers = {
         "Accept": "application/json",
         "Accept-Encoding": "identity",
         "Content-Type": "application/json",
         "Idempotency-Key": quote(payload.run, safe="!#$&'()*+,/:;=?@[]~"),
         "User-Agent": "opduel",
+        **({"Authorization": f"Bearer {token.text}"} if token else {}),
     }
     timeout = min(waits.connect_s, left_s), min(waits.read_s, left_s)
     try:
@@ -101,11 +97,9 @@ def _attempt(payload: Payload, token: Token | None, waits: Waits, left_s: float)
             OneAnswerSession() as session,
             session.post(
                 payload.place.endpoint,
-                data=_InPieces(payload.body, time.monotonic() + left_s),
+                data=io.BytesIO(payload.body),  # which is sent piece by piece: the time-out is for each of them
                 headers=headers,
-                auth=signed,
                 timeout=timeout,
-                allow_redirects=False,  # neither the token nor the report goes where nobody sent it
                 stream=True,
             ) as response,
         ):
@@ -122,29 +116,6 @@ def _attempt(payload: Payload, token: Token | None, waits: Waits, left_s: float)
     # An address, a proxy or a file of certificates that is none.
     except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
         return Answer("stuck", f"{type(error).__name__}: {_line(_USER.sub('//***@', str(error)))}")
-
-
-class _InPieces:
-    """A body that is sent piece by piece, so that the time-out is for each of them; none is sent after ``until``."""
-
-    def __init__(self, body: bytes, until: float) -> None:
-        self._body = body
-        self._place = 0
-        self._until = until
-
-    def __len__(self) -> int:
-        return len(self._body)
-
-    def __iter__(self) -> Iterator[bytes]:  # what requests knows a stream by
-        return iter(lambda: self.read(16_384), b"")
-
-    def read(self, size: int = -1) -> bytes:
-        """Return the next piece."""
-        if time.monotonic() > self._until:
-            raise TimeoutError("sending took too long")
-        piece = self._body[self._place :] if size < 0 else self._body[self._place : self._place + size]
-        self._place += len(piece)
-        return piece
 
 
 def _understood(
