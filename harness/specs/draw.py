@@ -9,7 +9,7 @@ TRIES = 100  # for each draw that is to differ from those before it
 
 
 def names_in(inputs: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The path and the name of every size in an input's plain data that is a name: ``("data[0]", "n")``."""
+    """Return the path and the name of every size in an input's plain data that is a name: ``("data[0]", "n")``."""
     names: list[tuple[str, str]] = []
     for argument, value in inputs.items():
         _filled(value, argument, lambda path, name: names.append((path, name)))
@@ -17,15 +17,12 @@ def names_in(inputs: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def filled(inputs: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Any]:
-    """An input's plain data with sizes in place of their names."""
+    """Return an input's plain data with sizes in place of their names."""
     return {argument: _filled(value, argument, lambda _, name: sizes[name]) for argument, value in inputs.items()}
 
 
 def draws(ranges: Mapping[str, Sequence[int]], count: int, key: str) -> Iterator[dict[str, int]]:
-    """Up to ``count`` different draws of all sizes, the same for the same ``key``.
-
-    There are fewer when so many different ones are not to be found.
-    """
+    """Yield ``count`` different draws of all sizes, or as many as there are; the same for the same ``key``."""
     rng = random.Random(key)  # seeded by all of the text, the same on every machine
     yielded: set[tuple[int, ...]] = set()
     for _ in range(count * TRIES):
@@ -38,37 +35,34 @@ def draws(ranges: Mapping[str, Sequence[int]], count: int, key: str) -> Iterator
 
 
 def _log_uniform(rng: random.Random, low: int, high: int) -> int:
-    """An integer from ``low`` to ``high``, both included; as many below the ends' geometric mean as above it, about."""
+    """Return an integer from ``low`` to ``high``: about as often one below their geometric mean as one above it."""
     size = int(math.exp(rng.uniform(math.log(low), math.log(high + 1))))
     return max(low, min(high, size))
 
 
 def _filled(value: Any, path: str, get: Callable[[str, str], int | None]) -> Any:
-    """``value`` with ``get(path, name)`` in place of every name; a text that is an attribute, or a call's, is none."""
+    """Return ``value`` with ``get(path, name)`` in place of every name that stands for a size.
+
+    That is any text in a shape, and at ``size``, ``low`` and ``high``. Other texts, such as attributes, stay.
+    """
     if isinstance(value, list):
         return [
             get(f"{path}[{index}]", item) if isinstance(item, str) else _filled(item, f"{path}[{index}]", get)
             for index, item in enumerate(value)
         ]
-    if isinstance(value, dict) and "call" in value:
-        args = [_filled(item, f"{path}.args[{index}]", get) for index, item in enumerate(value.get("args") or ())]
-        kwargs = {
-            name: _filled(item, f"{path}.kwargs.{name}", get) for name, item in (value.get("kwargs") or {}).items()
-        }
-        return {
-            **value,
-            **({"args": args} if "args" in value else {}),
-            **({"kwargs": kwargs} if "kwargs" in value else {}),
-        }
-    if isinstance(value, dict) and (inner := next((key for key in ("tuple", "file", "args") if key in value), None)):
-        return {**value, inner: _filled(value[inner], f"{path}.{inner}", get)}
-    if not isinstance(value, dict) or not {"shape", "size"} & set(value):
+    if not isinstance(value, dict):
         return value
     if "size" in value:
         return get(f"{path}.size", value["size"])
     filled = dict(value)
-    filled["shape"] = _filled(value["shape"], f"{path}.shape", get)
-    for end in ("low", "high"):
-        if isinstance(value.get(end), str):
-            filled[end] = get(f"{path}.{end}", value[end])
+    for key, part in value.items():
+        place = f"{path}.{key}"
+        if key == "args" and "call" in value:  # arguments as they are: a text among them is that text
+            filled[key] = [_filled(item, f"{place}[{index}]", get) for index, item in enumerate(part)]
+        elif key == "kwargs":
+            filled[key] = {name: _filled(item, f"{place}.{name}", get) for name, item in part.items()}
+        elif key in ("args", "tuple", "file", "shape"):
+            filled[key] = _filled(part, place, get)
+        elif key in ("low", "high") and isinstance(part, str):
+            filled[key] = get(place, part)
     return filled

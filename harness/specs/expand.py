@@ -4,6 +4,7 @@ import fnmatch
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import product
 from typing import Any, cast
@@ -13,16 +14,27 @@ from pydantic import ValidationError
 from opduel.frameworks import get_framework
 from opduel.harness.specs.draw import draws, filled
 from opduel.harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
-from opduel.harness.specs.programs import ProgramTest, program_cases
-from opduel.harness.specs.two_sided import with_sides
+from opduel.harness.specs.programs import FORMATS, PROGRAM_METRICS, ProgramTest
 from opduel.harness.specs.values import Tensor
-from opduel.records import DEFAULT_METRIC, DEFAULT_MODE, METRICS, Case, Direction, Tolerance, UsageError, case_id_for
+from opduel.records import (
+    DEFAULT_METRIC,
+    DEFAULT_MODE,
+    METRICS,
+    VALUE,
+    Case,
+    Direction,
+    Tolerance,
+    UsageError,
+    case_id_for,
+)
 from opduel.support.validation import explain
 
 DEFAULT_DTYPE = "float32"
 DEFAULT_CONTEXT = "cpu"
 DEFAULT_TIMEOUT_S = 60.0
 MAX_NAME = 200  # with placeholders filled in: file systems end at 255
+# What the command line may put in place of a spec's settings, and no program has.
+_NOT_OF_PROGRAMS = {"dtype": "--dtype", "context": "--ctx", "directions": "--directions"}
 
 
 def expand_cases(
@@ -33,7 +45,7 @@ def expand_cases(
     settings: Settings | None = None,
     seed: int = 0,
 ) -> list[Case]:
-    """All cases of a spec, in the file's order; those that differ in nothing but the metric stand together.
+    """Return all cases of a spec, in the file's order; those that differ in nothing but the metric stand together.
 
     ``thresholds`` (metric -> share) hold where the spec doesn't say one. ``metrics``, if there are any, are measured in
     place of what the spec says. ``settings`` override all that the spec says, but for tensors that state a dtype of
@@ -46,38 +58,16 @@ def expand_cases(
     """
     cases: dict[str, Case] = {}
     origins: dict[str, str] = {}
-    can_be_hybridized = get_framework(spec.framework).cases.can_be_hybridized
-
-    def keep(case: Case, origin: str) -> None:
-        if case.id in cases and not (settings is not None and case == cases[case.id]):
+    expansion = _Expansion(spec, thresholds or {}, metrics, settings or Settings(), seed)
+    for origin, case in expansion.cases():
+        if case.id in cases and (settings is None or case != cases[case.id]):
             raise _not_unique(case.id, origins[case.id], origin)
-        cases[case.id] = case
-        origins[case.id] = origin
-
-    for number, test in enumerate(spec.tests):
-        if isinstance(test, ProgramTest):
-            origin = f"tests[{number}]"
-            for case in program_cases(test, origin, spec.defaults, settings, thresholds or {}, metrics):
-                keep(case, origin)
-            continue
-        for index, (where, template) in enumerate(test.each_input()):
-            origin = f"tests[{number}].{where}"
-            levels = (settings or Settings(), template.case or CaseSettings(), test, spec.defaults)
-            for inputs, drawn in _drawn(levels[1:], test, template, index, origin, seed):
-                for case in _cases_of(levels, test, inputs, index, drawn, origin, thresholds or {}, metrics):
-                    if case.mode != DEFAULT_MODE and not can_be_hybridized(case.operator):
-                        words = f"has the mode {case.mode}, which {case.operator} doesn't support: remove it"
-                        raise UsageError(f"{origin} {words}")
-                    keep(case, origin)
+        cases[case.id], origins[case.id] = case, origin
     return list(cases.values())
 
 
 def select_cases(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
-    """Those cases that match any pattern, by id or by operator.
-
-    Raises:
-        UsageError: a pattern matches none.
-    """
+    """Return those cases that match any pattern, by id or by operator. UsageError: a pattern matches none."""
     chosen: set[str] = set()
     for pattern in patterns:
         selected = {case.id for case in cases if matches(case, pattern)}
@@ -88,118 +78,162 @@ def select_cases(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
 
 
 def matches(case: Case, pattern: str) -> bool:
-    """Whether ``pattern``, with ``*?[`` a glob over the whole id or the operator's whole name, without these a part of
-    the id or the operator's whole name, is for this case."""
+    """Return whether ``pattern`` is for this case: with ``*?[`` a glob over the whole id or the operator's whole name,
+    without these a part of the id or the operator's whole name."""
     if re.search(r"[*?[]", pattern):
         return fnmatch.fnmatchcase(case.id, pattern) or fnmatch.fnmatchcase(case.operator, pattern)
     return pattern in case.id or pattern == case.operator
 
 
 def _nearby(cases: Sequence[Case], pattern: str) -> str:
-    """What there is: operators of a similar name, and the first case."""
+    """Describe what there is: operators of a similar name, and the first case."""
     close = get_close_matches(pattern, dict.fromkeys(case.operator for case in cases), 3)
     guess = f"did you mean {' or '.join(close)}? " if close else ""
     return f"{guess}the first of {len(cases)} is {cases[0].id}"
 
 
-def _drawn(
-    levels: Sequence[Settings], test: Test, template: Inputs, index: int, origin: str, seed: int
-) -> Iterator[tuple[Inputs, dict[str, int]]]:
-    """The inputs that one template stands for, each with the sizes drawn for it; itself where nothing is drawn."""
-    if not test.random:
-        yield template, {}
-        return
-    count = test.count or 1
-    own = _nearest(levels, "seed")
-    key = json.dumps([seed if own is None else own, test.operator, test.identifier, index])
-    yielded = 0
-    for sizes in draws(test.random, count, key):
-        yielded += 1
-        plain = filled(_plain(template), sizes)
-        try:
-            inputs = Inputs.model_validate(plain).model_copy(update={"case": template.case})
-        except ValidationError as error:
-            drawn_sizes = ", ".join(f"{name} {size}" for name, size in sizes.items())
-            raise UsageError(f"{origin}, with {drawn_sizes}: {explain(error, 'the spec')}") from None
-        yield inputs, sizes
-    if yielded < count:
-        raise UsageError(
-            f"{origin}: there are only {yielded} different draws, but count is {count}: "
-            "widen the ranges or reduce count"
-        )
+@dataclass(frozen=True)
+class _Expansion:
+    """A spec, and what ``expand_cases`` is given beside it."""
 
+    spec: Spec
+    thresholds: Mapping[str, float]
+    metrics: Sequence[str]
+    overriding: Settings
+    seed: int
 
-def _cases_of(
-    levels: Sequence[Settings],
-    test: Test,
-    inputs: Inputs,
-    index: int,
-    drawn: Mapping[str, int],
-    origin: str,
-    thresholds: Mapping[str, float],
-    metrics: Sequence[str],
-) -> Iterator[Case]:
-    """The cases of one input: one for each mode, direction and metric."""
-    dtype = _nearest(levels, "dtype") or DEFAULT_DTYPE
-    context = _nearest(levels, "context") or DEFAULT_CONTEXT
-    metrics = metrics or _nearest(levels, "metric") or [DEFAULT_METRIC]
-    share, timeout = _nearest(levels, "threshold"), _nearest(levels, "timeout")
-    tolerance = _nearest(levels, "tolerance")
-    template = (inputs.case and inputs.case.identifier) or test.identifier or _usual_identifier(test, drawn)
-    if drawn and "{DRAWN}" not in template:
-        template += "_{DRAWN}"
-    modes = _nearest(levels, "mode") or [DEFAULT_MODE]
-    for mode, direction in product(modes, _directions(levels)):
-        fields = {
-            "ID": str(index),
-            "OPERATOR": test.operator,
-            "DTYPE": dtype,
-            "CONTEXT": context.replace("(", "").replace(")", ""),  # gpu(0) as gpu0
-            "DIRECTION": direction,
-            "DRAWN": "_".join(f"{name}{size}" for name, size in drawn.items()),
-        }
-        if "{DRAWN}" in template and not drawn:
-            raise UsageError(f"{origin} draws nothing for {{DRAWN}} in the identifier: use another placeholder")
-        if "{SHAPE}" in template:
-            fields["SHAPE"] = _first_shape(inputs, origin)
-        time_id = _case_id(template, fields, mode)
-        if len(time_id.partition("/")[0]) > MAX_NAME:
-            raise UsageError(f"{origin} gets a name of more than {MAX_NAME} characters: use a shorter identifier")
-        for metric in metrics:
+    def cases(self) -> Iterator[tuple[str, Case]]:
+        """Yield all cases, with the places in the spec that they are from."""
+        for number, test in enumerate(self.spec.tests):
+            if isinstance(test, ProgramTest):
+                origin = f"tests[{number}]"
+                yield from ((origin, case) for case in self._cases_of_program(test, origin))
+                continue
+            for index, (where, template) in enumerate(test.each_input()):
+                origin = f"tests[{number}].{where}"
+                levels = (self.overriding, template.case or CaseSettings(), test, self.spec.defaults)
+                for inputs, drawn in self._drawn(levels[1:], test, template, index, origin):
+                    yield from ((origin, case) for case in self._cases_of(levels, test, inputs, index, drawn, origin))
+
+    def _cases_of_program(self, test: ProgramTest, origin: str) -> Iterator[Case]:
+        """Yield the cases of one command line, one for each metric."""
+        for name, option in _NOT_OF_PROGRAMS.items():
+            if getattr(self.overriding, name) is not None:
+                raise UsageError(f"{option}: a program has none: leave it out")
+        usual = VALUE if test.parse else DEFAULT_METRIC
+        levels = (test, self.spec.defaults)
+        for metric in self.metrics or _nearest(levels, "metric", [usual]):
+            if metric not in PROGRAM_METRICS:
+                raise UsageError(f"{origin}: the metric {metric} isn't for programs: use {', '.join(PROGRAM_METRICS)}")
+            if metric == VALUE and test.parse is None:
+                fix = f"add one of {', '.join(FORMATS)}"
+                raise UsageError(f"{origin}: has no parse, which the metric value needs: {fix}")
             yield Case(
-                id=case_id_for(metric, time_id),
+                id=case_id_for(metric, f"{test.operator}/forward"),
                 operator=test.operator,
-                direction=direction,
-                inputs=with_sides(_plain(inputs), test.control, test.treatment),
-                dtype=dtype,
-                context=context,
-                threshold=_threshold(metric, thresholds, share),
-                timeout_s=DEFAULT_TIMEOUT_S if timeout is None else timeout,
+                direction="forward",
+                inputs=test.inputs(),
+                dtype=DEFAULT_DTYPE,
+                context=DEFAULT_CONTEXT,
+                threshold=self._threshold(metric, levels),
+                timeout_s=_nearest(levels, "timeout", DEFAULT_TIMEOUT_S),
                 metric=metric,
-                mode=mode,
-                tolerance=Tolerance() if tolerance is None else Tolerance(tolerance.rtol, tolerance.atol),
-                files={name: file.record() for name, file in (test.files or {}).items()},
                 category=test.category,
-                input_sets=_nearest(levels, "input_sets") or 1,
             )
 
+    def _drawn(
+        self, levels: Sequence[Settings], test: Test, template: Inputs, index: int, origin: str
+    ) -> Iterator[tuple[Inputs, dict[str, int]]]:
+        """Yield the inputs that a template stands for, each with the sizes drawn for it; itself if none are drawn."""
+        if not test.random:
+            yield template, {}
+            return
+        count = test.count or 1
+        key = json.dumps([_nearest(levels, "seed", self.seed), test.operator, test.identifier, index])
+        yielded = 0
+        for sizes in draws(test.random, count, key):
+            yielded += 1
+            plain = filled(template.model_dump(exclude={"case"}, exclude_unset=True), sizes)
+            try:
+                inputs = Inputs.model_validate(plain).model_copy(update={"case": template.case})
+            except ValidationError as error:
+                drawn_sizes = ", ".join(f"{name} {size}" for name, size in sizes.items())
+                raise UsageError(f"{origin}, with {drawn_sizes}: {explain(error, 'the spec')}") from None
+            yield inputs, sizes
+        if yielded < count:
+            words = f"there are only {yielded} different draws, but count is {count}"
+            raise UsageError(f"{origin}: {words}: widen the ranges or reduce count")
 
-def _threshold(metric: str, thresholds: Mapping[str, float], share: float | None) -> float:
-    """The spec's ``share``, the command line's, or the metric's own; what isn't sampled has tolerances instead."""
-    if not METRICS[metric].sampled:
-        return METRICS[metric].threshold
-    return thresholds.get(metric, METRICS[metric].threshold) if share is None else share
+    def _cases_of(
+        self,
+        levels: Sequence[Settings],
+        test: Test,
+        inputs: Inputs,
+        index: int,
+        drawn: Mapping[str, int],
+        origin: str,
+    ) -> Iterator[Case]:
+        """Yield the cases of one input: one for each mode, direction and metric."""
+        dtype = _nearest(levels, "dtype", DEFAULT_DTYPE)
+        context = _nearest(levels, "context", DEFAULT_CONTEXT)
+        tolerance = _nearest(levels, "tolerance", None)
+        template = (inputs.case and inputs.case.identifier) or test.identifier or _usual_identifier(test, drawn)
+        if drawn and "{DRAWN}" not in template:
+            template += "_{DRAWN}"
+        for mode, direction in product(_nearest(levels, "mode", [DEFAULT_MODE]), _directions(levels)):
+            if mode != DEFAULT_MODE and not get_framework(self.spec.framework).cases.can_be_hybridized(test.operator):
+                raise UsageError(f"{origin} has the mode {mode}, which {test.operator} doesn't support: remove it")
+            fields = {
+                "ID": str(index),
+                "OPERATOR": test.operator,
+                "DTYPE": dtype,
+                "CONTEXT": context.replace("(", "").replace(")", ""),  # gpu(0) as gpu0
+                "DIRECTION": direction,
+                "DRAWN": "_".join(f"{name}{size}" for name, size in drawn.items()),
+            }
+            if "{DRAWN}" in template and not drawn:
+                raise UsageError(f"{origin} draws nothing for {{DRAWN}} in the identifier: use another placeholder")
+            if "{SHAPE}" in template:
+                fields["SHAPE"] = _first_shape(inputs, origin)
+            time_id = _case_id(template, fields, mode)
+            if len(time_id.partition("/")[0]) > MAX_NAME:
+                raise UsageError(f"{origin} gets a name of more than {MAX_NAME} characters: use a shorter identifier")
+            for metric in self.metrics or _nearest(levels, "metric", [DEFAULT_METRIC]):
+                yield Case(
+                    id=case_id_for(metric, time_id),
+                    operator=test.operator,
+                    direction=direction,
+                    inputs=test.plain_inputs(inputs),
+                    dtype=dtype,
+                    context=context,
+                    threshold=self._threshold(metric, levels),
+                    timeout_s=_nearest(levels, "timeout", DEFAULT_TIMEOUT_S),
+                    metric=metric,
+                    mode=mode,
+                    tolerance=Tolerance() if tolerance is None else Tolerance(tolerance.rtol, tolerance.atol),
+                    files={name: file.record() for name, file in (test.files or {}).items()},
+                    category=test.category,
+                    input_sets=_nearest(levels, "input_sets", 1),
+                )
+
+    def _threshold(self, metric: str, levels: Sequence[Settings | ProgramTest]) -> float:
+        """Return the spec's share, the command line's, or the metric's own; what isn't sampled has tolerances."""
+        usual = METRICS[metric].threshold
+        if not METRICS[metric].sampled:
+            return usual
+        share: float = _nearest(levels, "threshold", self.thresholds.get(metric, usual))
+        return share
 
 
 def _usual_identifier(test: Test, drawn: Mapping[str, int]) -> str:
-    """The operator's last part in lower case, and the index where there is, or may be, another input."""
+    """Return the operator's last part in lower case, and the index where there is, or may be, another input."""
     name = test.operator.rpartition(".")[2].lower().strip("_")
     return name if drawn and not isinstance(test.inputs, list) else name + "_{ID}"
 
 
-def _nearest(levels: Sequence[Settings], name: str) -> Any:
-    """The field's value at the first level that says it, or None."""
-    return next((value for level in levels if (value := getattr(level, name)) is not None), None)
+def _nearest(levels: Sequence[Settings | ProgramTest], name: str, usual: Any) -> Any:
+    """Return the field's value at the first level that says it."""
+    return next((value for level in levels if (value := getattr(level, name)) is not None), usual)
 
 
 def _directions(levels: Sequence[Settings]) -> tuple[Direction, ...]:
@@ -212,30 +246,24 @@ def _directions(levels: Sequence[Settings]) -> tuple[Direction, ...]:
 
 
 def _case_id(template: str, fields: dict[str, str], mode: str) -> str:
-    """``identifier[/dtype][/context][/mode]/direction``: what is usual, or in the identifier, is left out."""
+    """Return ``identifier[/dtype][/context][/mode]/direction``: what is usual, or in the identifier, is left out."""
     parts = [re.sub(r"\{([A-Z]+)\}", lambda match: fields[match[1]], template)]
-    if fields["DTYPE"] != DEFAULT_DTYPE and "{DTYPE}" not in template:
-        parts.append(fields["DTYPE"])
-    if fields["CONTEXT"] != DEFAULT_CONTEXT and "{CONTEXT}" not in template:
-        parts.append(fields["CONTEXT"])
+    for name, usual in (("DTYPE", DEFAULT_DTYPE), ("CONTEXT", DEFAULT_CONTEXT)):
+        if fields[name] != usual and f"{{{name}}}" not in template:
+            parts.append(fields[name])
     if mode != DEFAULT_MODE:
         parts.append(mode)
     return "/".join([*parts, fields["DIRECTION"]])
 
 
 def _first_shape(inputs: Inputs, origin: str) -> str:
-    """The first tensor's shape as ``1x3x64x64``."""
+    """Return the first tensor's shape as ``1x3x64x64``."""
     for value in [*(inputs.args or []), *(inputs.__pydantic_extra__ or {}).values()]:
         for item in value if isinstance(value, list) and value and not isinstance(value[0], int) else [value]:
             shape = item.shape if isinstance(item, Tensor) else item
             if isinstance(shape, list):
                 return "x".join(str(size) for size in shape) or "scalar"
     raise UsageError(f"{origin} has no shape for {{SHAPE}} in the identifier: use another placeholder")
-
-
-def _plain(inputs: Inputs) -> dict[str, Any]:
-    """The arguments as the JSON data that they were written as."""
-    return inputs.model_dump(exclude={"case"}, exclude_unset=True)
 
 
 def _not_unique(case_id: str, first: str, second: str) -> UsageError:

@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from opduel.frameworks import framework_names, get_framework
-from opduel.frameworks.roles import CommandCases, FunctionCases
+from opduel.frameworks.roles import CommandCases, FunctionCases, PairedCases
 from opduel.records.case import CONTEXT_PATTERN, DIRECTIONS, DTYPES, MAX_INPUT_SETS
 from opduel.support.text import show
 
@@ -30,6 +30,9 @@ _FRAMEWORKS = [get_framework(name) for name in framework_names()]
 FUNCTION_FRAMEWORKS = tuple(framework.name for framework in _FRAMEWORKS if isinstance(framework.cases, FunctionCases))
 # Frameworks whose cases are command lines of a program.
 PROGRAM_FRAMEWORKS = tuple(framework.name for framework in _FRAMEWORKS if isinstance(framework.cases, CommandCases))
+# Frameworks that are two, one on each side; all others can be on a side.
+PAIRED_FRAMEWORKS = tuple(framework.name for framework in _FRAMEWORKS if isinstance(framework.cases, PairedCases))
+ONE_SIDED = tuple(framework.name for framework in _FRAMEWORKS if framework.name not in PAIRED_FRAMEWORKS)
 NAMESPACES = {root: inner for framework in _FRAMEWORKS for root, inner in framework.cases.namespaces.items()}
 ROOTS = tuple(dict.fromkeys(root.partition(".")[0] for root in NAMESPACES))
 BLOCK_NAMESPACES = tuple(name for framework in _FRAMEWORKS for name in framework.cases.block_namespaces)
@@ -67,7 +70,7 @@ IDENTIFIER_LENGTH = 100
 
 
 def field_error(field: str, message: str) -> PydanticCustomError:
-    """An error about a field of the model being validated; ``explain`` appends ``field`` to the path."""
+    """Return an error about a field of the model being validated; ``explain`` appends ``field`` to the path."""
     return PydanticCustomError("field", "{message}", {"message": message, "field": field})
 
 
@@ -100,16 +103,16 @@ class StrictModel(BaseModel):
 
 
 def optional(description: str) -> Any:
-    """A field that may be left out."""
+    """Return a field that may be left out."""
     return Field(default=None, description=description)
 
 
 def matching(pattern: str, fix: str) -> Callable[[Any], Any]:
-    """A validator: a string that matches ``pattern`` from end to end, or else an error that says ``fix``."""
-    compiled = re.compile(pattern.removesuffix("$") + r"\Z")
+    """Return a validator: a string that matches ``pattern`` from end to end, or else an error that says ``fix``."""
+    compiled = re.compile(pattern.removeprefix("^").removesuffix("$"))
 
     def check(value: Any) -> Any:
-        if not isinstance(value, str) or not compiled.match(value):
+        if not isinstance(value, str) or not compiled.fullmatch(value):
             raise ValueError(f"is {show(value)}: {fix}")
         return value
 
@@ -117,12 +120,20 @@ def matching(pattern: str, fix: str) -> Callable[[Any], Any]:
 
 
 def text(pattern: str, fix: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    """What makes of ``str`` a field that must match ``pattern``; ``fix`` ends the error."""
+    """Return what makes of ``str`` a field that must match ``pattern``; ``fix`` ends the error."""
     return BeforeValidator(matching(pattern, fix)), WithJsonSchema({"type": "string", "pattern": pattern})
 
 
+def check_name(name: str, framework: str, field: str) -> None:
+    """Check that an operator's name is one that the framework may have; PydanticCustomError about ``field`` if not."""
+    try:
+        (check_dotted if framework in FUNCTION_FRAMEWORKS else check_operator)(name)
+    except ValueError as error:
+        raise field_error(field, str(error)) from None
+
+
 def some_of(choices: Collection[str], noun: str) -> tuple[BeforeValidator, WithJsonSchema]:
-    """What makes of ``list[str]`` a field that takes one name, or a list of several, each once."""
+    """Return what makes of ``list[str]`` a field that takes one name, or a list of several, each once."""
 
     def check(value: Any) -> Any:
         names = value if isinstance(value, list) else [value]
@@ -138,8 +149,9 @@ def some_of(choices: Collection[str], noun: str) -> tuple[BeforeValidator, WithJ
     return BeforeValidator(check), WithJsonSchema({"anyOf": [item, several]})
 
 
-def one_of(names: tuple[str, ...]) -> tuple[BeforeValidator, WithJsonSchema]:
-    check = matching(rf"^({'|'.join(names)})$", f"use one of {', '.join(names)}")
+def one_of(names: Collection[str]) -> tuple[BeforeValidator, WithJsonSchema]:
+    """Return what makes of ``str`` a field that takes one of these names."""
+    check = matching("|".join(map(re.escape, names)), f"use one of {', '.join(names)}")
     return BeforeValidator(check), WithJsonSchema({"type": "string", "enum": list(names)})
 
 
@@ -147,8 +159,7 @@ def _identifier(value: Any) -> Any:
     if isinstance(value, str):
         for name in re.findall(r"\{([^{}]*)\}", value):
             if name not in PLACEHOLDERS:
-                known = ", ".join(f"{{{known}}}" for known in PLACEHOLDERS)
-                raise ValueError(f"has an unknown placeholder {{{name}}}: use {known}")
+                raise ValueError(f"has an unknown placeholder {{{name}}}: use {{{'}, {'.join(PLACEHOLDERS)}}}")
         if len(value) > IDENTIFIER_LENGTH:
             raise ValueError(f"is {len(value)} characters long: use at most {IDENTIFIER_LENGTH}")
     fix = "use letters, digits, any of _ . + = , @ - and placeholders such as {ID}; begin with a letter or digit"
@@ -156,20 +167,16 @@ def _identifier(value: Any) -> Any:
 
 
 def _threshold(value: Any) -> Any:
-    fix = 'use a share such as 0.02, or "2%"; at least 0 and less than 1 (100%)'
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, str) and re.fullmatch(PERCENT_PATTERN, value):
+        return float(value.removesuffix("%")) / 100
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1:
+        fix = 'use a share such as 0.02, or "2%"; at least 0 and less than 1 (100%)'
         raise ValueError(f"is {show(value)}: {fix}")
-    if isinstance(value, str):
-        share = float(matching(PERCENT_PATTERN, fix)(value).removesuffix("%")) / 100
-    else:
-        share = float(value)
-    if not 0 <= share < 1:
-        raise ValueError(f"is {show(value)}: {fix}")
-    return share
+    return float(value)
 
 
 def number(value: Any) -> Any:
-    """A validator: an integer or a floating-point number, and no truth value."""
+    """Return the value, an integer or a floating-point number, and no truth value."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"is {show(value)}: use a number")
     return value
@@ -197,11 +204,7 @@ check_operator = matching(OPERATOR_PATTERN, _OPERATOR_FIX)
 DOTTED_FIX = "use a function's dotted name, such as package.module.function"
 FUNCTION_FIX = "use the name of a function that comes with the framework's adaptor"
 check_dotted = matching(DOTTED_PATTERN, DOTTED_FIX)
-# Which of the two it must be depends on the spec's framework.
-Operator = Annotated[
-    str,
-    *text(DOTTED_PATTERN, _OPERATOR_FIX),
-]
+Operator = Annotated[str, *text(DOTTED_PATTERN, _OPERATOR_FIX)]  # which are possible depends on the spec's framework
 DottedName = Annotated[str, *text(DOTTED_PATTERN, DOTTED_FIX)]
 Dtype = Annotated[str, *one_of(DTYPES)]
 Context = Annotated[str, *text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]

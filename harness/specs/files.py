@@ -59,9 +59,9 @@ class File(StrictModel):
         return _SCHEME.match(self.location) is None
 
     def below(self, folder: Path) -> "File":
-        """The same file, its location counted from ``folder`` if it is a relative path."""
+        """Return the same file, its location counted from ``folder`` if it is a relative path."""
         return self if not self.is_path else self.model_copy(update={"location": str(folder / self.location)})
 
     def record(self) -> ModelFile:
-        """The file as a case has it: not fetched yet."""
+        """Return the file as a case has it: not fetched yet."""
         return ModelFile(self.location, self.md5, self.sha256, self.filename, self.member)

@@ -16,7 +16,7 @@ _LONGEST_NAME = 100  # characters that are compared with the names there are
 
 
 def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
-    """The file of a spec: ``name_or_path`` as a path if such a file exists, else a name under ``root``.
+    """Return the file of a spec: ``name_or_path`` as a path if such a file exists, else a name under ``root``.
 
     ``conv``, ``conv.json``, ``specs/conv.json`` and ``specifications/conv.json`` name the same spec.
 
@@ -38,7 +38,7 @@ def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
 
 
 def _what_it_is(path: Path) -> str:
-    """What is there, if it is no file."""
+    """Describe what is there, if it is no file."""
     if os.path.isdir(path):
         return "is a folder"
     if os.path.islink(path) and not os.path.exists(path):
@@ -49,7 +49,7 @@ def _what_it_is(path: Path) -> str:
 
 
 def _advice(name: str, root: Path) -> str:
-    """Specs of a similar name, or else those that are not of one category of operators."""
+    """Name specs of a similar name, or else those that are not of one category of operators."""
     specs = [spec.rpartition(".")[0] for spec in list_specs(root=root)]
     stem_of_name = PurePosixPath(name).stem[:_LONGEST_NAME]
     by_stem = {PurePosixPath(spec).name: spec for spec in specs}
@@ -60,7 +60,7 @@ def _advice(name: str, root: Path) -> str:
 
 
 def list_specs(*, root: Path = SPECIFICATIONS) -> list[str]:
-    """The names of all specs under ``root``, with suffix, sorted."""
+    """Return the names of all specs under ``root``, with suffix, sorted."""
     return sorted(str(path.relative_to(root)) for path in root.rglob("*") if _is_spec(path, root))
 
 

@@ -19,7 +19,7 @@ SAVED_NETWORK = frozenset({"nodes", "arg_nodes", "heads"})  # what driver/catalo
 
 
 def load_spec(path: Path, categories: Sequence[str] = ()) -> Spec:
-    """The spec in a JSON or YAML file, valid through and through: ``expand_cases`` of it can't fail.
+    """Return the spec in a JSON or YAML file, valid through and through: ``expand_cases`` of it can't fail.
 
     That of a bundle has the tests of all its specs, or, where ``categories`` are given, of those whose names (without
     folder and suffix) match one of these globs.
@@ -40,7 +40,7 @@ def load_spec(path: Path, categories: Sequence[str] = ()) -> Spec:
 
 
 def _read(path: Path) -> Spec:
-    """The spec in one file, its own files' locations absolute; a UsageError doesn't name the file."""
+    """Return the spec in one file, its own files' locations absolute; a UsageError doesn't name the file."""
     data = read_plain(path)
     if isinstance(data, dict) and not SAVED_NETWORK - data.keys():
         raise UsageError(
@@ -53,7 +53,7 @@ def _read(path: Path) -> Spec:
 
 
 def _narrowed(bundle: Spec, categories: Sequence[str]) -> Spec:
-    """The bundle with its specs of the categories alone; UsageError if it is none, or a category matches no spec."""
+    """Return the bundle with its specs of the categories alone; UsageError if there are none of a category."""
     if not bundle.specs:
         raise UsageError("is not a bundle, so it has no categories: leave --category out, or use -b all")
     names = {name: PurePosixPath(name).stem for name in bundle.specs}
@@ -65,18 +65,14 @@ def _narrowed(bundle: Spec, categories: Sequence[str]) -> Spec:
 
 
 def members_of(path: Path) -> list[Path]:
-    """The files of the specs that a bundle lists; none of another spec. UsageError: it can't be read."""
+    """Return the files of the specs that a bundle lists; none of another spec. UsageError: it can't be read."""
     if not is_bundle(path):
         return []
     return [path.parent / str(name) for name in read_plain(path)["specs"] or ()]
 
 
 def is_bundle(path: Path) -> bool:
-    """Whether the spec in a file only lists others.
-
-    Raises:
-        UsageError: it can't be read.
-    """
+    """Return whether the spec in a file only lists others. UsageError: it can't be read."""
     try:
         data = read_plain(path)
     except UsageError as error:
@@ -85,8 +81,8 @@ def is_bundle(path: Path) -> bool:
 
 
 def _gathered(bundle: Spec, members: Sequence[tuple[Spec, Sequence[str]]]) -> Spec:
-    """The bundle with the tests of its specs (``members``, each with the ids of its cases), in its order; UsageError
-    if two of these have a case of one id.
+    """Return the bundle with the tests of its specs (``members``, each with the ids of its cases), in its order;
+    UsageError if two of these have a case of one id.
 
     The bundle's own ``defaults`` hold where neither a test nor its own file says otherwise.
     """
@@ -102,7 +98,7 @@ def _gathered(bundle: Spec, members: Sequence[tuple[Spec, Sequence[str]]]) -> Sp
 
 
 def _settled(test: AnyTest, defaults: Settings) -> AnyTest:
-    """The test with all that it leaves to its own spec's defaults."""
+    """Return the test with all that it leaves to its own spec's defaults."""
     names = [name for name in Settings.model_fields if name in type(test).model_fields]
     own_settings = {name for name in names if getattr(test, name) is not None}
     if own_settings & set(_DIRECTIONS):
@@ -111,8 +107,7 @@ def _settled(test: AnyTest, defaults: Settings) -> AnyTest:
 
 
 def _member(bundle: Spec, path: Path, index: int) -> tuple[Spec, list[str]]:
-    """One of a bundle's specs, and the ids of its cases; UsageError if it is not there, not valid, or can't be in this
-    bundle."""
+    """Return one of a bundle's specs, and the ids of its cases; UsageError if it can't be in this bundle."""
     assert bundle.specs
     field, name = f"specs[{index}]", bundle.specs[index]
     if name in bundle.specs[:index]:
@@ -131,11 +126,7 @@ def _member(bundle: Spec, path: Path, index: int) -> tuple[Spec, list[str]]:
 
 
 def validate(data: Any) -> Spec:
-    """A spec from plain data.
-
-    Raises:
-        UsageError: without a file's name.
-    """
+    """Return a spec of plain data. UsageError: what is wrong, without a file's name."""
     try:
         return Spec.model_validate(data)
     except ValidationError as error:

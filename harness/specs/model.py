@@ -10,23 +10,25 @@ from pydantic import (
     ConfigDict,
     Discriminator,
     Field,
-    PrivateAttr,
     Tag,
-    WithJsonSchema,
     model_validator,
 )
 
-from opduel.frameworks import framework_names, get_framework
+from opduel.frameworks import framework_names
 from opduel.harness.specs.draw import names_in
 from opduel.harness.specs.fields import (
     ARGUMENT_PATTERN,
     CODE_FILES,
     DOTTED_FIX,
+    DOTTED_PATTERN,
     FILE_ARGUMENTS,
     FILES,
     FUNCTION_FIX,
     FUNCTION_FRAMEWORKS,
+    ONE_SIDED,
+    PAIRED_FRAMEWORKS,
     PROGRAM_FRAMEWORKS,
+    Argument,
     Context,
     Direction,
     Dtype,
@@ -38,17 +40,18 @@ from opduel.harness.specs.fields import (
     Slack,
     StrictModel,
     Threshold,
-    check_dotted,
-    check_operator,
+    check_name,
     field_error,
+    one_of,
     optional,
     some_of,
+    text,
 )
 from opduel.harness.specs.files import File
-from opduel.harness.specs.programs import PROGRAM_DEFAULTS, ProgramTest
-from opduel.harness.specs.two_sided import PAIRED_FRAMEWORKS, SideOperator, check_sides, joined
+from opduel.harness.specs.programs import PROGRAM_DEFAULTS, ProgramTest, TestOfFile
 from opduel.harness.specs.values import (
     MAX_ELEMENTS,
+    Attribute,
     Call,
     FunctionOf,
     Positional,
@@ -58,40 +61,21 @@ from opduel.harness.specs.values import (
     Tensor,
     Value,
 )
-from opduel.records import METRICS, MODES, UsageError
+from opduel.records import METRICS, MODES
+from opduel.records.measurement import SIDES, Side
 from opduel.support.text import show
 
 MAX_COUNT = 1000
-_ARGUMENT = re.compile(ARGUMENT_PATTERN.removesuffix("$") + r"\Z")
+BETWEEN = "_against_"  # the operators of two sides, in the name of a case's operator
 
 
-def _known_framework(name: str) -> str:
-    try:
-        get_framework(name)
-    except UsageError:
-        raise ValueError(f"is {show(name)}: use one of {', '.join(framework_names())}") from None
-    return name
-
-
-def _unique(directions: list[str]) -> list[str]:
-    if len(set(directions)) < len(directions):
-        raise ValueError("names a direction twice: name each once")
-    return directions
-
-
-Framework = Annotated[
-    str, AfterValidator(_known_framework), WithJsonSchema({"type": "string", "enum": framework_names()})
-]
 MetricNames = Annotated[list[str], *some_of(METRICS, "metric")]
 Modes = Annotated[list[str], *some_of(MODES, "mode")]
-Directions = Annotated[
-    list[Direction], Field(min_length=1, json_schema_extra={"uniqueItems": True}), AfterValidator(_unique)
-]
+Directions = Annotated[list[Direction], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 
 
 class Tolerance(StrictModel):
-    """How far the treatment's numbers may lie from the control's: atol + rtol times the control's, for the metric
-    error."""
+    """For the metric error: how far numbers may lie from the control's, which is atol + rtol times the control's."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
@@ -126,6 +110,8 @@ class Settings(StrictModel):
 
     @model_validator(mode="after")
     def _directions_said_once(self) -> "Settings":
+        if len(set(self.directions or ())) < len(self.directions or ()):
+            raise field_error("directions", "names a direction twice: name each once")
         if self.run_backward is not None and self.directions is not None:
             raise field_error("directions", "and run_backward say the same thing: keep one")
         return self
@@ -155,7 +141,7 @@ class Inputs(StrictModel):
     def _names_are_names(cls, data: Any) -> Any:
         if isinstance(data, dict):
             for name in data:
-                if not _ARGUMENT.match(name):
+                if not re.fullmatch(ARGUMENT_PATTERN, name):
                     raise field_error(name, "is not an argument's name: use letters, digits and _")
         return data
 
@@ -183,15 +169,30 @@ def _range(bounds: list[int]) -> list[int]:
 SizeRange = Annotated[list[int], AfterValidator(_range)]
 
 
-class Test(Settings):
+class SideOperator(StrictModel):
+    """What one side of a case calls: an operator of a framework."""
+
+    framework: Annotated[str, *one_of(ONE_SIDED)] = Field(
+        description="Whose operator it is; the side's build is one of this framework."
+    )
+    operator: Annotated[str, *text(DOTTED_PATTERN, "use the name of an operator of that framework")] = Field(
+        description="As in that framework."
+    )
+    inputs: dict[Argument, Attribute | bool | int | float | str | list[int]] | None = optional(
+        "Attributes that this side alone has. Tensors are the test's inputs, the same on both sides."
+    )
+
+
+class Test(Settings, TestOfFile):
     """One operator on one or several inputs."""
 
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["operator"]}, {"required": ["control"]}]})
     __test__ = False  # pytest: not one of yours
-    _category: str | None = PrivateAttr(default=None)
 
-    operator: Operator = Field(
-        default="", description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu."
+    name: Operator | None = Field(
+        default=None,
+        alias="operator",
+        description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu.",
     )
     control: SideOperator | None = optional(
         "Of a spec for two frameworks: what the control calls, in operator's place."
@@ -206,25 +207,51 @@ class Test(Settings):
         "For a saved network: symbol, and optionally params. For a block of your own: module."
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _of_one_operator_or_two(cls, data: Any) -> Any:
-        return joined(data)
+    @property
+    def sides(self) -> dict[Side, SideOperator]:
+        """What either side calls, of a test of two operators; else empty."""
+        return {side: operator for side in SIDES if (operator := getattr(self, side)) is not None}
 
     @property
-    def category(self) -> str | None:
-        """The name of the spec's file that the test is from, as ``--category`` has it; None where that isn't known."""
-        return self._category
+    def operator(self) -> str:
+        """What is called; of two operators a name for both."""
+        return BETWEEN.join(side.operator for side in self.sides.values()) or self.name or ""
+
+    @model_validator(mode="after")
+    def _has_one_operator_or_two(self) -> "Test":
+        if not self.sides and self.name is None:
+            raise field_error("operator", "is missing: add it")
+        if self.sides and self.name not in (None, self.operator):
+            raise field_error("operator", "is given beside control or treatment, which have operators: leave it out")
+        for side in SIDES if self.sides else ():
+            if side not in self.sides:
+                raise field_error(side, f"is missing: {next(iter(self.sides))} has an operator of its own, so add it")
+        return self
+
+    def check_sides(self, framework: str, where: str) -> None:
+        """Check that it has two operators if the framework is for these, or else one; PydanticCustomError if not."""
+        two = " or ".join(PAIRED_FRAMEWORKS)
+        if framework in PAIRED_FRAMEWORKS and not self.sides:
+            raise field_error(where, f"lacks control and treatment: {framework} compares an operator of either side")
+        for side, operator in self.sides.items():
+            if framework not in PAIRED_FRAMEWORKS:
+                raise field_error(f"{where}.{side}", f"is for the framework {two}: use operator")
+            check_name(operator.operator, operator.framework, f"{where}.{side}.operator")
+
+    def plain_inputs(self, inputs: Inputs) -> dict[str, Any]:
+        """Return a case's inputs as JSON data as it was written; of two operators, beside what either side calls."""
+        plain = inputs.model_dump(exclude={"case"}, exclude_unset=True)
+        if not self.sides:
+            return plain
+        return {"inputs": plain, **{side: call.model_dump(exclude_unset=True) for side, call in self.sides.items()}}
 
     def of_file(self, path: Path) -> "Test":
-        """The test as one of the spec in the file at ``path``, which its files' relative locations are counted from."""
+        """Return the test of the spec in the file at ``path``, from which its files' relative locations count."""
         files = self.files and {name: file.below(path.parent) for name, file in self.files.items()}
-        copy = self.model_copy(update={"files": files} if files else None)
-        copy._category = path.stem
-        return copy
+        return self._with_category(path, {"files": files} if files else {})
 
     def each_input(self) -> list[tuple[str, Inputs]]:
-        """Where each of the inputs is in the test, ``inputs[0]`` or ``inputs``, and the inputs."""
+        """Return where each of the inputs is in the test, ``inputs[0]`` or ``inputs``, and the inputs."""
         if isinstance(self.inputs, list):
             return [(f"inputs[{index}]", inputs) for index, inputs in enumerate(self.inputs)]
         return [("inputs", self.inputs)]
@@ -276,7 +303,7 @@ class Test(Settings):
 
 
 def _named_in(value: Any, path: str) -> Iterator[tuple[str, Call | FunctionOf]]:
-    """The calls and functions in a test's inputs, or a part of them, and where they stand."""
+    """Yield the calls and functions in a test's inputs, or a part of them, and where they stand."""
     if isinstance(value, Call | FunctionOf):
         yield path, value
     if isinstance(value, list):
@@ -291,10 +318,14 @@ def _named_in(value: Any, path: str) -> Iterator[tuple[str, Call | FunctionOf]]:
             yield from _named_in(item, f"{path}.kwargs.{name}")
 
 
+def _is_program(test: Any) -> bool:
+    return isinstance(test, ProgramTest) or (isinstance(test, dict) and "command" in test)
+
+
 # What a spec's test is: an operator, or a program's command line.
 AnyTest = Annotated[
     Annotated[Test, Tag("<operator>")] | Annotated[ProgramTest, Tag("<program>")],
-    Discriminator(lambda value: "<program>" if ProgramTest.is_one(value) else "<operator>"),
+    Discriminator(lambda value: "<program>" if _is_program(value) else "<operator>"),
 ]
 
 
@@ -304,14 +335,10 @@ class Spec(StrictModel):
     One with ``specs`` is a bundle; ``load_spec`` puts their tests in place.
     """
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [{"required": ["tests"]}, {"required": ["specs"]}],
-        }
-    )
+    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["tests"]}, {"required": ["specs"]}]})
 
     schema_: str | None = Field(default=None, alias="$schema", description="For editors; not read.")
-    framework: Framework
+    framework: Annotated[str, *one_of(framework_names())]
     description: str | None = optional("For people; not read.")
     defaults: Settings = Field(default_factory=Settings, description="Settings for all tests.")
     tests: Annotated[list[AnyTest], Field(min_length=1)] = Field(default_factory=list)
@@ -321,54 +348,46 @@ class Spec(StrictModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _operators_of_the_framework(cls, data: Any) -> Any:
-        tests = data.get("tests") if isinstance(data, dict) and data.get("framework") in framework_names() else None
+    def _tests_are_of_the_framework(cls, data: Any) -> Any:
+        """Check that programs have command lines, and others operators of the framework, before tests are read."""
+        framework = data.get("framework") if isinstance(data, dict) else None
+        tests = data.get("tests") if framework in framework_names() else None
         for number, test in enumerate(tests if isinstance(tests, list) else ()):
             if not isinstance(test, dict):
                 continue
-            programs = data["framework"] in PROGRAM_FRAMEWORKS
-            if programs and "command" not in test:
-                raise field_error(f"tests[{number}].command", f"is missing: {data['framework']} runs programs")
-            if not programs and "command" in test:
-                raise field_error(
-                    f"tests[{number}].command", f"is for the framework {' or '.join(PROGRAM_FRAMEWORKS)} alone"
-                )
-            check_sides(test, number, data["framework"])
-            named = not programs and data["framework"] not in PAIRED_FRAMEWORKS
-            if named and isinstance(test.get("operator"), str):
-                try:
-                    (check_dotted if data["framework"] in FUNCTION_FRAMEWORKS else check_operator)(test["operator"])
-                except ValueError as error:
-                    raise field_error(f"tests[{number}].operator", str(error)) from None
+            if ("command" in test) != (framework in PROGRAM_FRAMEWORKS):
+                alone = f"is for the framework {' or '.join(PROGRAM_FRAMEWORKS)} alone"
+                message = alone if "command" in test else f"is missing: {framework} runs programs"
+                raise field_error(f"tests[{number}].command", message)
+            if isinstance(test.get("operator"), str) and framework not in PAIRED_FRAMEWORKS:
+                check_name(test["operator"], str(framework), f"tests[{number}].operator")
         return data
 
     @model_validator(mode="after")
-    def _calls_are_possible(self) -> "Spec":
-        any_package = self.framework in FUNCTION_FRAMEWORKS
-        for number, test in ((number, test) for number, test in enumerate(self.tests) if isinstance(test, Test)):
-            for where, inputs in test.each_input():
-                for path, value in _named_in(inputs, where):
-                    field = f"tests[{number}].{path}"
-                    if isinstance(value, FunctionOf):
-                        if any_package != ("." in value.function):
-                            fix = DOTTED_FIX if any_package else FUNCTION_FIX
-                            raise field_error(f"{field}.function", f"is {show(value.function)}: {fix}")
-                    elif not any_package:
-                        needed = " or ".join(FUNCTION_FRAMEWORKS)
-                        raise field_error(
-                            field, f"is a call, which needs the framework {needed}: write the value itself"
-                        )
+    def _operators_are_possible(self) -> "Spec":
+        for number, test in enumerate(self.tests):
+            if isinstance(test, Test):
+                test.check_sides(self.framework, f"tests[{number}]")
+                for where, inputs in test.each_input():
+                    for path, value in _named_in(inputs, where):
+                        self._check_named(value, f"tests[{number}].{path}")
         return self
 
+    def _check_named(self, value: Call | FunctionOf, field: str) -> None:
+        """Check that calls stand only where operators are functions of any package, and functions have such names."""
+        any_package = self.framework in FUNCTION_FRAMEWORKS
+        if isinstance(value, FunctionOf) and any_package != ("." in value.function):
+            fix = DOTTED_FIX if any_package else FUNCTION_FIX
+            raise field_error(f"{field}.function", f"is {show(value.function)}: {fix}")
+        if isinstance(value, Call) and not any_package:
+            needed = " or ".join(FUNCTION_FRAMEWORKS)
+            raise field_error(field, f"is a call, which needs the framework {needed}: write the value itself")
+
     @model_validator(mode="after")
-    def _programs_have_these_defaults(self) -> "Spec":
+    def _parts_fit(self) -> "Spec":
         for name in Settings.model_fields if self.framework in PROGRAM_FRAMEWORKS else ():
             if name not in PROGRAM_DEFAULTS and getattr(self.defaults, name) is not None:
                 raise field_error(f"defaults.{name}", f"a program has none: use {', '.join(PROGRAM_DEFAULTS)} alone")
-        return self
-
-    @model_validator(mode="after")
-    def _tests_or_specs(self) -> "Spec":
         if self.tests and self.specs:
             raise field_error("specs", "and tests are both given: keep one, and put the tests in a file of their own")
         if not self.tests and not self.specs:

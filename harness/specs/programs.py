@@ -1,15 +1,13 @@
 """Tests of a spec whose framework runs programs: a command line each, and what is read of it."""
 
-import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Self
 
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from opduel.harness.specs.fields import Seconds, StrictModel, Threshold, field_error, one_of, optional, some_of, text
-from opduel.records import METRICS, VALUE, Case, UsageError, case_id_for
+from opduel.records import VALUE
 from opduel.support.text import show
 
 PROGRAM = "{program}"
@@ -18,9 +16,7 @@ PROGRAM_METRICS = ("time", "cpu_time", "process_memory", VALUE)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.+=,@-]{0,99}$"
 VARIABLE_PATTERN = r"^(?!OPDUEL_)[A-Za-z_][A-Za-z0-9_]*$"
 LONGEST_USUAL_NAME = 60
-DEFAULT_TIMEOUT_S = 60.0
-# What the command line may put in place of a spec's settings, and no program has.
-_NOT_OF_PROGRAMS = {"dtype": "--dtype", "context": "--ctx", "directions": "--directions"}
+PROGRAM_DEFAULTS = ("metric", "threshold", "timeout")  # the settings that a program has
 
 
 def _runs_the_program(command: list[str]) -> list[str]:
@@ -34,10 +30,26 @@ def _runs_the_program(command: list[str]) -> list[str]:
 Variable = Annotated[str, *text(VARIABLE_PATTERN, "use the name of an environment variable, none that begins OPDUEL_")]
 
 
-class ProgramTest(StrictModel):
-    """One command line of the program under test."""
+class TestOfFile(StrictModel):
+    """A test of a spec's file."""
 
+    __test__ = False  # pytest: not one of yours
     _category: str | None = PrivateAttr(default=None)
+
+    @property
+    def category(self) -> str | None:
+        """The name of the spec's file that the test is from, as ``--category`` has it; None where that isn't known."""
+        return self._category
+
+    def _with_category(self, path: Path, changes: dict[str, Any]) -> Self:
+        """Return the test of the spec in the file at ``path``, with other values of fields."""
+        test = self.model_copy(update=changes)
+        test._category = path.stem
+        return test
+
+
+class ProgramTest(TestOfFile):
+    """One command line of the program under test."""
 
     command: Annotated[list[str], Field(min_length=1), AfterValidator(_runs_the_program)] = Field(
         description='The program and its arguments, without a shell: ["{program}", "--size", "100"].'
@@ -62,11 +74,6 @@ class ProgramTest(StrictModel):
     threshold: Threshold | None = optional('The smallest change that matters, as a share (0.02) or "2%".')
     timeout: Seconds | None = optional("Seconds for one run. Default: 60.")
 
-    @staticmethod
-    def is_one(value: Any) -> bool:
-        """Whether a test, as data or read already, is one of a program."""
-        return isinstance(value, ProgramTest) or (isinstance(value, dict) and "command" in value)
-
     @model_validator(mode="after")
     def _values_are_read(self) -> "ProgramTest":
         if self.parse is None:
@@ -84,72 +91,10 @@ class ProgramTest(StrictModel):
         words = re.sub(r"[^A-Za-z0-9_.+=,@]+", "_", " ".join(self.command[1:])).strip("_.+=,@")
         return self.identifier or words[:LONGEST_USUAL_NAME] or "program"
 
-    @property
-    def category(self) -> str | None:
-        """The name of the spec's file that the test is from; None where that isn't known."""
-        return self._category
-
     def of_file(self, path: Path) -> "ProgramTest":
-        """The test as one of the spec in the file at ``path``: it runs in that file's folder, or relative to it."""
-        copy = self.model_copy(update={"cwd": str(path.parent / (self.cwd or "."))})
-        copy._category = path.stem
-        return copy
+        """Return the test of the spec in the file at ``path``: it runs in that file's folder, or relative to it."""
+        return self._with_category(path, {"cwd": str(path.parent / (self.cwd or "."))})
 
     def inputs(self) -> dict[str, Any]:
-        """What the worker needs to run it, as plain data."""
-        fields = self.model_dump(include={"command", "parse", "higher_is_better", "env", "cwd"})
-        return {name: value for name, value in fields.items() if value is not None}
-
-
-PROGRAM_DEFAULTS = ("metric", "threshold", "timeout")
-
-
-class _Settings(Protocol):
-    """What a spec, or the command line, may say for all tests."""
-
-    @property
-    def metric(self) -> list[str] | None: ...
-    @property
-    def threshold(self) -> float | None: ...
-    @property
-    def timeout(self) -> float | None: ...
-
-
-def program_cases(
-    test: ProgramTest,
-    origin: str,
-    defaults: _Settings,
-    overriding: Any,
-    thresholds: Mapping[str, float],
-    metrics: Sequence[str],
-) -> Iterator[Case]:
-    """The cases of one command line, one for each metric; the arguments are those of ``expand_cases``.
-
-    Raises:
-        UsageError: a metric that no program has, or that needs ``parse``; a setting that no program has.
-    """
-    for name, option in _NOT_OF_PROGRAMS.items():
-        if overriding is not None and getattr(overriding, name) is not None:
-            raise UsageError(f"{option}: a program has none: leave it out")
-    usual = [VALUE] if test.parse else ["time"]
-    share = defaults.threshold if test.threshold is None else test.threshold
-    timeout = next(
-        (candidate for candidate in (test.timeout, defaults.timeout) if candidate is not None), DEFAULT_TIMEOUT_S
-    )
-    for metric in metrics or test.metric or defaults.metric or usual:
-        if metric not in PROGRAM_METRICS:
-            raise UsageError(f"{origin}: the metric {metric} isn't for programs: use {', '.join(PROGRAM_METRICS)}")
-        if metric == VALUE and test.parse is None:
-            raise UsageError(f"{origin}: has no parse, which the metric value needs: add one of {', '.join(FORMATS)}")
-        yield Case(
-            id=case_id_for(metric, f"{test.operator}/forward"),
-            operator=test.operator,
-            direction="forward",
-            inputs=json.loads(json.dumps(test.inputs())),
-            dtype="float32",
-            context="cpu",
-            threshold=thresholds.get(metric, METRICS[metric].threshold) if share is None else share,
-            timeout_s=timeout,
-            metric=metric,
-            category=test.category,
-        )
+        """Return what the worker needs to run it, as plain data."""
+        return self.model_dump(include={"command", "parse", "higher_is_better", "env", "cwd"}, exclude_none=True)

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from opduel.records import UsageError
-from opduel.support.files import TooLargeError, UnreadableError, read_bytes
+from opduel.support.files import TooLargeError, UnreadableError, read_text
 
 MAX_BYTES = 2 * 1024 * 1024
 MAX_VALUES = 500_000  # after YAML's aliases have been followed
@@ -22,29 +22,38 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 class SpecObject(dict[str, Any]):
-    """An object as read; ``repeated`` are the keys that were given more than once."""
+    """An object as read; ``repeated`` is the last key that was given more than once."""
 
-    repeated: tuple[str, ...] = ()
+    repeated: str | None = None
+
+    def filled(self, pairs: Iterable[tuple[str, Any]]) -> "SpecObject":
+        """Put pairs into the object, and return it."""
+        for key, value in pairs:
+            if key in self:
+                self.repeated = key
+            self[key] = value
+        return self
 
 
 def read_plain(path: Path) -> Any:
-    """The file's content as dicts, lists, strings, finite numbers, booleans and None.
+    """Return the file's content as dicts, lists, strings, finite numbers, booleans and None.
 
     Raises:
         UsageError: what is wrong, where, and the fix, on one line. The text does not name the file.
     """
-    text = _read_text(path)
+    try:
+        text = read_text(path, MAX_BYTES)
+    except TooLargeError as error:
+        raise UsageError(f"{error}: split it into several specs") from None
+    except UnreadableError as error:
+        raise UsageError(f"cannot be read: {error}: check the path and its permissions") from None
     if not text.strip():
         raise UsageError('the file is empty: a spec is an object such as {"framework": ..., "tests": [...]}')
     return plain_of(text, yaml=path.suffix in (".yaml", ".yml"))
 
 
 def plain_of(text: str, *, yaml: bool = False) -> Any:
-    """The same of a text, which is JSON unless it is said to be YAML.
-
-    Raises:
-        UsageError: as ``read_plain``.
-    """
+    """Return the same of a text, which is JSON unless it is said to be YAML. UsageError: as ``read_plain``."""
     try:
         data = _parse_yaml(text) if yaml else _parse_json(text)
     except RecursionError:
@@ -53,34 +62,9 @@ def plain_of(text: str, *, yaml: bool = False) -> Any:
     return data
 
 
-def _read_text(path: Path) -> str:
-    try:
-        content = read_bytes(path, MAX_BYTES)
-    except TooLargeError:
-        raise UsageError(f"larger than {MAX_BYTES // 1024**2} MiB: split it into several specs") from None
-    except UnreadableError as error:
-        raise UsageError(f"cannot be read: {error}: check the path and its permissions") from None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise UsageError(f"byte {error.start} is not UTF-8: save the file as UTF-8") from None
-
-
-def _collect(pairs: Iterable[tuple[Any, Any]]) -> SpecObject:
-    """An object from its pairs; the first of equal keys stays."""
-    result, repeated = SpecObject(), []
-    for key, value in pairs:
-        if key in result:
-            repeated.append(str(key))
-        else:
-            result[key] = value
-    result.repeated = tuple(repeated)
-    return result
-
-
 def _parse_json(text: str) -> Any:
     try:
-        return json.loads(text, object_pairs_hook=_collect)
+        return json.loads(text, object_pairs_hook=lambda pairs: SpecObject().filled(pairs))
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise UsageError(f"not JSON: {where}: {error.msg}: correct the syntax there") from None
@@ -105,13 +89,10 @@ for _tag, _pattern, _first in (
 def _construct_object(loader: _SpecLoader, node: yaml.MappingNode) -> Iterable[SpecObject]:
     result = SpecObject()
     yield result  # first, so that an object that holds itself ends here and not in a loop
-    pairs = [
+    result.filled(
         (_key(loader.construct_object(key, deep=True), key), loader.construct_object(value, deep=True))
         for key, value in node.value
-    ]
-    collected = _collect(pairs)
-    result.update(collected)
-    result.repeated = collected.repeated
+    )
 
 
 def _place(mark: yaml.Mark) -> str:
@@ -155,8 +136,8 @@ def _check(data: Any, path: str, depth: int, values: Iterator[int]) -> None:
         raise UsageError(f"{path[:60]}... is nested more than {MAX_DEPTH} deep: make it flatter")
     if isinstance(data, SpecObject):
         prefix = f"{path}." if path else ""
-        for key in data.repeated:
-            raise UsageError(f"{prefix}{key} is given twice: keep one")
+        if data.repeated is not None:
+            raise UsageError(f"{prefix}{data.repeated} is given twice: keep one")
         for key, value in data.items():
             if _CONTROL.search(key):
                 raise UsageError(f"{path or 'the spec'} has a field {key!r}: remove the control characters")

@@ -18,7 +18,6 @@ from opduel.harness.specs.fields import (
     OPERATOR_PATTERN,
 )
 from opduel.harness.specs.model import Spec
-from opduel.records import OpduelError
 
 RESTRICTS = "restricts what other definitions allow"
 SCHEMA_FILE = SPECIFICATIONS / "spec.schema.json"
@@ -38,13 +37,13 @@ class _Generator(GenerateJsonSchema):
 
 
 def _tests_like(pattern: str, arguments: str) -> dict[str, Any]:
-    """The JSON Schema of specs whose operators match a pattern, and whose arguments are as a definition below."""
+    """Return the JSON Schema of specs with these operators, and with arguments as a definition below says."""
     inputs = {"additionalProperties": {"$ref": f"#/$defs/{arguments}"}, "items": {"$ref": f"#/$defs/{arguments}Inputs"}}
     return {"properties": {"tests": {"items": {"properties": {"operator": {"pattern": pattern}, "inputs": inputs}}}}}
 
 
 def _arguments(name: str, restrictions: Mapping[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of an argument whose fields are restricted at every depth, but for those within a ``value``."""
+    """Return the JSON Schema of an argument whose fields are restricted at every depth, but not within ``value``."""
     inner = {"$ref": f"#/$defs/{name}"}
     fields = {
         "value": True,
@@ -66,7 +65,7 @@ DEFINITIONS = {
 
 
 def schema_text() -> str:
-    """The schema as it is stored, made from the models."""
+    """Return the schema as it is stored, made from the models."""
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Spec.model_json_schema(schema_generator=_Generator),
@@ -80,15 +79,11 @@ def schema_text() -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command: returns the exit code."""
+    """Print or write the schema, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m opduel.harness.specs.schema", description=__doc__)
     parser.add_argument("--write", action="store_true", help=f"write {SCHEMA_FILE.name} instead of printing it")
     if parser.parse_args(arguments).write:
-        try:
-            SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
-        except OSError as error:
-            print(f"{SCHEMA_FILE}: cannot be written: {error.strerror}", file=sys.stderr)
-            return OpduelError.exit_code
+        SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
     else:
         sys.stdout.write(schema_text())
     return 0

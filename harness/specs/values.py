@@ -6,7 +6,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
-    BeforeValidator,
     ConfigDict,
     Discriminator,
     Field,
@@ -14,7 +13,6 @@ from pydantic import (
     PlainValidator,
     Tag,
     WithJsonSchema,
-    field_validator,
     model_validator,
 )
 
@@ -34,6 +32,7 @@ from opduel.harness.specs.fields import (
     matching,
     number,
     optional,
+    text,
 )
 from opduel.support.text import show
 
@@ -44,6 +43,7 @@ Init = Literal["normal", "uniform", "randint", "zeros", "ones", "arange", "posit
 StorageType = Literal["default", "row_sparse", "csr", "numpy"]
 GradientType = Literal["default", "row_sparse", "csr"]
 DENSE = (None, "default", "numpy")
+WHOLE = ("positive_definite", "png")  # inits of all elements together
 INTEGERS = ("int8", "int32", "int64", "uint8")
 
 
@@ -56,7 +56,7 @@ def _not_too_large(shape: list[Any]) -> list[Any]:
 
 def _size(value: Any) -> Any:
     """A size, or the name of one that the test draws."""
-    if isinstance(value, str) and _NAME.match(value):
+    if _is_size_name(value):
         return value
     fix = 'write an attribute as {"value": [...]}'
     if isinstance(value, bool) or not isinstance(value, int):
@@ -70,16 +70,17 @@ def _size(value: Any) -> Any:
 
 def _bound(value: Any) -> Any:
     """A number, or the name of a size that the test draws."""
-    return value if isinstance(value, str) and _NAME.match(value) else number(value)
+    return value if _is_size_name(value) else number(value)
 
 
-_NAME = re.compile(SIZE_NAME_PATTERN.removesuffix("$") + r"\Z")
+def _is_size_name(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(SIZE_NAME_PATTERN, value) is not None
+
+
 _NAME_SCHEMA = {"type": "string", "pattern": SIZE_NAME_PATTERN}
 _SIZE_SCHEMA = {"type": "integer", "minimum": 0, "maximum": MAX_ELEMENTS}
 
-SizeName = Annotated[
-    str, BeforeValidator(matching(SIZE_NAME_PATTERN, "name a size such as n")), WithJsonSchema(_NAME_SCHEMA)
-]
+SizeName = Annotated[str, *text(SIZE_NAME_PATTERN, "name a size such as n")]
 Size = Annotated[int | str, PlainValidator(_size), WithJsonSchema({"anyOf": [_SIZE_SCHEMA, _NAME_SCHEMA]})]
 Bound = Annotated[float | str, PlainValidator(_bound), WithJsonSchema({"anyOf": [{"type": "number"}, _NAME_SCHEMA]})]
 Shape = Annotated[list[Size], Field(max_length=MAX_DIMENSIONS), AfterValidator(_not_too_large)]
@@ -119,42 +120,58 @@ class Tensor(StrictModel):
     )
 
     @model_validator(mode="after")
-    def _storage_fits(self) -> "Tensor":
-        if self.density is not None and self.stype in DENSE:
-            raise field_error("density", 'needs "stype": "row_sparse" or "csr"')
-        if self.stype == "csr" and len(self.shape) != 2:
-            raise field_error("shape", "of csr must have two sizes")
-        if self.stype == "row_sparse" and not self.shape:
-            raise field_error("shape", "of row_sparse must have a size")
-        if self.init in ("positive_definite", "png") and self.stype not in DENSE:
-            raise field_error("init", f"of a sparse tensor can't be {self.init}: use another")
-        return self
-
-    @model_validator(mode="after")
-    def _shape_fits(self) -> "Tensor":
-        if self.init == "positive_definite" and (len(self.shape) < 2 or self.shape[-1] != self.shape[-2]):
-            raise field_error("shape", "of positive_definite must end in two equal sizes")
-        if self.init == "png" and (len(self.shape) != 3 or self.shape[-1] != 3 or 0 in self.shape):
-            raise field_error("shape", "of png must be that of the image: height, width, 3")
+    def _fits(self) -> "Tensor":
+        rank, is_sparse, init = len(self.shape), self.stype not in DENSE, self.init
+        is_square = rank >= 2 and self.shape[-1] == self.shape[-2]
+        is_image = rank == 3 and self.shape[-1] == 3 and 0 not in self.shape
+        for is_wrong, field, message in (
+            (self.density is not None and not is_sparse, "density", 'needs "stype": "row_sparse" or "csr"'),
+            (self.stype == "csr" and rank != 2, "shape", "of csr must have two sizes"),
+            (self.stype == "row_sparse" and not rank, "shape", "of row_sparse must have a size"),
+            (is_sparse and init in WHOLE, "init", f"of a sparse tensor can't be {init}: use another"),
+            (
+                init == "positive_definite" and not is_square,
+                "shape",
+                "of positive_definite must end in two equal sizes",
+            ),
+            (init == "png" and not is_image, "shape", "of png must be that of the image: height, width, 3"),
+            (self.low is None and self.high is not None, "low", "is missing beside high: give both"),
+            (self.high is None and self.low is not None, "high", "is missing beside low: give both"),
+        ):
+            if is_wrong:
+                raise field_error(field, message)
         return self
 
     @model_validator(mode="after")
     def _range_fits(self) -> "Tensor":
-        init = self.init or ("randint" if self.dtype in INTEGERS else None)
-        for here, other in (("low", "high"), ("high", "low")):
-            if getattr(self, here) is not None and getattr(self, other) is None:
-                raise field_error(other, f"is missing beside {here}: give both")
-        if self.low is None or self.high is None:
+        init, low, high = self.init or ("randint" if self.dtype in INTEGERS else None), self.low, self.high
+        if low is None or high is None:
             return self
         if init not in ("uniform", "randint"):
             raise field_error("low", 'needs "init": "uniform" or "randint"')
-        if init == "randint" and not (isinstance(self.low, int | str) and isinstance(self.high, int | str)):
+        if init == "randint" and (isinstance(low, float) or isinstance(high, float)):
             raise field_error("low", "and high of randint must be integers")
-        if isinstance(self.low, str) or isinstance(self.high, str):
-            return self  # looked at again once it has been drawn
-        if self.low >= self.high:
-            raise field_error("high", f"is {self.high}, not more than low: use a larger one")
+        # Names are looked at again once they have been drawn.
+        if not isinstance(low, str) and not isinstance(high, str) and low >= high:
+            raise field_error("high", f"is {high}, not more than low: use a larger one")
         return self
+
+
+_check_block_name = matching(
+    BLOCK_PATTERN, f"use a block's name such as gluon.nn.Dense, under {', '.join(BLOCK_NAMESPACES)}"
+)
+
+
+def _checked_blocks(value: Any) -> Any:
+    """Return an attribute's value; ValueError unless every ``{"block": name, ...}`` in it names what may be a block."""
+    if isinstance(value, dict) and "block" in value:
+        try:
+            _check_block_name(value["block"])
+        except ValueError as error:
+            raise ValueError(f"has a block that {error}") from None
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _checked_blocks(item)
+    return value
 
 
 class Attribute(StrictModel):
@@ -162,27 +179,7 @@ class Attribute(StrictModel):
 
     nullable: ClassVar[frozenset[str]] = frozenset({"value"})
 
-    value: JsonValue
-
-    @field_validator("value")
-    @classmethod
-    def _blocks_have_names(cls, value: Any) -> Any:
-        _check_blocks(value)
-        return value
-
-
-_check_name = matching(BLOCK_PATTERN, f"use a block's name such as gluon.nn.Dense, under {', '.join(BLOCK_NAMESPACES)}")
-
-
-def _check_blocks(value: Any) -> None:
-    """Raise ValueError unless every ``{"block": name, ...}`` within an attribute names what may be a block."""
-    if isinstance(value, dict) and "block" in value:
-        try:
-            _check_name(value["block"])
-        except ValueError as error:
-            raise ValueError(f"has a block that {error}") from None
-    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _check_blocks(item)
+    value: Annotated[JsonValue, AfterValidator(_checked_blocks)]
 
 
 class Subscript(StrictModel):
@@ -253,29 +250,18 @@ class Call(StrictModel):
     kwargs: "dict[Argument, Value] | None" = optional("Arguments by name; self is what a method is called of.")
 
 
-_SAID: dict[str, tuple[type[StrictModel], str]] = {
-    "value": (Attribute, "<attribute>"),
-    "index": (Subscript, "<index>"),
-    "context": (Device, "<device>"),
-    "same_as": (SameAs, "<same>"),
-    "size": (SizeOf, "<size>"),
-    "function": (FunctionOf, "<function>"),
-    "tuple": (Several, "<tuple>"),
-    "file": (StoredFile, "<file>"),
-    "call": (Call, "<call>"),
-}
+# Fields by which objects are told apart that are no tensors.
+_TELLING = ("value", "index", "context", "same_as", "size", "function", "tuple", "file", "call")
 
 
 def _kind_of_object(value: Any) -> str:
-    """The branch for an object, or for what it was made into."""
-    for field, (model, tag) in _SAID.items():
-        if isinstance(value, model) or (isinstance(value, dict) and field in value):
-            return tag
-    return "<tensor>"
+    """Return the branch for an object, or for what it was made into."""
+    fields = value if isinstance(value, dict) else type(value).model_fields
+    return next((f"<{name}>" for name in _TELLING if name in fields), "<tensor>")
 
 
 def _kind_of_value(value: Any) -> str:
-    """The branch for plain data, and for what it was made into (pydantic asks again when dumping)."""
+    """Return the branch for plain data, and for what it was made into (pydantic asks again when dumping)."""
     if isinstance(value, list):
         return "<shapes>" if value and all(isinstance(item, list | dict | StrictModel) for item in value) else "<shape>"
     if isinstance(value, dict | StrictModel):
@@ -287,10 +273,10 @@ _SCALAR = {"type": ["boolean", "number", "string", "null"]}
 
 _Written = (
     Annotated[Tensor, Tag("<tensor>")]
-    | Annotated[Attribute, Tag("<attribute>")]
+    | Annotated[Attribute, Tag("<value>")]
     | Annotated[Subscript, Tag("<index>")]
-    | Annotated[Device, Tag("<device>")]
-    | Annotated[SameAs, Tag("<same>")]
+    | Annotated[Device, Tag("<context>")]
+    | Annotated[SameAs, Tag("<same_as>")]
     | Annotated[SizeOf, Tag("<size>")]
     | Annotated[FunctionOf, Tag("<function>")]
     | Annotated[Several, Tag("<tuple>")]

@@ -34,7 +34,7 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("framework", ABSENT, "framework", "is missing: add it", True),
     ("framework", "caffe2", "framework", "use one of mxnet", True),
     ("framework", None, "framework", "is null: leave the field out", True),
-    ("framework", ["mxnet"], "framework", "use a string", True),
+    ("framework", ["mxnet"], "framework", "use one of mxnet", True),
     ("tests", ABSENT, "tests", "is missing: add it", True),
     ("tests", [], "tests", "is empty: it needs at least 1", True),
     ("tests", {}, "tests", "use a list", True),

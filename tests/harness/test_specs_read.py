@@ -24,7 +24,7 @@ def bomb(levels: int) -> str:
         ("empty.json", b"", ["the file is empty", '"tests"']),
         ("blank.yaml", b"  \n\n", ["the file is empty"]),
         ("bom_only.json", b"\xef\xbb\xbf", ["the file is empty"]),
-        ("latin.json", b'{"description": "\xe9"}', ["byte 17 is not UTF-8"]),
+        ("latin.json", b'{"description": "\xe9"}', ["is not UTF-8 text (byte 17)"]),
         ("syntax.json", b'{\n  "framework": "mxnet",,\n}', ["line 2, column 24"]),
         ("cut.json", b'{"tests": [', ["not JSON: line 1, column 12"]),
         ("syntax.yaml", b"framework: mxnet\ntests: [1, 2\n", ["not YAML: line 3, column 1"]),

@@ -42,8 +42,8 @@ def test_settings_and_directions_are_those_of_any_test() -> None:
 @pytest.mark.parametrize(
     ("test", "framework", "message"),
     [
-        ({"control": DOT}, "cross", "tests[0] lacks control or treatment"),
-        ({"operator": "nd.dot"}, "cross", "tests[0] lacks control or treatment"),
+        ({"control": DOT}, "cross", "tests[0].treatment is missing: control has an operator of its own, so add it"),
+        ({"operator": "nd.dot"}, "cross", "tests[0] lacks control and treatment"),
         ({"control": DOT, "treatment": ND}, "mxnet", "tests[0].control is for the framework cross: use operator"),
         ({}, "mxnet", "tests[0].operator is missing: add it"),
         ({"control": DOT, "treatment": ND, "operator": "nd.dot"}, "cross", "tests[0].operator is given beside control"),
