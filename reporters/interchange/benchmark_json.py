@@ -9,12 +9,10 @@ from opduel.reporters.interchange.cases import (
     cut,
     deciding_samples,
     figure_lines,
-    kept_cases,
-    names_over_metrics,
+    named_cases,
     one_line,
     quartiles,
     side_values,
-    unique_names,
     why_without_value,
 )
 from opduel.reporters.run_text import is_number
@@ -27,10 +25,9 @@ Measure = dict[str, float]
 def to_bmf(report: Report) -> Rendered:
     """Return a benchmark per case, with its metrics as measures: ``latency``, ``latency-change``,
     ``latency-regressed``."""
-    comparisons, left_out = kept_cases(report, why_without_value)
+    cases, left_out = named_cases(report, why_without_value, lambda case: cut(one_line(case), _LONGEST), True)
     benchmarks: dict[str, dict[str, Measure]] = {}
-    names = names_over_metrics(comparisons, lambda case: cut(one_line(case), _LONGEST))
-    for comparison, name in zip(comparisons, names, strict=True):
+    for comparison, name in cases:
         benchmarks.setdefault(name, {}).update(_measures(comparison))
     return Rendered(json_text(benchmarks), left_out)
 
@@ -38,12 +35,8 @@ def to_bmf(report: Report) -> Rendered:
 def to_github_action_benchmark(report: Report) -> Rendered:
     """Return a list of ``{name, unit, value, range, extra}``, one for each case that has a value
     (customSmallerIsBetter)."""
-    comparisons, left_out = kept_cases(report, _why_not_smaller)
-    entries = [
-        _entry(comparison, name)
-        for comparison, name in zip(comparisons, unique_names(comparisons, _in_code), strict=True)
-    ]
-    return Rendered(json_text(entries), left_out)
+    cases, left_out = named_cases(report, _why_not_smaller, _in_code)
+    return Rendered(json_text([_entry(comparison, name) for comparison, name in cases]), left_out)
 
 
 def _why_not_smaller(comparison: Comparison) -> str:

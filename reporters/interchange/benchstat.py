@@ -11,8 +11,7 @@ from opduel.reporters.interchange.cases import (
     build_facts,
     cut,
     deciding_samples,
-    kept_cases,
-    names_over_metrics,
+    named_cases,
     one_line,
     run_facts,
     side_values,
@@ -32,12 +31,12 @@ def to_benchstat(report: Report, side: Side | None) -> Rendered:
 
     All other configuration is the same for both sides, since benchstat makes separate tables of what differs in it.
     """
-    comparisons, left_out = kept_cases(report, why_without_samples)
-    lines = [*_comments(report), *_configuration(report), *_units(comparisons)]
+    cases, left_out = named_cases(report, why_without_samples, lambda case: PREFIX + legal_name(case), True)
+    lines = [*_comments(report), *_configuration(report), *_units([comparison for comparison, _ in cases])]
     for written in SIDES if side is None else (side,):
         if side is None:
             lines += ["", f"side: {written}"]
-        lines += _results(comparisons, written)
+        lines += _results(cases, written)
     return Rendered("".join(f"{line}\n" for line in lines), left_out)
 
 
@@ -69,17 +68,14 @@ def _configuration(report: Report) -> Iterator[str]:
 
 def _units(comparisons: list[Comparison]) -> Iterator[str]:
     known_metrics = [comparison for comparison in comparisons if comparison.metric in METRICS]
-    ways = {_unit(comparison): comparison.measure.lower_is_better for comparison in known_metrics}
-    for unit, lower in sorted(ways.items()):
-        if all(
-            comparison.measure.lower_is_better == lower for comparison in known_metrics if _unit(comparison) == unit
-        ):  # else nothing can be said
+    ways = {(_unit(comparison), comparison.measure.lower_is_better) for comparison in known_metrics}
+    for unit, lower in sorted(ways):
+        if (unit, not lower) not in ways:  # else nothing can be said
             yield f"Unit {unit} better={'lower' if lower else 'higher'}"
 
 
-def _results(comparisons: list[Comparison], side: Side) -> Iterator[str]:
-    names = names_over_metrics(comparisons, lambda case: PREFIX + legal_name(case))
-    for comparison, name in zip(comparisons, names, strict=True):
+def _results(cases: list[tuple[Comparison, str]], side: Side) -> Iterator[str]:
+    for comparison, name in cases:
         samples = deciding_samples(comparison)
         for sample, value in zip(samples, side_values(samples, side), strict=True):
             yield f"{name} {max(1, sample.calls)} {value!r} {_unit(comparison)}"

@@ -5,6 +5,7 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, count
 from typing import Any
 
 from opduel.records import Build, Comparison, PairSample, Report, verdict_words
@@ -23,9 +24,8 @@ def kept_cases(report: Report, why_not: Callable[[Comparison], str]) -> tuple[li
     """
     reasons = [(comparison, why_not(comparison)) for comparison in report.comparisons]
     counts = Counter(reason for _, reason in reasons if reason).most_common()
-    return [comparison for comparison, reason in reasons if not reason], ", ".join(
-        f"{count} {reason}" for reason, count in counts
-    )
+    left_out = ", ".join(f"{count} {reason}" for reason, count in counts)
+    return [comparison for comparison, reason in reasons if not reason], left_out
 
 
 def deciding_samples(comparison: Comparison) -> list[PairSample]:
@@ -85,34 +85,28 @@ def figure_lines(comparison: Comparison, names: Iterable[str]) -> str:
     return "\n".join(f"{name}: {value}" for name, value in text_by_name.items() if value is not None)
 
 
-def _unique(names: Sequence[str]) -> list[str]:
-    """Return the names, in their order; repeated ones get ``#2``, ``#3``... appended."""
-    times: dict[str, int] = {}
-    used_names: set[str] = set()
-    result = []
-    for name in names:
-        unique_name = name
-        while unique_name in used_names:
-            times[name] = times.get(name, 1) + 1
-            unique_name = f"{name}#{times[name]}"
-        used_names.add(unique_name)
-        result.append(unique_name)
-    return result
+def named_cases(
+    report: Report,
+    why_not: Callable[[Comparison], str] = lambda _: "",
+    legal: Callable[[str], str] = one_line,
+    over_metrics: bool = False,
+) -> tuple[list[tuple[Comparison, str]], str]:
+    """Return the cases that a format can hold (see ``kept_cases``), each with its name, and what was left out.
 
-
-def unique_names(comparisons: Sequence[Comparison], legal: Callable[[str], str] = one_line) -> list[str]:
-    """Return a name for each case: its id made ``legal``, and unique even if the report's ids are not."""
-    return _unique([legal(comparison.case) for comparison in comparisons])
-
-
-def names_over_metrics(comparisons: Sequence[Comparison], legal: Callable[[str], str]) -> list[str]:
-    """Return a name for each case, the same for all metrics, and unique among the cases of one metric."""
-    names: dict[int, str] = {}
-    for metric in {comparison.metric for comparison in comparisons}:
-        mine = [comparison for comparison in comparisons if comparison.metric == metric]
-        unique = _unique([legal(comparison.case.removesuffix(f"/{metric}")) for comparison in mine])
-        names |= {id(comparison): name for comparison, name in zip(mine, unique, strict=True)}
-    return [names[id(comparison)] for comparison in comparisons]
+    A name is the case's id made ``legal``, and unique even if the report's ids are not. With ``over_metrics`` the
+    metrics of a case share its name.
+    """
+    comparisons, left_out = kept_cases(report, why_not)
+    used_names: set[tuple[str, str]] = set()
+    named = []
+    for comparison in comparisons:
+        metric = comparison.metric if over_metrics else ""
+        name = legal(comparison.case.removesuffix(f"/{metric}") if over_metrics else comparison.case)
+        candidates = chain([name], (f"{name}#{number}" for number in count(2)))
+        unique_name = next(candidate for candidate in candidates if (metric, candidate) not in used_names)
+        used_names.add((metric, unique_name))
+        named.append((comparison, unique_name))
+    return named, left_out
 
 
 def cut(text: str, size: int) -> str:

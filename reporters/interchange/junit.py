@@ -9,15 +9,20 @@ from opduel.reporters.formats import Rendered
 from opduel.reporters.interchange.cases import (
     build_facts,
     figure_lines,
+    named_cases,
     note,
     one_line,
     run_facts,
-    unique_names,
 )
 from opduel.reporters.run_text import is_number
 from opduel.reporters.summary import caveats
 from opduel.reporters.text import printable_lines
 from opduel.reporters.units import human_change, human_interval, human_value
+
+_FIGURES = (
+    *("verdict", "metric", "unit", "control", "treatment", "ratio", "ci", "q_value", "threshold", "mde", "rounds"),
+    *("held_back", "note"),
+)
 
 
 def to_junit(report: Report) -> Rendered:
@@ -37,7 +42,7 @@ def to_junit(report: Report) -> Rendered:
     if started := report.run.started:
         suite.set("timestamp", one_line(started))
     _properties(suite, report)
-    for comparison, name in zip(report.comparisons, unique_names(report.comparisons), strict=True):
+    for comparison, name in named_cases(report)[0]:
         _test(suite, comparison, name, spec)
     if warnings := caveats(report):
         SubElement(suite, "system-err").text = "\n".join(map(one_line, warnings))
@@ -83,20 +88,7 @@ def _change(comparison: Comparison) -> str:
 
 def _figures(comparison: Comparison) -> str:
     """Return every figure of the case."""
-    names = (
-        "verdict",
-        "metric",
-        "unit",
-        "control",
-        "treatment",
-        "ratio",
-        "ci",
-        "q_value",
-        "threshold",
-        "mde",
-        "rounds",
-    )
-    return figure_lines(comparison, (*names, "held_back", "note"))
+    return figure_lines(comparison, _FIGURES)
 
 
 def _seconds(value: float) -> str:

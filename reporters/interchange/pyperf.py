@@ -11,12 +11,11 @@ from opduel.reporters.interchange.cases import (
     Fact,
     build_facts,
     deciding_samples,
-    kept_cases,
+    named_cases,
     note,
     one_line,
     run_facts,
     side_values,
-    unique_names,
     why_without_samples,
 )
 
@@ -27,14 +26,11 @@ UNITS = {"ns": ("second", 1e9), "bytes": ("byte", 1), "instructions": ("integer"
 def to_pyperf(report: Report, side: Side) -> Rendered:
     """Return one side as a suite. Both sides have the same benchmarks with equally many values: with unequal counts
     pyperf would call everything significant."""
-    comparisons, left_out = kept_cases(report, _why_not)
+    cases, left_out = named_cases(report, _why_not)
     suite = {
         "version": VERSION,
         "metadata": _suite_facts(report, side),
-        "benchmarks": [
-            _benchmark(comparison, name, side)
-            for comparison, name in zip(comparisons, unique_names(comparisons), strict=True)
-        ],
+        "benchmarks": [_benchmark(comparison, name, side) for comparison, name in cases],
     }
     return Rendered(json_text(suite, indent=None), left_out)
 
