@@ -33,7 +33,7 @@ from opduel.harness.processes.case_request import CaseRequest  # noqa: E402
 from opduel.harness.processes.channel import complete  # noqa: E402
 from opduel.harness.processes.pair_pool import Bench, Pair, PairStart  # noqa: E402
 from opduel.harness.rounds.block_plan import plan_blocks  # noqa: E402
-from opduel.harness.rounds.blocks import Processes, measure_in_turns, settle  # noqa: E402
+from opduel.harness.rounds.blocks import BlockTimer, Processes  # noqa: E402
 from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
 from opduel.records import Case  # noqa: E402
 from opduel.records.measurement import SIDES, Side  # noqa: E402
@@ -77,9 +77,10 @@ def measure_placement(
     for process in processes.values():
         process.pin(bench.cpus.measure)
     with this_thread_on(bench.cpus.measure):
-        settled_ns = settle(processes, case, call_ns, rng)
+        timer = BlockTimer(processes, case, rng)
+        settled_ns = timer.settle(call_ns)
         quads = plan_blocks(settled_ns, quads=QUADS).quads_within(LONGEST_NS)
-        blocks = measure_in_turns(processes, case, plan_blocks(settled_ns, quads=max(2, quads)), rng)
+        blocks = timer.measure_in_turns(plan_blocks(settled_ns, quads=max(2, quads)))
     logs = {side: [math.log(block.low) for block in blocks[side]] for side in SIDES}
     return [
         statistics.fmean(logs["treatment"][i : i + 2]) - statistics.fmean(logs["control"][i : i + 2])

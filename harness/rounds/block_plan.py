@@ -82,8 +82,8 @@ class BlockPlan:
         """Return how many quads take no longer; one at least."""
         return max(1, min(self.quads, math.floor(limit_ns * self.quads / self.takes_ns)))
 
-    def order(self, rng: random.Random) -> list[list[Side]]:
-        """Return whose block is next, quad by quad."""
+    def draw_quads(self, rng: random.Random) -> list[list[Side]]:
+        """Draw whose block is next, quad by quad."""
         quads: list[list[Side]] = []
         for _ in range(self.quads):
             first, second = rng.sample(SIDES, 2)

@@ -45,90 +45,97 @@ class Block:
         return cls(float(answer["low"]), float(answer["timed_ns"]), int(answer["calls"]))
 
 
-def settle(
-    processes: Processes,
-    case: Case,
-    call_ns: dict[Side, float],
-    rng: random.Random,
-    deadline: float = math.inf,
-    regions: Regions = CALLS_ALONE,
-) -> dict[Side, float]:
-    """Measure what a call takes where it is measured, in ns, from what it took where it was prepared: maybe beside
-    others.
+@dataclass(frozen=True)
+class BlockTimer:
+    """Times blocks of a case on both sides' processes, which were prepared for it.
 
-    A long one is not asked for again: its blocks are of one call, whatever that takes. Raises AskError: with the
-    side, or "both"."""
-    requests: dict[Side, dict[str, Any]] = {}
-    for side in SIDES:
-        inner = regions.calls(call_ns[side])
-        region = inner * call_ns[side] + regions.around_ns
-        if region >= SETTLED_BELOW_NS:
-            return call_ns
-        requests[side] = _request(1, max(1, round(SETTLE_NS / region)), inner, LATE * max(SETTLE_NS, region))
-    order = rng.sample(SIDES, 2)
-    return {side: _block(side, processes, requests[side], case, deadline).low for side in order}
+    After ``deadline`` (of the monotonic clock) no further quad is begun. Methods raise AskError, with the side or
+    "both", when one fails.
+    """
 
+    processes: Processes
+    case: Case
+    rng: random.Random
+    deadline: float = math.inf
 
-def measure_blocks(
-    processes: Processes,
-    case: Case,
-    plan: BlockPlan,
-    rng: random.Random,
-    deadline: float = math.inf,
-    between: Callable[[], object] = lambda: None,
-) -> dict[Side, list[Block]]:
-    """Run the plan's quads; returns, per side, two blocks a quad in order, or one where there are no quads.
-
-    After ``deadline`` (of the monotonic clock) no further quad is begun. ``between`` is called after each block, and
-    now and then within a long one. Raises AskError: with the side, or "both"."""
-    requests, switched_from = _requests(plan), None
-    blocks: dict[Side, list[Block]] = {side: [] for side in SIDES}
-    for number, quad in enumerate(plan.order(rng)):
-        if number and time.monotonic() >= deadline:
-            break
-        for side in quad:
-            request = requests[side] if side != switched_from else {**requests[side], "discard": 0}
-            blocks[side].append(_block(side, processes, request, case, deadline, between))
-            switched_from = side
-            between()
-    return blocks
-
-
-def measure_in_turns(
-    processes: Processes,
-    case: Case,
-    plan: BlockPlan,
-    rng: random.Random,
-    deadline: float = math.inf,
-    advance: Callable[[], Iterable[Waiting]] = tuple,
-) -> dict[Side, list[Block]]:
-    """Measure as ``measure_blocks`` does, with nothing between a block and the next: the processes hand over to each
-    other.
-
-    The controller asks for as many quads at a time as take ``IN_TURNS_NS``, or for one. ``advance``: what goes on
-    meanwhile, as in ``ask_in_turns``. Where not one quad comes of it, because there is too little time or the
-    processes can't reach each other, blocks are asked for one by one. Raises AskError: with the side, or "both"."""
-    blocks: dict[Side, list[Block]] = {side: [] for side in SIDES}
-    at_once, quad_blocks = plan.quads_within(IN_TURNS_NS), 1 if plan.once else 2
-    for first in range(0, plan.quads, at_once):
-        if first and time.monotonic() >= deadline:
-            break
-        chunk = replace(plan, quads=min(at_once, plan.quads - first))
-        order = [side for quad in chunk.order(rng) for side in quad]
-        answers, errors = ask_in_turns(processes, _requests(plan), order, time_left(case, deadline), advance)
-        if len(errors) == 1:
-            (failed,) = errors
-            errors |= _errors_of_other(failed, processes, _requests(plan)[_other(failed)], case, deadline)
-        if errors:
-            raise merged_error(errors)
-        complete = min(len(answers[side]) for side in SIDES) // quad_blocks * quad_blocks
+    def settle(self, call_ns: dict[Side, float], regions: Regions = CALLS_ALONE) -> dict[Side, float]:
+        """Return what a call takes where it is measured, in ns, from what it took where it was prepared (``call_ns``),
+        maybe beside others. A long one is not asked for again: its blocks are of one call, whatever that takes."""
+        requests: dict[Side, dict[str, Any]] = {}
         for side in SIDES:
-            blocks[side] += [Block.of(answer) for answer in answers[side][:complete]]
-        if complete < quad_blocks * chunk.quads:
-            break
-    if not blocks["control"]:
-        return measure_blocks(processes, case, plan, rng, deadline, advance)
-    return blocks
+            inner = regions.calls(call_ns[side])
+            region = inner * call_ns[side] + regions.around_ns
+            if region >= SETTLED_BELOW_NS:
+                return call_ns
+            requests[side] = _request(1, max(1, round(SETTLE_NS / region)), inner, LATE * max(SETTLE_NS, region))
+        return {side: self._block(side, requests[side]).low for side in self.rng.sample(SIDES, 2)}
+
+    def measure_blocks(self, plan: BlockPlan, between: Callable[[], object] = lambda: None) -> dict[Side, list[Block]]:
+        """Measure the plan's quads; return, per side, two blocks a quad in order, or one where there are no quads.
+
+        ``between`` is called after each block, and now and then within a long one.
+        """
+        requests, switched_from = _requests(plan), None
+        blocks: dict[Side, list[Block]] = {side: [] for side in SIDES}
+        for number, quad in enumerate(plan.draw_quads(self.rng)):
+            if number and time.monotonic() >= self.deadline:
+                break
+            for side in quad:
+                request = requests[side] if side != switched_from else {**requests[side], "discard": 0}
+                blocks[side].append(self._block(side, request, between))
+                switched_from = side
+                between()
+        return blocks
+
+    def measure_in_turns(
+        self, plan: BlockPlan, advance: Callable[[], Iterable[Waiting]] = tuple
+    ) -> dict[Side, list[Block]]:
+        """Measure as ``measure_blocks`` does, with nothing between a block and the next: the processes hand over to
+        each other, for as many quads at a time as take ``IN_TURNS_NS``, or for one.
+
+        ``advance``: what goes on meanwhile, as in ``ask_in_turns``. Where not one quad comes of it, because there is
+        too little time or the processes can't reach each other, blocks are asked for one by one.
+        """
+        blocks: dict[Side, list[Block]] = {side: [] for side in SIDES}
+        at_once, quad_blocks = plan.quads_within(IN_TURNS_NS), 1 if plan.once else 2
+        for first in range(0, plan.quads, at_once):
+            if first and time.monotonic() >= self.deadline:
+                break
+            chunk = replace(plan, quads=min(at_once, plan.quads - first))
+            sides = [side for quad in chunk.draw_quads(self.rng) for side in quad]
+            timeout_s = time_left(self.case, self.deadline)
+            answers, errors = ask_in_turns(self.processes, _requests(plan), sides, timeout_s, advance)
+            if len(errors) == 1:
+                (failed,) = errors
+                errors |= self._errors_of_other(failed, _requests(plan)[_other(failed)])
+            if errors:
+                raise merged_error(errors)
+            complete = min(len(answers[side]) for side in SIDES) // quad_blocks * quad_blocks
+            for side in SIDES:
+                blocks[side] += [Block.of(answer) for answer in answers[side][:complete]]
+            if complete < quad_blocks * chunk.quads:
+                break
+        return blocks if blocks["control"] else self.measure_blocks(plan, advance)
+
+    def _block(
+        self, side: Side, request: Mapping[str, Any], while_waiting: Callable[[], object] = lambda: None
+    ) -> Block:
+        """Measure one block of ``side``. When it fails, ask the other side for some, too: "both" is worth knowing."""
+        try:
+            return Block.of(self.processes[side].ask(request, time_left(self.case, self.deadline), while_waiting))
+        except AskError as error:
+            errors = {side: error}
+        raise merged_error(errors | self._errors_of_other(side, request))
+
+    def _errors_of_other(self, side: Side, request: Mapping[str, Any]) -> dict[Side, AskError]:
+        """Return the error of the other side, if that fails, too, in further blocks."""
+        other = _other(side)
+        try:
+            for _ in range(OTHER_BLOCKS):
+                self.processes[other].ask(request, time_left(self.case, self.deadline))
+        except AskError as error:
+            return {other: error}
+        return {}
 
 
 def _other(side: Side) -> Side:
@@ -143,37 +150,3 @@ def _requests(plan: BlockPlan) -> dict[Side, dict[str, Any]]:
 def _request(discard: int, calls: int, inner: int, late_ns: float) -> dict[str, Any]:
     numbers = {"discard": discard, "calls": calls, "inner": inner}
     return {"op": "low_block", **numbers, "most_ns": late_ns, "share": LOW}
-
-
-def _block(
-    side: Side,
-    processes: Processes,
-    request: Mapping[str, Any],
-    case: Case,
-    deadline: float,
-    while_waiting: Callable[[], object] = lambda: None,
-) -> Block:
-    """Measure one block of ``side``. When it fails, the other side is asked for some, too: "both" is worth knowing.
-    Raises AskError: with the side, or "both"."""
-    try:
-        return Block.of(processes[side].ask(request, time_left(case, deadline), while_waiting))
-    except AskError as error:
-        errors = {side: error}
-    raise merged_error(errors | _errors_of_other(side, processes, request, case, deadline))
-
-
-def _errors_of_other(
-    side: Side,
-    processes: Processes,
-    request: Mapping[str, Any],
-    case: Case,
-    deadline: float,
-) -> dict[Side, AskError]:
-    """Return the error of the other side, if that fails, too, in further blocks."""
-    other = _other(side)
-    try:
-        for _ in range(OTHER_BLOCKS):
-            processes[other].ask(request, time_left(case, deadline))
-    except AskError as error:
-        return {other: error}
-    return {}

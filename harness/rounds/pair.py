@@ -13,27 +13,19 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from typing import Any
 
-from opduel.harness.machine.cpus import CpuPlan, current_mhz, this_thread_on
+from opduel.harness.machine.cpus import current_mhz, this_thread_on
 from opduel.harness.planning.effort import PILOT, CaseTime, Repetitions
-from opduel.harness.processes.case_request import CaseRequest, time_left
-from opduel.harness.processes.channel import Background, Steps, Waiting
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.channel import Waiting
 from opduel.harness.processes.pair_pool import Pair, PairPool
-from opduel.harness.processes.process import CaseProcess
-from opduel.harness.processes.worker_errors import (
-    AskError,
-    CaseLostError,
-    CaseRefusedError,
-    WorkerLostError,
-    merged_error,
-    merged_failure,
-)
+from opduel.harness.processes.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, merged_failure
 from opduel.harness.rounds.block_plan import Regions, plan_blocks
-from opduel.harness.rounds.blocks import Processes, measure_blocks, measure_in_turns, settle
+from opduel.harness.rounds.blocks import BlockTimer
 from opduel.harness.rounds.fork_values import ForkValue, pair_sample, summarise
+from opduel.harness.rounds.preparation import Preparation
 from opduel.records import DEFAULT_METRIC, Failure, PairSample
-from opduel.records.measurement import SIDES, Side
+from opduel.records.measurement import SIDES
 
 # A pilot whose first fork costs as much as a pair's start (a network, a call that takes seconds) has no second one.
 FORKED_S = 2.0
@@ -138,74 +130,6 @@ def run_round(pool: PairPool, this_round: Round, rng: random.Random, result: Rou
     """
     with closing(_Running(pool, this_round, rng, result)) as running:
         running.run()
-
-
-class Preparation:
-    """Makes a case ready on both sides of a pair, step by step, so that it can be done while another is measured.
-
-    ``processes`` are those begun so far, or all that ``before`` has left, and ``answers`` what they said. ``measured``:
-    the ids of the cases that they have measured, this one included.
-    """
-
-    def __init__(
-        self,
-        pair: Pair,
-        request: CaseRequest,
-        fork: bool,
-        deadline: float,
-        rng: random.Random,
-        before: "Preparation | None" = None,
-    ) -> None:
-        self.request = request
-        self.processes: Processes = dict(before.processes) if before else {}
-        self.measured: set[str] = {request.case.id} | (before.measured if before else set())
-        self.answers: dict[Side, dict[str, Any]] = {}
-        self._pair, self._fork, self._deadline = pair, fork, deadline
-        self._order = rng.sample(SIDES, 2)
-        self.took_s = 0.0  # in the end
-        self.steps = Background(self._preparing(), AskError)
-
-    def finish(self, cpus: CpuPlan) -> dict[Side, float]:
-        """Wait until both sides are ready: on all processors, or, for a case on a device, on those that will measure
-        it, because what its calls take depends on where their threads run. Returns nanoseconds a call of each side.
-        Raises AskError: with the side, or "both"."""
-        if self.steps.over:
-            return self.steps.finish()
-        self._pin(cpus.start if self.request.case.on_processor else cpus.measure)
-        try:
-            return self.steps.finish()
-        finally:
-            self._pin(cpus.prepare)
-
-    def _pin(self, cpus: frozenset[int]) -> None:
-        for worker in self._pair.values():  # what it forks meanwhile, too
-            worker.pin(cpus)
-        for process in self.processes.values():
-            process.pin(cpus)
-
-    def end(self, rng: random.Random) -> None:
-        """Ask the processes to end; they do so on their own time."""
-        for side in rng.sample(SIDES, 2):
-            if side in self.processes:
-                self.processes[side].end()
-
-    def _preparing(self) -> Steps[dict[Side, float]]:
-        """Prepare both sides; when one fails, or its worker is lost, still ask the other: "both" is worth knowing."""
-        errors: dict[Side, AskError] = {}
-        began = time.monotonic()
-        for side in self._order:
-            try:
-                if side not in self.processes:
-                    self.processes[side] = yield from self._pair[side].beginning(self._fork)
-                process: CaseProcess = self.processes[side]
-                timeout_s = time_left(self.request.case, self._deadline)
-                self.answers[side] = yield from process.asking(self.request.message(side), timeout_s)
-            except AskError as error:
-                errors[side] = error
-        self.took_s = time.monotonic() - began
-        if errors:
-            raise merged_error(errors)
-        return {side: answer["call_ns"] for side, answer in self.answers.items()}
 
 
 @dataclass
@@ -360,42 +284,43 @@ class _Running:
 
     def _measure_fork(self, present: _Task, following: _Task | None) -> None:
         (share, preparation), began = present, time.monotonic()
-        bench, deadline = self._pool.bench, self._plan.deadline
-        call_ns = preparation.finish(bench.cpus)
-        ready = time.monotonic()
-        self._result.prepare_s += ready - began
-        spent = share.result.times[preparation.request.case.id]
-        spent.waited_s, spent.prepared_s = spent.waited_s + ready - began, spent.prepared_s + preparation.took_s
-        cpus, wipe_ns = bench.cpus, bench.wiping.ns if bench.wiping else 0.0
-        processes, case = preparation.processes, preparation.request.case
+        bench, round_result, processes = self._pool.bench, self._result, preparation.processes
+        case, cpus = preparation.request.case, bench.cpus
+        spent, in_turns = share.result.times[case.id], len(cpus.measure) == 1
 
         def advance() -> list[Waiting]:
             waiting = [following[1].steps.advance() if following else None, self._pool.advance()]
             return [step for step in waiting if step]
 
-        for side in SIDES:  # every timed call runs there, on either side
-            processes[side].pin(cpus.measure)
+        call_ns = preparation.finish(cpus)
+        ready = time.monotonic()
+        round_result.prepare_s += ready - began
+        spent.waited_s += ready - began
+        spent.prepared_s += preparation.took_s
+        for process in processes.values():  # every timed call runs there, on either side
+            process.pin(cpus.measure)
         with ExitStack() as stack:
-            for side in SIDES if len(cpus.measure) > 1 else ():  # several threads: those of the side that waits stop
-                stack.enter_context(processes[side].stopped())
-            regions = Regions.of(preparation.answers.values(), wipe_ns)
+            for process in processes.values() if not in_turns else ():  # threads of the side that waits stop
+                stack.enter_context(process.stopped())
+            regions = Regions.of(preparation.answers.values(), bench.wiping.ns if bench.wiping else 0.0)
             prepared_ns = sum(float(answer["took_ns"]) for answer in preparation.answers.values())
-            settled_ns = settle(processes, case, call_ns, self._rng, deadline, regions)
-            in_turns = len(cpus.measure) == 1
-            sizes = plan_blocks(settled_ns, regions, prepared_ns, in_turns, self._plan.quads_of(case.id))
+            timer = BlockTimer(processes, case, self._rng, self._plan.deadline)
+            settled_ns = timer.settle(call_ns, regions)
+            plan = plan_blocks(settled_ns, regions, prepared_ns, in_turns, self._plan.quads_of(case.id))
             blocks_began = time.monotonic()
-            if in_turns and sizes.is_quick:
+            if in_turns and plan.is_quick:
                 stack.enter_context(this_thread_on(cpus.control))  # what it does meanwhile disturbs no block
-                blocks = measure_in_turns(processes, case, sizes, self._rng, deadline, advance)
+                blocks = timer.measure_in_turns(plan, advance)
             else:
-                blocks = measure_blocks(processes, case, sizes, self._rng, deadline, advance)
-        spent.forks, spent.quads = spent.forks + 1, spent.quads + max(1, len(blocks["control"]) // 2)
+                blocks = timer.measure_blocks(plan, advance)
+        spent.forks += 1
+        spent.quads += max(1, len(blocks["control"]) // 2)
         spent.quads_s += time.monotonic() - blocks_began
-        for side in SIDES:  # ending is work, too
-            processes[side].pin(cpus.prepare)
+        for process in processes.values():  # ending is work, too
+            process.pin(cpus.prepare)
         share.values[case.id].append(summarise(blocks))
-        self._result.block_s += time.monotonic() - ready
-        self._result.timed_s += 1e-9 * sum(block.timed_ns for side in SIDES for block in blocks[side])
+        round_result.block_s += time.monotonic() - ready
+        round_result.timed_s += 1e-9 * sum(block.timed_ns for side in SIDES for block in blocks[side])
 
 
 def is_out_of_time(error: CaseLostError | WorkerLostError, this_round: Round) -> bool:

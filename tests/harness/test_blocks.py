@@ -22,7 +22,7 @@ from opduel.harness.rounds.block_plan import (
     BlockPlan,
     plan_blocks,
 )
-from opduel.harness.rounds.blocks import SETTLED_BELOW_NS, Block, measure_blocks, settle
+from opduel.harness.rounds.blocks import SETTLED_BELOW_NS, Block, BlockTimer
 from opduel.harness.rounds.fork_values import ForkValue, compare_neighbours, middle_mean, pair_sample, summarise
 from opduel.records.measurement import SIDES, Side
 
@@ -134,7 +134,7 @@ def asked(seed: int, quads: int) -> str:
     log: list[Side] = []
     pair: Any = {side: RecordingWorker(side, log) for side in SIDES}
     plan = BlockPlan(1, dict.fromkeys(SIDES, 2), dict.fromkeys(SIDES, 1), quads, 1e9)
-    measure_blocks(pair, toy_case("a"), plan, random.Random(seed))
+    BlockTimer(pair, toy_case("a"), random.Random(seed)).measure_blocks(plan)
     return "".join("A" if side == "control" else "B" for side in log)
 
 
@@ -268,7 +268,7 @@ class SteadyProcess:
 def test_settling_tells_what_a_call_takes_here(control: float, treatment: float) -> None:
     processes: Any = {side: SteadyProcess() for side in SIDES}
     call_ns: dict[Side, float] = {"control": control, "treatment": treatment}
-    told = settle(processes, toy_case("a"), call_ns, random.Random(1))
+    told = BlockTimer(processes, toy_case("a"), random.Random(1)).settle(call_ns)
     assert told == (call_ns if max(control, treatment) >= SETTLED_BELOW_NS else dict.fromkeys(SIDES, 250.0))
 
 
@@ -278,7 +278,7 @@ def test_a_call_of_seconds_is_timed_once_a_side_in_random_order() -> None:
         log: list[Side] = []
         pair: Any = {side: RecordingWorker(side, log) for side in SIDES}
         plan = plan_blocks(dict.fromkeys(SIDES, 3e9))
-        blocks = measure_blocks(pair, toy_case("a"), plan, random.Random(seed))
+        blocks = BlockTimer(pair, toy_case("a"), random.Random(seed)).measure_blocks(plan)
         assert summarise(blocks).blocks == 1
         orders.add(tuple(log))
     assert orders == {SIDES, SIDES[::-1]}

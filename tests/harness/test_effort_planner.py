@@ -89,6 +89,26 @@ def test_no_round_takes_longer_than_all_before_it_but_where_earlier_runs_tell() 
     assert forks[-1] == told.plan([case], {}, COUNTS)["a"].forks > 5 * MOST_AT_ONCE
 
 
+def test_with_little_time_left_rounds_are_as_short_as_takes_each_case_to_its_second_look() -> None:
+    """However precise an unchanged case would have to be, a large change is flagged."""
+    learning = planner(NOISY)
+    unlimited = learning.plan(cases(), {}, COUNTS)
+    round_s = sum(COSTS.of_round(repetitions) for repetitions in unlimited.values())
+    left_s = COUNTS[1] / 3 * round_s
+    limited = learning.plan(cases(), {}, COUNTS, left_s)
+    assert sum(COSTS.of_round(repetitions) for repetitions in limited.values()) * COUNTS[1] <= 1.2 * left_s
+    assert learning.plan(cases(), {}, COUNTS, left_s=COUNTS[1] * round_s) == unlimited
+
+
+def test_a_quiet_case_leaves_its_share_of_the_time_to_a_noisy_one() -> None:
+    learning = planner()
+    learning.noise["a"] = NOISY
+    planned = learning.plan(cases(), {}, COUNTS)
+    noisy_s, quiet_s = (COUNTS[1] * COSTS.of_round(planned[name]) for name in "ab")
+    limited = learning.plan(cases(), {}, COUNTS, left_s=noisy_s + 2 * quiet_s)
+    assert limited == planned
+
+
 def test_a_case_is_never_measured_in_one_fork_where_two_cost_little() -> None:
     """A single fork tells nothing of what lies between forks."""
     for costs, forks in ((replace(COSTS, pair_s=1.0), 2), (replace(COSTS, prepare_s=5.0), 1)):

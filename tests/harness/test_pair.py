@@ -18,7 +18,8 @@ from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import PairPool
 from opduel.harness.processes.process import CaseProcess
 from opduel.harness.processes.worker_errors import CaseRefusedError
-from opduel.harness.rounds.pair import Preparation, Round, RoundResult, _Share
+from opduel.harness.rounds.pair import Round, RoundResult, _Share
+from opduel.harness.rounds.preparation import Preparation
 from opduel.records import Failure
 
 

@@ -10,7 +10,7 @@ from toy_bench import toy_bench, toy_case
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import PairStart
 from opduel.harness.processes.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError
-from opduel.harness.rounds.pair import Preparation
+from opduel.harness.rounds.preparation import Preparation
 from opduel.records.measurement import SIDES
 
 

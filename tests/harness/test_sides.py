@@ -15,7 +15,7 @@ from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.worker_errors import AskError, CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.harness.rounds.block_plan import BlockPlan
-from opduel.harness.rounds.blocks import OTHER_BLOCKS, measure_blocks, settle
+from opduel.harness.rounds.blocks import OTHER_BLOCKS, BlockTimer
 from opduel.harness.rounds.counter_round import at_once
 from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Comparison, PairSample
@@ -33,8 +33,8 @@ def test_when_one_side_fails_the_other_is_asked(error: type[AskError], seed: int
     rng, call_ns = random.Random(seed), dict.fromkeys(SIDES, 100.0)
 
     for run, answers, later in (
-        (lambda pair: settle(pair, CASE, call_ns, rng), 0, OTHER_BLOCKS - 1),  # type: ignore[arg-type]
-        (lambda pair: measure_blocks(pair, CASE, PLAN, rng), 5, OTHER_BLOCKS - 1),
+        (lambda pair: BlockTimer(pair, CASE, rng).settle(call_ns), 0, OTHER_BLOCKS - 1),  # type: ignore[arg-type]
+        (lambda pair: BlockTimer(pair, CASE, rng).measure_blocks(PLAN), 5, OTHER_BLOCKS - 1),
     ):
         for pair, side in (
             (asked(error, answers, answers), "both"),

@@ -23,8 +23,8 @@ from opduel.harness.processes.pair_pool import PairStart
 from opduel.harness.processes.process import WORKER
 from opduel.harness.processes.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.harness.rounds.block_plan import BlockPlan, plan_blocks
-from opduel.harness.rounds.blocks import measure_in_turns
-from opduel.harness.rounds.pair import Preparation
+from opduel.harness.rounds.blocks import BlockTimer
+from opduel.harness.rounds.preparation import Preparation
 from opduel.harness.rounds.turns import STOP, Pipes
 from opduel.records import Failure
 from opduel.records.measurement import SIDES, Side
@@ -46,7 +46,7 @@ def turns() -> ModuleType:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_blocks_come_in_the_order_that_was_drawn(turns: ModuleType, seed: int) -> None:
-    order = [side for quad in PLAN.order(random.Random(seed)) for side in quad]
+    order = [side for quad in PLAN.draw_quads(random.Random(seed)) for side in quad]
     done: list[Side] = []
     lengths: dict[Side, list[int]] = {side: [] for side in SIDES}
     for number, side in enumerate(order):
@@ -101,7 +101,7 @@ def prepared(operator: str, timeout_s: float = 20.0, **inputs: Any) -> Iterator[
     try:
         one = Preparation(start.finish(), CaseRequest(case, 1), True, float("inf"), rng)
         one.finish(bench.cpus)
-        yield one, lambda: measure_in_turns(one.processes, case, PLAN, rng)
+        yield one, lambda: BlockTimer(one.processes, case, rng).measure_in_turns(PLAN)
     finally:
         start.close()
 
@@ -163,7 +163,7 @@ def test_only_whole_quads_count(control: int, treatment: int, whole: int, monkey
     answer = {"low": 100.0, "timed_ns": 300.0, "calls": 3}
     answers = {"control": [answer] * control, "treatment": [answer] * treatment}
     monkeypatch.setattr(opduel.harness.rounds.blocks, "ask_in_turns", lambda *_: (answers, {}))
-    blocks = measure_in_turns({}, toy_case("a"), PLAN, random.Random(1))
+    blocks = BlockTimer({}, toy_case("a"), random.Random(1)).measure_in_turns(PLAN)
     assert {side: len(found) for side, found in blocks.items()} == dict.fromkeys(SIDES, whole)
 
 
@@ -202,7 +202,7 @@ def test_a_worker_that_is_lost_meanwhile_costs_the_pair_and_not_the_run() -> Non
             return []
 
         with pytest.raises(WorkerLostError) as raised:
-            measure_in_turns(one.processes, toy_case("a"), PLAN, random.Random(1), advance=advance)
+            BlockTimer(one.processes, toy_case("a"), random.Random(1)).measure_in_turns(PLAN, advance)
     assert (raised.value.failure.side, raised.value.failure.reason) == ("control", "stopped while answering")
 
 
@@ -218,7 +218,7 @@ def test_others_are_got_on_with_meanwhile() -> None:
     try:
         with prepared("sleep", seconds=CALL_S) as (one, _):
             plan = plan_blocks(dict.fromkeys(SIDES, CALL_NS))
-            measure_in_turns(one.processes, toy_case("a"), plan, random.Random(1), advance=advance)
+            BlockTimer(one.processes, toy_case("a"), random.Random(1)).measure_in_turns(plan, advance)
     finally:
         os.close(read_end)
         os.close(write_end)

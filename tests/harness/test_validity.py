@@ -12,7 +12,6 @@ from toy_bench import toy_case
 import opduel.harness.rounds.pair
 import opduel.harness.run
 import opduel.harness.verification
-from opduel.comparator import AACheck
 from opduel.harness.machine.cpus import current_mhz
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.run import run_ab
@@ -21,6 +20,7 @@ from opduel.harness.validity import FEWEST_READINGS, WHY_WITHHELD, Frequency, aa
 from opduel.records import Case
 from opduel.records.host_record import MeasureRecord, NoiseRecord
 from opduel.records.measurement import Side
+from opduel.records.run_record import AACheckRecord
 
 
 def noise(**means: float) -> NoiseRecord:
@@ -56,7 +56,7 @@ def test_reasons(host: NoiseRecord | None, spare: int, frequency: Frequency | No
 
 
 def test_a_flagged_sentinel_is_a_reason() -> None:
-    calm = AACheck("a", 1.01, (0.9, 1.1), 0.5, 0.02, 5, flagged=False)
+    calm = AACheckRecord(case="a", ratio=1.01, rounds=5)
     assert aa_problems([calm]) == []
     (reason,) = aa_problems([calm, replace(calm, case="b", ratio=1.2, flagged=True)])
     assert reason == "b differed by +20.0% from itself, on the control alone (5 rounds)"
