@@ -11,7 +11,7 @@ import secrets
 import threading
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,7 +39,6 @@ from opduel.support.text import counted
 POLL_S = 0.3
 LOOK_S = 2.0  # between looks at which hosts are there
 ATTEMPTS = 4  # of one shard, whatever became of the others
-FINISH_S = 60.0  # for a host that was asked to finish
 
 log = logging.getLogger(__name__)
 
@@ -85,7 +84,7 @@ class _FleetRun:
         request: RunRequest,
         hosts: int,
         on_progress: Callable[[Progress], None],
-        archives: "Archives",
+        archives: Archives,
     ) -> None:
         self._client, self._choice, self._request = client, choice, request
         self._on_progress = on_progress
@@ -94,7 +93,6 @@ class _FleetRun:
         self._events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
         self._attempts: dict[Future, Attempt] = {}
         self._todo: deque[str] = deque()  # keys of the shards that no host was given yet
-        self._open: dict[str, int] = {}  # shard's key -> open cases
         self._rounds: dict[str, int] = {}
         self._failed: Counter[str] = Counter()  # shard's key -> attempts
         self._refused: dict[str, str] = {}  # host -> why it can't measure this run
@@ -118,6 +116,7 @@ class _FleetRun:
             self._log_entry({"event": "cut", "shards": ids_of(shards), "start": self._logged.start})
         self._folder = folder_of(self._run, self._logged.start)
         self._shards, self._finished = self._logged.shards, self._logged.finished
+        # shard's key -> open cases
         self._open = {key: 0 if key in self._finished else len(shard.cases) for key, shard in self._shards.items()}
 
     def finish(self) -> Report:
@@ -126,19 +125,20 @@ class _FleetRun:
         if self._finished:
             log.info("fleet: %s of %d measured before", counted(len(self._finished), "shard"), len(self._shards))
         try:
-            with self._listening():
-                while (self._todo or self._attempts) and self._stopped is None:
-                    self._look_for_hosts()
-                    self._submit_what_hosts_can_take()
-                    self._hear()
-                    self._collect()
-                    self._relieve_a_slow_host()
-                    self._report_progress()
+            self._client.subscribe_topic(TOPIC, lambda event: self._events.put(event[1]))
+            while (self._todo or self._attempts) and self._stopped is None:
+                self._look_for_hosts()
+                self._submit_what_hosts_can_take()
+                self._hear()
+                self._collect()
+                self._relieve_a_slow_host()
+                self._report_progress()
         except KeyboardInterrupt as error:
             self._stopped, self._interrupted = str(error) or "interrupted", True
         finally:
             with contextlib.suppress(Exception):  # the scheduler may be gone
                 self._client.cancel(list(self._attempts), force=True)
+                self._client.unsubscribe_topic(TOPIC)
             self._slots.leave(self)
         return self._merged()
 
@@ -263,20 +263,6 @@ class _FleetRun:
         self._open |= {key: len(self._shards[key].cases) for key in keys}
         self._todo.extend(keys)
 
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        """Put the events of hosts into the queue while the ``with`` lasts."""
-
-        def hear(event: tuple[float, dict[str, Any]]) -> None:
-            self._events.put(event[1])
-
-        self._client.subscribe_topic(TOPIC, hear)
-        try:
-            yield
-        finally:
-            with contextlib.suppress(Exception):
-                self._client.unsubscribe_topic(TOPIC)
-
     def _hear(self) -> None:
         """Handle the events in the queue; wait up to ``POLL_S`` for the first."""
         with contextlib.suppress(queue.Empty):
@@ -306,17 +292,14 @@ class _FleetRun:
     def _collect(self) -> None:
         """Take in the attempts that have ended, and retry those that failed."""
         for future, attempt in list(self._attempts.items()):
-            why = (
-                attempt.reason_to_give_up(self._eligible(), self._choice.silence_s)
-                if future.status == "pending"
-                else ""
-            )
-            if future.status == "pending" and not why:
+            status = future.status
+            why = attempt.reason_to_give_up(self._eligible(), self._choice.silence_s) if status == "pending" else ""
+            if status == "pending" and not why:
                 continue
             del self._attempts[future]
-            if future.status == "finished":
+            if status == "finished":
                 self._take_answer(future.result(), attempt)
-            elif future.status == "pending":
+            elif status == "pending":
                 self._client.cancel([future], force=True)
                 if attempt.host:
                     self._slow.add(attempt.host)

@@ -2,6 +2,7 @@
 
 import fnmatch
 import glob
+import itertools
 import json
 import os
 import re
@@ -139,14 +140,15 @@ def operator_tests(network: Network, name: str, rules: Rules) -> list[dict[str, 
     if not network.calls:
         raise UsageError(f"{name}: none of its operators can be measured: {_listed(network.left_out)}")
     identifiers: set[str] = set()
-    tests = []
-    for call in network.calls:
-        backward = {"run_backward": True} if has_backward(call.functions, rules) else {}
-        identifier = _identifier(call, identifiers)
-        tests.append(
-            {"identifier": identifier, "operator": call.functions[0], **backward, "inputs": [_short(call.inputs)]}
-        )
-    return tests
+    return [
+        {
+            "identifier": _identifier(call, identifiers),
+            "operator": call.functions[0],
+            **({"run_backward": True} if has_backward(call.functions, rules) else {}),
+            "inputs": [_short(call.inputs)],
+        }
+        for call in network.calls
+    ]
 
 
 def network_test(text: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -225,12 +227,9 @@ def _identifier(call: Call, taken_identifiers: set[str]) -> str:
     while len("_".join([stem, *shapes])) > MAX_IDENTIFIER - 12:
         shapes.pop()
     base = "_".join([stem, *shapes])
-    for number in range(1, len(taken_identifiers) + 2):
-        identifier = f"{base}{f'-{number}' if number > 1 else ''}_times{call.times}"
-        if f"{base}{number}" not in taken_identifiers:
-            taken_identifiers.add(f"{base}{number}")
-            return identifier
-    raise AssertionError("there are more numbers than names")
+    number = next(number for number in itertools.count(1) if f"{base}{number}" not in taken_identifiers)
+    taken_identifiers.add(f"{base}{number}")
+    return f"{base}{f'-{number}' if number > 1 else ''}_times{call.times}"
 
 
 def _tensors(inputs: Mapping[str, Any]) -> list[Mapping[str, Any]]:

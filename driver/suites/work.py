@@ -41,7 +41,15 @@ class CacheOrder:
 def cache_orders(cases: Sequence[SuiteCase], timeout_s: float | None) -> list[CacheOrder]:
     """Return each ``setup_cache`` that the chosen cases need, once for each side with such a case. ``timeout_s``
     overrides the suite's own limits."""
-    limits, benchmark_by_cache = _limits(cases), _benchmarks_of_caches(cases)
+    limits: dict[str, float] = {}  # by folder: the most of its benchmarks, equal on both sides
+    benchmark_by_cache: dict[tuple[str, Side], str] = {}  # the first that the side has: it is run there by this name
+    for case in cases:
+        benchmark = case.benchmark
+        if (key := benchmark.setup_cache) is not None:
+            own_s = benchmark.setup_cache_timeout or benchmark.timeout or DEFAULT_TIMEOUT_S
+            limits[key] = max(own_s, limits.get(key, 0.0))
+            for side in case.sides:
+                benchmark_by_cache.setdefault((key, side), benchmark.name)
     return [
         CacheOrder(key, side, benchmark_by_cache[key, side], timeout_s or limit_s)
         for key, limit_s in limits.items()
@@ -112,43 +120,33 @@ class SuiteWork:
             side: _WrittenFiles(self.copies[side], _make_folder(self.place(side) / "written")) for side in builds
         }
         for order in orders:
-            side, name = order.side, order.benchmark
-            log.info("setup_cache of %s on the %s", name, side)
-            folder = self.place(side) / order.key
-            environment = suite_environment(builds[side], framework, env)
-            why = self._make_cache(builds[side], side, framework, name, folder, order.limit_s, environment)
-            copy_problem = written[side].keep()  # also after a failure, or the next one would be blamed for it
-            why = why or copy_problem
-            if why is not None:
-                (folder / FAILED_FILE).write_text(f"setup_cache of {name}: {why}", encoding="utf-8")
+            log.info("setup_cache of %s on the %s", order.benchmark, order.side)
+            environment = suite_environment(builds[order.side], framework, env)
+            why = self._make_cache(order, builds[order.side], framework, environment)
+            copy_problem = written[order.side].keep()  # also after a failure, or the next one would be blamed for it
+            if why := why or copy_problem:
+                text = f"setup_cache of {order.benchmark}: {why}"
+                (self.place(order.side) / order.key / FAILED_FILE).write_text(text, encoding="utf-8")
         for files in written.values():
             files.put_back()
         return [line for line in map(self.problem, orders) if line is not None]
 
     def _make_cache(
-        self,
-        build: Build,
-        side: Side,
-        framework: Framework,
-        name: str,
-        folder: Path,
-        limit_s: float,
-        environment: Mapping[str, str],
+        self, order: CacheOrder, build: Build, framework: Framework, environment: Mapping[str, str]
     ) -> str | None:
         """Run a ``setup_cache``; return why it failed, or None."""
-        _make_folder(folder)
+        folder = _make_folder(self.place(order.side) / order.key)
         most = min(CACHE_BYTES, shutil.disk_usage(folder).free - RESERVE_BYTES)
         if most <= 0:
             return f"less than {RESERVE_BYTES >> 20} MiB are free on the disk of {folder.parent}"
         script = framework.scripts.suite or ""
-        command = [build.interpreter, script, "cache", self.copies[side], name, folder, str(most)]
-        outcome = run(command, timeout=limit_s, whole_environment=environment, directory=folder)
+        command = [build.interpreter, script, "cache", self.copies[order.side], order.benchmark, folder, str(most)]
+        outcome = run(command, timeout=order.limit_s, whole_environment=environment, directory=folder)
         if outcome.code is None:
-            return f"took more than {limit_s:g} s"
+            return f"took more than {order.limit_s:g} s"
         if not outcome.ok:
             last = (outcome.stderr.strip().splitlines() or [outcome.output_tail])[-1]
-            too_large = "File too large" in last
-            return f"wrote more than {most >> 20} MiB" if too_large else last
+            return f"wrote more than {most >> 20} MiB" if "File too large" in last else last
         size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         if size > most:
             shutil.rmtree(folder)
@@ -160,27 +158,6 @@ class SuiteWork:
 def without_suite(environment: Mapping[str, str]) -> dict[str, str]:
     """Return a build's variables without those that say where its copy is, on the host that has it."""
     return {name: value for name, value in environment.items() if name not in (_COPY, _WORK)}
-
-
-def _limits(cases: Sequence[SuiteCase]) -> dict[str, float]:
-    """Return the seconds that each ``setup_cache`` may take, by its folder: the most of its benchmarks, equal on
-    both sides."""
-    limits: dict[str, float] = {}
-    for benchmark in (case.benchmark for case in cases):
-        if benchmark.setup_cache is not None:
-            own = benchmark.setup_cache_timeout or benchmark.timeout or DEFAULT_TIMEOUT_S
-            limits[benchmark.setup_cache] = max(own, limits.get(benchmark.setup_cache, 0.0))
-    return limits
-
-
-def _benchmarks_of_caches(cases: Sequence[SuiteCase]) -> dict[tuple[str, Side], str]:
-    """Return, by the folder of a ``setup_cache`` and side, the first benchmark that the side has: it is run there by
-    this name."""
-    benchmark_by_cache: dict[tuple[str, Side], str] = {}
-    for case in cases:
-        for side in case.sides if case.benchmark.setup_cache is not None else ():
-            benchmark_by_cache.setdefault((str(case.benchmark.setup_cache), side), case.benchmark.name)
-    return benchmark_by_cache
 
 
 class _WrittenFiles:

@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from made_repository import serve
@@ -17,8 +16,8 @@ from made_repository import serve
 from opduel.driver.suites import work as suite_work
 from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, all_cases, discover, problems_of
 from opduel.driver.suites.source import copy_suite, files_of, find_benchmarks, open_suite, read_configuration
-from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
-from opduel.frameworks import Framework, get_framework
+from opduel.driver.suites.work import CacheOrder, SuiteWork, cache_orders, new_work_folder
+from opduel.frameworks import get_framework
 from opduel.records import Build, RunError, UsageError
 
 FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
@@ -356,8 +355,8 @@ def test_a_shared_cache_is_made_by_a_benchmark_that_the_side_has(
     own_work = SuiteWork.of(opened(str(FIXTURE), tmp_path), new_work_folder())
     calls: list[tuple[str, str, float]] = []
 
-    def make(work: SuiteWork, build: Build, side: str, framework: Framework, name: str, *arguments: Any) -> None:
-        calls.append((side, name, arguments[1]))
+    def make(work: SuiteWork, order: CacheOrder, *_: object) -> None:
+        calls.append((order.side, order.benchmark, order.limit_s))
 
     monkeypatch.setattr(SuiteWork, "_make_cache", make)
     old = SuiteCase(replace(PLAIN, name="m.old", setup_cache="cache-1", timeout=90.0), {}, ("control",))
