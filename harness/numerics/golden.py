@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 from opduel.frameworks import Framework, recorded_environment, run_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.machine.host import host_fingerprint
-from opduel.harness.numerics.outputs import Answer, Array, Difference, Kept, ask_results, difference, elements
+from opduel.harness.numerics.outputs import Answer, Array, ArrayInfo, Difference, ask_results, difference, elements
 from opduel.harness.planning.budget import NO_TIME_LEFT
 from opduel.harness.processes.case_request import DESCRIBED
 from opduel.harness.processes.forking import with_checked_forks
@@ -53,7 +53,7 @@ class GoldenCase:
 
     determinants: Mapping[str, Any]
     inputs: str = ""
-    arrays: Sequence[Kept] = ()
+    arrays: Sequence[ArrayInfo] = ()
     file: str = ""
     sha256: str = ""
     differs: str = ""
@@ -176,7 +176,7 @@ def _store_outputs(
         determinants,
         inputs=answers[0].inputs,
         arrays=[
-            Kept(array.name, array.dtype, list(array.shape), array.storage, array.count, precision=array.precision)
+            ArrayInfo(array.name, array.dtype, list(array.shape), array.storage, array.count, precision=array.precision)
             for array in first
         ],
         file=file,

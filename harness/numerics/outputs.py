@@ -17,14 +17,14 @@ from opduel.records import Case, Failure, Tolerance
 
 MOST_BYTES = 1 << 28  # of one array: of a larger one as many from its beginning are compared
 FOR_GOOD = ("error", "missing")  # kinds of failure that a second try would not change
-DESCRIBED = ("shape", "dtype", "precision", "storage")  # what two arrays have to have in common
+COMPARED = ("shape", "dtype", "precision", "storage")  # what two arrays have to have in common
 MOST_TRIES = 2  # of a case whose process was lost: a single loss may have had another cause
 
 
 @dataclass(frozen=True)
-class Kept:
-    """An array's name, and its ``shape`` and ``dtype`` (numpy's name) as a whole. ``count``: how many of its elements,
-    in C order, were kept. ``precision``: the dtype by whose tolerance it is compared, if that isn't its own."""
+class ArrayInfo:
+    """What is known of an array without its elements: its name, ``shape`` and ``dtype`` (numpy's name). ``count``: how
+    many elements, in C order, were stored. ``precision``: the dtype whose tolerance counts, if that isn't its own."""
 
     name: str
     dtype: str
@@ -35,7 +35,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Array(Kept):
+class Array(ArrayInfo):
     """One output, gradient or changed argument; ``file`` has its elements."""
 
     file: str
@@ -92,29 +92,25 @@ def difference(
     first: Sequence[Array], second: Sequence[Array], tolerance: Tolerance, names: tuple[str, str]
 ) -> Difference:
     """Return how ``second`` differs from ``first``; ``names``: what messages call the two."""
-    second_by_name = {array.name: array for array in second}
+    first_by_name, second_by_name = ({array.name: array for array in arrays} for arrays in (first, second))
     words, figure, partial = "", 0.0, ""
-    if missing := [first_array.name for first_array in first if first_array.name not in second_by_name]:
+    if missing := [name for name in first_by_name if name not in second_by_name]:
         words, figure = f"{missing[0]} exists only on the {names[0]}", math.inf
-    elif extra := sorted({first_array.name for first_array in second} - {first_array.name for first_array in first}):
+    elif extra := sorted(set(second_by_name) - set(first_by_name)):
         words, figure = f"{extra[0]} exists only on the {names[1]}", math.inf
-    for first_array in first:
-        if first_array.name not in second_by_name:
+    for name, array in first_by_name.items():
+        if name not in second_by_name:
             continue
-        second_array = second_by_name[first_array.name]
-        if unlike := [
-            attribute
-            for attribute in ("shape", "dtype", "precision", "storage")
-            if getattr(first_array, attribute) != getattr(second_array, attribute)
-        ]:
-            kinds = " against ".join(str(getattr(array, unlike[0])) for array in (first_array, second_array))
-            words, figure = words or f"{first_array.name}: {unlike[0]} {kinds}", math.inf
+        other = second_by_name[name]
+        if unlike := [part for part in COMPARED if getattr(array, part) != getattr(other, part)]:
+            kinds = f"{getattr(array, unlike[0])} against {getattr(other, unlike[0])}"
+            words, figure = words or f"{name}: {unlike[0]} {kinds}", math.inf
             continue
-        close = compare(elements(first_array), elements(second_array), tolerance, first_array.precision)
+        close = compare(elements(array), elements(other), tolerance, array.precision)
         figure = max(figure, close.figure)
-        words = words or ("" if close.close else f"{first_array.name}: {_describe_closeness(close, first_array)}")
-        if first_array.count < math.prod(first_array.shape):
-            partial = f"of {first_array.name} only the first {first_array.count} elements were compared"
+        words = words or ("" if close.close else f"{name}: {_describe_closeness(close, array)}")
+        if array.count < math.prod(array.shape):
+            partial = f"of {name} only the first {array.count} elements were compared"
     return Difference(words, figure, partial)
 
 

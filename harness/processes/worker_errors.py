@@ -3,14 +3,16 @@ exit code and an output tail."""
 
 import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from opduel.harness.machine.host import out_of_memory_kills
 from opduel.records import Failure
 from opduel.records.measurement import FROM_OUTSIDE, SIDES, SKIPPED, Side
 from opduel.support.output import key_line
 
+T = TypeVar("T")
 _FATAL = re.compile(r"(segmentation fault|floating point exception|aborted|illegal instruction|bus error)", re.I)
 # How allocators say that there is no memory: Python's, C++'s, those of frameworks and devices, the system's.
 _NO_MEMORY = re.compile(r"\bMemoryError\b|bad_alloc|failed to allocate|cannot allocate memory|out of memory", re.I)
@@ -55,6 +57,21 @@ def merged_error(errors: Mapping[Side, AskError]) -> AskError:
     usual = refused[0] if worst.failure.kind == SKIPPED and refused else worst.failure
     reported = failure_by_kind.get("timeout", usual)
     return type(worst)(replace(reported, side="both", reason=_reasons([errors[side].failure for side in SIDES])))
+
+
+def on_both_sides(call: Callable[[Side], T], sides: Sequence[Side] = SIDES) -> dict[Side, T]:
+    """Return what ``call`` returns for each side, one after the other; when one fails, still call it for the other:
+    "both" is worth knowing. Raises AskError: with the side, or "both"."""
+    results: dict[Side, T] = {}
+    errors: dict[Side, AskError] = {}
+    for side in sides:
+        try:
+            results[side] = call(side)
+        except AskError as error:
+            errors[side] = error
+    if errors:
+        raise merged_error(errors)
+    return results
 
 
 def merged_failure(failures: Sequence[Failure]) -> Failure:

@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 
 from opduel.harness.processes.case_request import CaseRequest, time_left
 from opduel.harness.processes.channel import Background, Steps, complete
-from opduel.harness.processes.pair_pool import PADDING_BYTES, Pair, PairPool
+from opduel.harness.processes.pair_pool import PADDING_BYTES, Bench, Pair, PairPool
 from opduel.harness.processes.process import START_TIMEOUT_S, Worker
 from opduel.harness.processes.worker_errors import (
     AskError,
     CaseLostError,
     CaseRefusedError,
     WorkerLostError,
-    merged_error,
+    on_both_sides,
 )
 from opduel.harness.rounds.blocks import Processes
 from opduel.harness.rounds.pair import Round, RoundResult, is_out_of_time
@@ -32,6 +32,7 @@ STORAGE = "memory"  # the metric of the framework's counters; the other is the o
 NOTHING = 1.0  # byte: what a side that holds none at all counts as in a ratio
 
 T = TypeVar("T")
+Start = Callable[[Side, Mapping[str, str]], Worker]
 Measure = Callable[[Processes, CaseRequest, Round], PairSample]
 
 
@@ -40,48 +41,40 @@ def run_memory_round(pool: PairPool, this_round: Round, rng: random.Random, resu
 
     The pair is none of ``pool``'s. All cases of a round have one metric; for ``STORAGE``, workers get what that needs.
     """
-    bench = pool.bench
-    storage = any(request.case.metric == STORAGE for request in this_round.requests)
-    environment = {**bench.environment, **(bench.memory_environment if storage else {})}
-
-    def start(side: Side, padding: Mapping[str, str]) -> Worker:
-        return Worker(side, bench.builds[side], bench.adaptor, {**environment, **padding}, bench.cpus.start)
-
-    run_counter_round(this_round, rng, result, start, START_TIMEOUT_S, _measure_memory)
+    further = pool.bench.memory_environment if this_round.metric == STORAGE else {}
+    run_counter_round(this_round, rng, result, _starting(pool.bench, further), START_TIMEOUT_S, _measure_memory)
 
 
 def run_value_round(pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
     """Measure what the round's cases report of themselves, in one fresh process pair: first one side, then the other,
     in random order, since such a value may be a time. The rest is as in ``run_counter_round``."""
-    bench = pool.bench
-
-    def start(side: Side, padding: Mapping[str, str]) -> Worker:
-        return Worker(side, bench.builds[side], bench.adaptor, {**bench.environment, **padding}, bench.cpus.start)
 
     def measure(processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
         message = {"op": request.case.metric, "case": request.description(), "seed": request.seed}
-        values: dict[Side, float] = {}
-        errors: dict[Side, AskError] = {}
-        for side in rng.sample(SIDES, 2):
-            processes[side].pin(bench.cpus.measure)
-            try:
-                values[side] = processes[side].ask(message, time_left(request.case, this_round.deadline))["value"]
-            except AskError as error:
-                errors[side] = error
-        if errors:
-            raise merged_error(errors)
-        return _value_sample(request, this_round, values["control"], values["treatment"])
 
-    run_counter_round(this_round, rng, result, start, START_TIMEOUT_S, measure)
+        def value(side: Side) -> float:
+            processes[side].pin(pool.bench.cpus.measure)
+            return float(processes[side].ask(message, time_left(request.case, this_round.deadline))["value"])
+
+        return _value_sample(request, this_round, on_both_sides(value, rng.sample(SIDES, 2)))
+
+    run_counter_round(this_round, rng, result, _starting(pool.bench), START_TIMEOUT_S, measure)
 
 
-def _value_sample(request: CaseRequest, this_round: Round, control: float, treatment: float) -> PairSample:
+def _starting(bench: Bench, further: Mapping[str, str] | None = None) -> Start:
+    environment = {**bench.environment, **(further or {})}
+    return lambda side, padding: Worker(
+        side, bench.builds[side], bench.adaptor, {**environment, **padding}, bench.cpus.start
+    )
+
+
+def _value_sample(request: CaseRequest, this_round: Round, values: Mapping[Side, float]) -> PairSample:
     """Return both sides' values as a sample; equal ones have the ratio 1, 0 among them. Raises CaseRefusedError for
     values that have no ratio."""
-    values: dict[Side, float] = {"control": control, "treatment": treatment}
     for side, value in values.items():
         if not math.isfinite(value):
             raise CaseRefusedError(Failure(side, "error", f"reports {value}, which is not a finite number"))
+    control, treatment = (values[side] for side in SIDES)
     if control != treatment and min(control, treatment) <= 0:
         reason = f"reports {control:g} and {treatment:g}: only values above 0, or equal ones, can be compared"
         raise CaseRefusedError(Failure("both", "error", reason))
@@ -93,14 +86,14 @@ def run_counter_round(
     this_round: Round,
     rng: random.Random,
     result: RoundResult,
-    start: Callable[[Side, Mapping[str, str]], Worker],
+    start: Start,
     start_timeout_s: float,
     measure: Measure,
 ) -> None:
     """Measure the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
 
     ``start`` starts the worker of a side, with further variables: each has an environment of a random size. ``measure``
-    asks both sides' fresh processes of a case. Sentinels are not measured. Never raises for what a worker does; when it
+    asks both sides' fresh processes of a case. There are no A/A checks. Never raises for what a worker does; when it
     is interrupted, what was measured is in ``result``.
     """
     began = time.monotonic()
@@ -129,16 +122,7 @@ def at_once(steps: Mapping[Side, Steps[T]]) -> dict[Side, T]:
     running = {side: Background(steps[side], AskError) for side in SIDES}
     for background in running.values():
         background.advance()  # the first step sends the request
-    results: dict[Side, T] = {}
-    errors: dict[Side, AskError] = {}
-    for side in SIDES:
-        try:
-            results[side] = running[side].finish()
-        except AskError as error:
-            errors[side] = error
-    if errors:
-        raise merged_error(errors)
-    return results
+    return on_both_sides(lambda side: running[side].finish())
 
 
 def ask_both(
