@@ -2,7 +2,7 @@
 
 They compute only what follows from their own fields (``work.py``: rates and roofline), and do no I/O.
 
-``Build pair -> Case -> Round -> Comparison -> Report``.  Every package may import this one; it imports ``support`` alone.
+``Build pair -> Case -> Round -> Comparison -> Report``.  Every package may import this one, which imports ``support``.
 """
 
 from opduel.records.build import Build, Commit

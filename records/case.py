@@ -11,7 +11,7 @@ MODES: tuple[Mode, ...] = ("imperative", "hybridized")
 DEFAULT_MODE: Mode = "imperative"
 # What a spec, or a command line, may say of a case.
 DTYPES = ("float16", "bfloat16", "float32", "float64", "int8", "int32", "int64", "uint8", "bool")
-DIRECTIONS = ("forward", "backward", "both")
+DIRECTIONS: tuple[Direction, ...] = ("forward", "backward", "both")
 CONTEXT_PATTERN = r"^(cpu|gpu)(\((0|[1-9][0-9]{0,2})\))?$"
 MAX_INPUT_SETS = 1000
 

@@ -8,9 +8,15 @@ the command ``opduel conformance`` calls it for all of them.
 from collections.abc import Callable, Mapping
 
 from opduel.harness.conformance.adaptor import check_adaptor, check_environment, check_start
-from opduel.harness.conformance.computing import check_directions, check_fork, check_inputs, check_memory, check_outputs
+from opduel.harness.conformance.computing import (
+    check_cases,
+    check_directions,
+    check_fork,
+    check_inputs,
+    check_memory,
+    check_outputs,
+)
 from opduel.harness.conformance.failing import check_faults, check_refusals
-from opduel.harness.conformance.measuring import check_cases
 from opduel.harness.conformance.subject import Outcome, Subject
 
 # Name -> check, those first that make others pointless when they fail.
@@ -32,7 +38,7 @@ __all__ = ["CHECKS", "Outcome", "Subject", "check"]
 
 
 def check(name: str, subject: Subject) -> Outcome:
-    """Make one of ``CHECKS``; its outcome has a line for each problem.
+    """Make one of ``CHECKS``, and return its outcome: a line for each problem.
 
     Raises:
         KeyError: there is no such check.

@@ -1,7 +1,6 @@
 """Checks of what a framework is before it computes: its adaptor's source, how it starts, and its environment."""
 
 import ast
-import contextlib
 import re
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.processes.channel import complete
 from opduel.harness.processes.process import Worker
 from opduel.harness.processes.worker_errors import AskError, WorkerLostError
-from opduel.records import Build, Failure, UsageError
+from opduel.records import Build, UsageError
 from opduel.records.measurement import Side
 
 OLDEST = (3, 6)  # the oldest Python that a build may have
@@ -34,10 +33,12 @@ def check_adaptor(subject: Subject, outcome: Outcome) -> None:
     if not adaptor.exists():
         outcome.problem(f"{adaptor}: there is no such adaptor: correct {_class_of(subject)}.adaptor")
         return
-    with _problems_of(outcome):
+    try:
         require_functions(adaptor, {})
+    except UsageError as error:
+        outcome.problem(str(error))
     imported: dict[str, Path] = {}
-    for path in _sources(adaptor):
+    for path in sorted(adaptor.rglob("*.py")) if adaptor.is_dir() else [adaptor]:
         try:
             tree = ast.parse(path.read_bytes(), str(path), feature_version=OLDEST)
         except SyntaxError as error:
@@ -78,9 +79,8 @@ def check_environment(subject: Subject, outcome: Outcome) -> None:
         _check_one_thread(subject, where, outcome)
     faulty = subject.with_faults()
     for side in subject.builds:
-        answer = _ready(faulty, side)
-        if isinstance(answer, Failure):
-            outcome.problem(f"the {side} doesn't start: {answer.kind}: {answer.reason}")
+        answer = _started(faulty, side, outcome)
+        if answer is None:
             continue
         expected, actual = faulty.environment(), answer["environment"]
         for name in sorted(expected):
@@ -92,7 +92,7 @@ def check_environment(subject: Subject, outcome: Outcome) -> None:
 
 
 def _check_one_thread(subject: Subject, where: str, outcome: Outcome) -> None:
-    """Whether a framework whose environment states no threads has one thread only."""
+    """Check that a framework whose environment states no threads has one thread only."""
     case, build = subject.cases[0], subject.control
     (message,) = subject.messages(case, "prepare")
     try:
@@ -114,7 +114,7 @@ def _check_one_thread(subject: Subject, where: str, outcome: Outcome) -> None:
 
 
 def _check_import(subject: Subject, name: str, path: Path, outcome: Outcome) -> None:
-    """Whether the adaptor can import a module in both builds."""
+    """Check that the adaptor can import a module in both builds."""
     top, own = name.partition(".")[0], type(subject.framework).__module__.partition(".")[0]
     if name in NEWER:
         outcome.problem(f"{path}: imports {name}, which Python 3.6 lacks: avoid it")
@@ -129,62 +129,39 @@ def _check_import(subject: Subject, name: str, path: Path, outcome: Outcome) -> 
 
 
 def _has(build: Build, environment: Mapping[str, str], module: str) -> bool:
-    """Whether a build has a top-level module."""
+    """Return whether a build has a top-level module."""
     command = [build.interpreter, "-c", IMPORTABLE, module]
     finished = subprocess.run(command, env={**environment, **build.environment}, capture_output=True, check=False)
     return finished.returncode == 0
 
 
 def _imports(tree: ast.AST, guarded: bool = False) -> Iterator[str]:
-    """The modules that a source imports by absolute names, but for those that it does without: within a ``try`` that
-    catches ImportError."""
+    """Yield the modules that a source imports by absolute names, not in a ``try`` that catches ImportError."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.Import) and not guarded:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level and not guarded:
             yield str(node.module)
         elif isinstance(node, ast.Try):
-            caught = {
-                word for handler in node.handlers for word in ast.unparse(handler.type or ast.Tuple([])).split(", ")
-            }
-            body = ast.Module(body=node.body, type_ignores=[])
-            yield from _imports(body, guarded or bool(caught & {"ImportError", "ModuleNotFoundError", "Exception"}))
+            types = " ".join(ast.unparse(handler.type) for handler in node.handlers if handler.type)
+            is_caught = re.search(r"\b(ImportError|ModuleNotFoundError|Exception)\b", types) is not None
+            yield from _imports(ast.Module(body=node.body, type_ignores=[]), guarded or is_caught)
             for other in (*node.handlers, *node.orelse, *node.finalbody):
                 yield from _imports(other, guarded)
         else:
             yield from _imports(node, guarded)
 
 
-def _sources(adaptor: Path) -> list[Path]:
-    return sorted(adaptor.rglob("*.py")) if adaptor.is_dir() else [adaptor]
-
-
 def _started(subject: Subject, side: Side, outcome: Outcome) -> dict[str, Any] | None:
-    answer = _ready(subject, side)
-    if isinstance(answer, Failure):
-        outcome.problem(f"the {side} doesn't start: {answer.kind}: {answer.reason}")
-        return None
-    return answer
-
-
-def _ready(subject: Subject, side: Side) -> dict[str, Any] | Failure:
-    """What a fresh worker says once the framework is imported."""
+    """Return what a fresh worker says once the framework is imported; None, and a problem, if it doesn't start."""
     try:
         build, adaptor = subject.builds[side], subject.framework.adaptor
         with Worker(side, build, adaptor, subject.environment(), plan_cpus(1).start) as worker:
             return worker.wait_ready()
     except WorkerLostError as error:
-        return error.failure
+        outcome.problem(f"the {side} doesn't start: {error.failure.kind}: {error.failure.reason}")
+        return None
 
 
 def _class_of(subject: Subject) -> str:
     return type(subject.framework).__name__
-
-
-@contextlib.contextmanager
-def _problems_of(outcome: Outcome) -> Iterator[None]:
-    """A UsageError within it is a problem."""
-    try:
-        yield
-    except UsageError as error:
-        outcome.problem(str(error))

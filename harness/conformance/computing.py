@@ -1,26 +1,43 @@
-"""Checks of what a framework computes: its inputs, its outputs, its memory, its directions, and all of it in a fork."""
+"""Checks of what a framework computes: its calls, inputs, outputs, memory and directions, and all of it in a fork."""
 
 import dataclasses
 import math
 import tempfile
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from opduel.harness.conformance.subject import Outcome, Subject, sides_of
+from opduel.harness.conformance.subject import Outcome, Subject
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.numerics.outputs import MOST_BYTES, Array, difference
 from opduel.harness.processes.forking import with_checked_forks
 from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.processes.restarting_worker import RestartingWorker
-from opduel.records import Case, Direction, Failure, UsageError
+from opduel.records import VALUE, Case, Failure, UsageError
+from opduel.records.case import DIRECTIONS
 
+BLOCK = {"discard": 1, "calls": 3, "inner": 1}
 NAMES = ("first", "second")
 FEW_BYTES = 64
-DIRECTIONS: tuple[Direction, ...] = ("forward", "backward", "both")
 MEMORY_CALLS = 2
 SEVERAL = 2  # threads
+
+
+def check_cases(subject: Subject, outcome: Outcome) -> None:
+    """Every case prepares and its calls take time, or it reports its value; on either side, in a process as a run's."""
+    with subject.workers() as workers:
+        for case, (side, worker) in product(subject.cases, workers.items()):
+            if case.metric == VALUE:
+                outcome.answered(subject.ask(worker, case, VALUE), side, case, VALUE)
+                continue
+            requests = [*subject.messages(case, "prepare"), {"op": "block", **BLOCK}]
+            answer = worker.ask(requests, case.timeout_s, fork=subject.can_fork(case))
+            if outcome.answered(answer, side, case, "measured"):
+                times = answer[-1]["ns"]
+                if len(times) != BLOCK["calls"] or not all(value > 0 for value in times):
+                    outcome.problem(f"{case.id} on the {side}: three calls took {times} ns")
 
 
 def check_inputs(subject: Subject, outcome: Outcome) -> None:
@@ -32,9 +49,9 @@ def check_inputs(subject: Subject, outcome: Outcome) -> None:
     with subject.workers() as workers:
         for case in subject.cases:
             digests: dict[str, str] = {}
-            for name, worker in [*sides_of(workers), ("control again", workers["control"])]:
+            for name, worker in [*workers.items(), ("control again", workers["control"])]:
                 answer = subject.ask(worker, case, "digest")
-                if outcome.answered(name, case, "digest", answer) and not isinstance(answer, Failure):
+                if outcome.answered(answer, name, case, "digest"):
                     digests[name] = str(answer[0]["digest"])
             if len(set(digests.values())) > 1:
                 outcome.problem(f"{case.id}: the inputs' digests differ: {_listed(digests)}: use the seed alone")
@@ -75,7 +92,7 @@ def check_memory(subject: Subject, outcome: Outcome) -> None:
         return
     with subject.workers() as workers:
         answer = subject.ask(workers["control"], case := subject.cases[0], "memory", calls=MEMORY_CALLS)
-    if outcome.answered("control", case, "memory", answer) and not isinstance(answer, Failure):
+    if outcome.answered(answer, "control", case, "memory"):
         bytes_by_device = answer[0]["bytes"]
         sizes = bytes_by_device.values() if isinstance(bytes_by_device, dict) else [None]
         if not all(isinstance(size, int | float) and size >= 0 for size in sizes):
@@ -96,22 +113,18 @@ def check_directions(subject: Subject, outcome: Outcome) -> None:
                 else:
                     outcome.note(f"{case.operator} has no direction {direction}: {answer.reason}")
             elif "results" in subject.has:
-                arrays_by_direction[direction] = (
-                    _results(subject, workers["control"], directed_case, Path(folder) / direction, outcome) or []
-                )
-        contents_by_direction = {
-            direction: {(array.name, Path(array.file).read_bytes()) for array in arrays}
+                arrays = _results(subject, workers["control"], directed_case, Path(folder) / direction, outcome)
+                arrays_by_direction[direction] = arrays or []
+        contents: dict[str, dict[str, bytes]] = {
+            direction: {array.name: Path(array.file).read_bytes() for array in arrays}
             for direction, arrays in arrays_by_direction.items()
         }
-    for direction in [
-        name for name in ("backward", "both") if name in contents_by_direction and "forward" in contents_by_direction
-    ]:
-        if contents_by_direction[direction] <= contents_by_direction["forward"]:
+    forward = contents.pop("forward", {})
+    for name in contents if "forward" in arrays_by_direction else ():
+        if contents[name].items() <= forward.items():
             words = "computes no more than forward: refuse a direction that isn't there"
-            outcome.problem(f"{case.operator}: {direction} {words}")
-    if "both" in contents_by_direction and not {name for name, _ in contents_by_direction.get("forward", ())} <= {
-        name for name, _ in contents_by_direction["both"]
-    }:
+            outcome.problem(f"{case.operator}: {name} {words}")
+    if "both" in contents and not forward.keys() <= contents["both"].keys():
         outcome.problem(f"{case.operator}: both lacks outputs that forward has")
 
 
@@ -137,7 +150,7 @@ def check_fork(subject: Subject, outcome: Outcome) -> None:
 
 
 def _check_forked(subject: Subject, outcome: Outcome) -> None:
-    """That each case that is measured in forks computes the same there."""
+    """Check that each case that is measured in forks computes the same there."""
     forked = [case for case in subject.cases if subject.can_fork(case)]
     operations = ["prepare", *(["digest"] if "digest" in subject.has else [])]
     with subject.workers() as workers, tempfile.TemporaryDirectory(prefix="opduel-conformance-") as folder:
@@ -146,7 +159,7 @@ def _check_forked(subject: Subject, outcome: Outcome) -> None:
             arrays: dict[bool, Any] = {}
             for fork in (True, False):
                 answers[fork] = subject.ask(workers["control"], case, *operations, fork=fork)
-                if not outcome.answered("control", case, "in a fork" if fork else "without a fork", answers[fork]):
+                if not outcome.answered(answers[fork], "control", case, "in a fork" if fork else "without a fork"):
                     break
                 if "results" in subject.has:
                     place = Path(folder) / f"{number}{fork}"
@@ -155,24 +168,22 @@ def _check_forked(subject: Subject, outcome: Outcome) -> None:
                 if answers[True][1:] != answers[False][1:]:
                     outcome.problem(f"{case.id}: other inputs in a fork than without: make values of the seed alone")
                 if all(arrays.get(fork) is not None for fork in (True, False)):
-                    difference_words = difference(
-                        arrays[False], arrays[True], case.tolerance, ("process", "fork")
-                    ).words
-                    if difference_words:
+                    words = difference(arrays[False], arrays[True], case.tolerance, ("process", "fork")).words
+                    if words:
                         where = f"a fork of {subject.threads} threads" if subject.threads > 1 else "a fork"
-                        outcome.problem(
-                            f"{case.id}: {where} computes something else: {difference_words}: correct can_fork"
-                        )
+                        outcome.problem(f"{case.id}: {where} computes something else: {words}: correct can_fork")
 
 
 def _depends_on_seed(
     subject: Subject, worker: RestartingWorker, case: Case, place: Path, first: list[Array], outcome: Outcome
 ) -> bool:
-    """Whether another seed gives other outputs."""
+    """Return whether another seed gives other outputs."""
     other = _results(subject, worker, case, place / "other", outcome, seed=subject.seed + 1)
-    return other is not None and [Path(array.file).read_bytes() for array in first] != [
-        Path(array.file).read_bytes() for array in other
-    ]
+    return other is not None and _contents(first) != _contents(other)
+
+
+def _contents(arrays: list[Array]) -> list[bytes]:
+    return [Path(array.file).read_bytes() for array in arrays]
 
 
 def _results(
@@ -185,11 +196,11 @@ def _results(
     fork: bool | None = None,
     seed: int | None = None,
 ) -> list[Array] | None:
-    """What a fresh process computes, each file checked against its description; None if that failed."""
+    """Return what a fresh process computes, each file checked against its description; None if that failed."""
     folder.mkdir(parents=True)
     seed = subject.seed if seed is None else seed
     answer = subject.ask(worker, case, "results", fork=fork, seed=seed, folder=str(folder), limit=limit)
-    if not outcome.answered(worker.side, case, "results", answer) or isinstance(answer, Failure):
+    if not outcome.answered(answer, worker.side, case, "results"):
         return None
     try:
         arrays = [Array(**{**fields, "file": str(folder / fields["file"])}) for fields in answer[0]["arrays"]]
@@ -207,7 +218,7 @@ def _results(
 
 
 def _wrong(array: Array, limit: int) -> str:
-    """What is wrong with a file of results; empty for nothing."""
+    """Return what is wrong with a file of results; empty for nothing."""
     try:
         size = np.dtype(array.dtype).itemsize
     except TypeError:

@@ -6,10 +6,10 @@ import time
 
 import psutil
 
-from opduel.harness.conformance.subject import HANG_S, VARIABLE, Outcome, Subject, sides_of
+from opduel.harness.conformance.subject import HANG_S, VARIABLE, Outcome, Subject, renamed
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
-from opduel.records import Case, Comparison, Failure, Report, RunConfiguration, RunError
+from opduel.records import Comparison, Failure, RunConfiguration, RunError
 
 ROUNDS = 2
 GRACE_S = 1.0  # for processes that were killed
@@ -28,7 +28,7 @@ def check_refusals(subject: Subject, outcome: Outcome) -> None:
         outcome.note("cases of a suite have the parameters that it states: an unknown argument is not checked")
     good = subject.cases[0]
     with subject.workers() as workers:
-        for side, worker in sides_of(workers):
+        for side, worker in workers.items():
             for kind, case in expected_cases.items():
                 answer = subject.ask(worker, case, "prepare")
                 description = f"{case.operator} with the inputs {dict(case.inputs)}, on the {side}"
@@ -41,20 +41,20 @@ def check_refusals(subject: Subject, outcome: Outcome) -> None:
                     )
                 elif not answer.reason.strip():
                     outcome.problem(f"{description}: failed without a reason")
-            outcome.answered(side, good, "after a refusal", subject.ask(worker, good, "prepare"))
+            outcome.answered(subject.ask(worker, good, "prepare"), side, good, "after a refusal")
 
 
 def check_faults(subject: Subject, outcome: Outcome) -> None:
     """A run in which the treatment's calls crash and hang, print garbage, and compute something else: each failure is
     reported with its side and reason, the other cases are measured, and no process is left."""
     good = subject.cases[0]
-    cases = {name: _renamed(good, name) for name in ("good", "crash", "hang", "garbage")}
+    cases = {name: renamed(good, name, metric="time") for name in ("good", "crash", "hang", "garbage")}
     cases["hang"] = dataclasses.replace(cases["hang"], timeout_s=min(HANG_S, good.timeout_s))
     compares = "results" in subject.has
     for name in ("good", "garbage", "changed") if compares else ():
-        twin = _renamed(good, name)
-        cases[f"{name} error"] = dataclasses.replace(twin, id=f"{twin.id}/error", metric="error")
-    by_id = {_renamed(good, name).id: name for name in ("crash", "hang", "garbage", "changed")}
+        twin = renamed(good, name, metric="error")
+        cases[f"{name} error"] = dataclasses.replace(twin, id=f"{twin.id}/error")
+    by_id = {renamed(good, name).id: name for name in ("crash", "hang", "garbage", "changed")}
     faulty = subject.with_faults(treatment=by_id)
     configuration = RunConfiguration(max_rounds=ROUNDS, sentinels=0, busy_host="report")
     request = RunRequest(
@@ -63,9 +63,9 @@ def check_faults(subject: Subject, outcome: Outcome) -> None:
     report = run_ab(request)
     if report.run.aborted:
         raise RunError(f"the run of the check faults ended early: {report.run.stop_reason}")
-    comparison_by_name = {name: _comparison(report, case) for name, case in cases.items()}
-    for name, comparison in comparison_by_name.items():
-        _judge(name.split(), comparison, outcome)
+    comparison_by_id = {comparison.case: comparison for comparison in report.comparisons}
+    for name, case in cases.items():
+        _judge(name.split(), comparison_by_id[case.id], outcome)
     for line in _left_behind(faulty):
         outcome.problem(f"a process was left behind: {line}: end what the adaptor starts with its parent")
 
@@ -96,16 +96,8 @@ def _judge(words: list[str], comparison: Comparison, outcome: Outcome) -> None:
         outcome.problem(f"the case {name} was not measured: {comparison.verdict} {comparison.note}")
 
 
-def _comparison(report: Report, case: Case) -> Comparison:
-    return next(comparison for comparison in report.comparisons if comparison.case == case.id)
-
-
-def _renamed(case: Case, name: str) -> Case:
-    return dataclasses.replace(case, id=f"conformance_{name}/{case.direction}", metric="time")
-
-
 def _left_behind(faulty: Subject) -> list[str]:
-    """Processes that were started in a worker and outlived it."""
+    """Return the command lines of processes that were started in a worker and outlived it."""
     values = {build.environment[VARIABLE] for build in faulty.builds.values()}
     end = time.monotonic() + GRACE_S
     while survivors := [process for process in psutil.process_iter() if _variable(process) in values]:

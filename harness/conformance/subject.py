@@ -7,19 +7,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from opduel.frameworks import Framework, adaptor_names, run_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, UsageError
-from opduel.records.measurement import SIDES, Side
+from opduel.records.measurement import Side
 
 WRAPPER = Path(__file__).resolve().parent.parent / "worker" / "conformance_adaptor.py"
 VARIABLE = "OPDUEL_CONFORMANCE"  # what the wrapper does, in a build's own environment
 NO_SUCH = "opduel_no_such"  # in a name that no framework has
 HANG_S = 4.0  # given to a case that never answers
+Answers = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -54,16 +55,14 @@ class Subject:
     def refused_case(self) -> Case:
         """A case with an argument that there isn't."""
         inputs = {NO_SUCH: {"value": "argument"}}
-        return self.refused or _named(dataclasses.replace(self.cases[0], inputs=inputs), "refused")
+        return self.refused or renamed(self.cases[0], "refused", inputs=inputs)
 
     @property
     def missing_case(self) -> Case:
         """A case of an operator that there isn't."""
         first = self.cases[0]
         inputs = {name: _without_operator(value) for name, value in first.inputs.items()}
-        return self.missing or _named(
-            dataclasses.replace(first, operator=f"{first.operator}_{NO_SUCH}", inputs=inputs), "missing"
-        )
+        return self.missing or renamed(first, "missing", operator=f"{first.operator}_{NO_SUCH}", inputs=inputs)
 
     @cached_property
     def has(self) -> frozenset[str]:
@@ -71,17 +70,17 @@ class Subject:
         return adaptor_names(self.framework.adaptor)
 
     def environment(self, threads: int | None = None) -> dict[str, str]:
-        """What a run's workers get, on both sides alike; ``threads``: other than the subject's."""
+        """Return what a run's workers get, on both sides alike; ``threads``: other than the subject's."""
         count = self.threads if threads is None else threads
         return run_environment(self.framework, count, {}, list(self.builds.values()))
 
     def can_fork(self, case: Case) -> bool:
-        """Whether a case runs in a fork."""
+        """Return whether a case runs in a fork."""
         return self.framework.can_fork(self.threads, case.context)
 
     @contextlib.contextmanager
     def workers(self) -> Iterator[dict[Side, RestartingWorker]]:
-        """Workers of both builds."""
+        """Yield workers of both builds, the control's first."""
         cpus, environment = plan_cpus(self.threads).start, self.environment()
         with contextlib.ExitStack() as stack:
             yield {
@@ -90,7 +89,7 @@ class Subject:
             }
 
     def messages(self, case: Case, *operations: str, seed: int | None = None, **more: Any) -> list[dict[str, Any]]:
-        """The worker's requests for these operations: ``prepare``, or those that need no preparing. ``more``: further
+        """Return the worker's requests for ``prepare``, or for operations that need no preparing. ``more``: further
         fields of each but ``prepare`` and ``digest``."""
         request = CaseRequest(case, self.seed if seed is None else seed)
         about = {"case": request.description(), "seed": request.seed}
@@ -102,13 +101,13 @@ class Subject:
 
     def ask(
         self, worker: RestartingWorker, case: Case, *operations: str, fork: bool | None = None, **more: Any
-    ) -> list[dict[str, Any]] | Failure:
-        """The answers to ``messages(case, *operations, **more)``, in a fresh process."""
+    ) -> Answers | Failure:
+        """Return the answers to ``messages(case, *operations, **more)``, in a fresh process."""
         messages = self.messages(case, *operations, **more)
         return worker.ask(messages, case.timeout_s, fork=self.can_fork(case) if fork is None else fork)
 
     def with_faults(self, **faults: Mapping[str, str]) -> "Subject":
-        """The same on builds whose adaptor has faults; ``faults``: by side, case id -> what happens there."""
+        """Return the same on builds whose adaptor has faults; ``faults``: by side, case id -> what happens there."""
         inner = self.framework
         wrapped = type(f"Faulty{type(inner).__name__}", (type(inner),), {"adaptor": WRAPPER})
         framework: Framework = object.__new__(wrapped)
@@ -123,14 +122,15 @@ class Subject:
 
 
 def _without_operator(value: Any) -> Any:
-    """A part of a case's inputs; one that names an operator itself, as a side of two has it, names one that isn't."""
+    """Return a part of a case's inputs; one that names an operator itself, as a side does, names one that isn't."""
     if isinstance(value, Mapping) and "operator" in value:
         return {**value, "operator": f"{value['operator']}_{NO_SUCH}"}
     return value
 
 
-def _named(case: Case, name: str) -> Case:
-    return dataclasses.replace(case, id=f"conformance_{name}/{case.direction}")
+def renamed(case: Case, name: str, **changes: Any) -> Case:
+    """Return a case like this one, with an id that says it is one of these checks'."""
+    return dataclasses.replace(case, id=f"conformance_{name}/{case.direction}", **changes)
 
 
 @dataclass
@@ -143,22 +143,15 @@ class Outcome:
     notes: list[str] = field(default_factory=list)
 
     def problem(self, text: str) -> None:
-        """Add one, once."""
-        if text not in self.problems:
-            self.problems.append(text)
+        """Add a problem, once."""
+        self.problems += [] if text in self.problems else [text]
 
     def note(self, text: str) -> None:
-        """Add one, once."""
-        if text not in self.notes:
-            self.notes.append(text)
+        """Add a note, once."""
+        self.notes += [] if text in self.notes else [text]
 
-    def answered(self, side: str, case: Case, doing: str, answer: object) -> bool:
-        """Whether there is an answer; a failure is a problem."""
+    def answered(self, answer: Answers | Failure, side: str, case: Case, doing: str) -> TypeGuard[Answers]:
+        """Return whether there is an answer; a failure is a problem."""
         if isinstance(answer, Failure):
             self.problem(f"{case.id} on the {side}, {doing}: {answer.kind}: {answer.reason}")
         return not isinstance(answer, Failure)
-
-
-def sides_of(workers: Mapping[Side, RestartingWorker]) -> list[tuple[Side, RestartingWorker]]:
-    """Both, control first."""
-    return [(side, workers[side]) for side in SIDES]

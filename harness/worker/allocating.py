@@ -24,37 +24,36 @@ MONITOR_COMMAND = 0x1202  # valgrind.h: a command as gdb would send it; massif's
 FIRST_CALLS = 3  # lazy set-up, before the first count
 
 
-def load(name):
-    """A module that lies beside this file."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
-    spec = importlib.util.spec_from_file_location("opduel_" + name, path)
+def load_counting():
+    """Return counting.py, which lies beside this file."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "counting.py")
+    spec = importlib.util.spec_from_file_location("opduel_counting", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-class AllocatingSession:
-    """The case in preparation, and how to count what its calls allocate."""
+counting = load_counting()
 
-    def __init__(self, adaptor):
-        self.adaptor = adaptor
-        self.valgrind = load("counting").Valgrind()
-        self.call = None
-        self.files = 0
+
+class AllocatingSession(counting.ValgrindSession):
+    """Counts what the calls of the case allocate."""
+
+    files = 0
 
     def prepare(self, case, seed):
         self.call = None
         gc.collect()
         self.call = self.adaptor.make_call(case, seed)
-        self.make(FIRST_CALLS - 1)
+        self.discard(FIRST_CALLS - 1)
         began = time.perf_counter()
-        self.make(1)
+        self.discard(1)
         return {"call_ns": (time.perf_counter() - began) * 1e9}
 
     def allocations(self, discard, calls):
         before = getattr(self.call, "before", None)
         calls = 1 if before else calls
-        self.make(discard)
+        self.discard(discard)
         call, turns = self.call, range(calls)
         first, second = self.command(), self.command()
         if before:
@@ -64,14 +63,6 @@ class AllocatingSession:
             call()
         self.write(second)
         return {"calls": calls, "before": first[0], "after": second[0]}
-
-    def make(self, calls):
-        """Make so many calls, with what comes before each."""
-        before = getattr(self.call, "before", None)
-        for _ in range(calls):
-            if before:
-                before()
-            self.call()
 
     def command(self):
         """A path that is free, and the request's argument to have a file written there: made beforehand, so that
@@ -87,7 +78,6 @@ class AllocatingSession:
 
 
 if __name__ == "__main__":
-    counting = load("counting")
     counting.Valgrind()  # better now than after the import
-    counting.load_main().main(AllocatingSession)
+    counting.load("main").main(AllocatingSession)
     sys.exit(0)

@@ -104,10 +104,10 @@ def total_of(lines):
     return int(totals[-1].split()[1])
 
 
-def load_main():
-    """main.py, which lies beside this file."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "main.py")
-    spec = importlib.util.spec_from_file_location("opduel_main", path)
+def load(name):
+    """Return a module that lies beside this file."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    spec = importlib.util.spec_from_file_location("opduel_" + name, path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -123,17 +123,30 @@ def level_allocator():
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGEST_IN_LISTS + 1)
 
 
-class CountingSession:
-    """The case in preparation, and how to count its instructions.
-
-    Where a call has a function ``before`` (main.py), it is called before each one, and not counted with whole calls.
-    """
+class ValgrindSession:
+    """The case in preparation, and the valgrind that it runs on."""
 
     def __init__(self, adaptor):
         self.adaptor = adaptor
         self.valgrind = Valgrind()
         self.call = None
-        self.whole_calls = False
+
+    def discard(self, calls):
+        """Make so many calls that are not counted, with what comes before each."""
+        before = getattr(self.call, "before", None)
+        for _ in range(calls):
+            if before:
+                before()
+            self.call()
+
+
+class CountingSession(ValgrindSession):
+    """Counts the instructions of the case.
+
+    Where a call has a function ``before`` (main.py), it is called before each one, and not counted with whole calls.
+    """
+
+    whole_calls = False
 
     def prepare(self, case, seed, whole_calls=False):
         self.call, self.whole_calls = None, whole_calls
@@ -169,14 +182,6 @@ class CountingSession:
         empty = self.valgrind.dump()
         return {"count": total_in(dump) - total_in(empty), "dump": dump, "empty": empty}
 
-    def discard(self, calls):
-        """Make so many calls that are not counted."""
-        before = getattr(self.call, "before", None)
-        for _ in range(calls):
-            if before:
-                before()
-            self.call()
-
     def run(self, calls, empty=False):
         """Make so many calls, and where whole calls are counted, count meanwhile. ``empty``: the same without them."""
         before = getattr(self.call, "before", None)
@@ -194,5 +199,5 @@ class CountingSession:
 
 if __name__ == "__main__":
     Valgrind()  # better now than after the import
-    load_main().main(CountingSession)
+    load("main").main(CountingSession)
     sys.exit(0)

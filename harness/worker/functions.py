@@ -119,7 +119,6 @@ PROBED = {
     RESUMED: (loop_over, yielding),
     RESUMED_FROM_C: (loop_over_in_c, yielding),
 }
-IN_C = (FROM_C, RESUMED_FROM_C)  # what is called by a function in C
 SUSPENDED = 0x20 | 0x80 | 0x200  # flags of a code: of generators, coroutines, and asynchronous generators
 
 
@@ -183,13 +182,10 @@ class Cost:
         """Measure once more."""
         for name, (repeat, function) in PROBED.items():
             self.real.setdefault(name, []).append(timed(repeat, function, PROBE_TURNS) / PROBE_TURNS)
-            inner = outer = 0.0
+            turn_ns = [0.0, 0.0]  # in the loop, and in what it calls
             for entry in watched(repeat, function, PROBE_TURNS):
-                if entry.callcount >= PROBE_TURNS:
-                    inner += 1e9 * entry.inlinetime / PROBE_TURNS
-                else:
-                    outer += 1e9 * entry.inlinetime / PROBE_TURNS
-            self.watched_ns.setdefault(name, []).append((outer, inner))
+                turn_ns[entry.callcount >= PROBE_TURNS] += 1e9 * entry.inlinetime / PROBE_TURNS
+            self.watched_ns.setdefault(name, []).append(turn_ns)
 
     def settle(self):
         """Boil the probes down."""
@@ -206,7 +202,7 @@ class Cost:
         slowed = outer["lookups"] - real["lookups"] - self.opcode * (every - lookups)
         self.lookup = max(self.opcode, slowed / (lookups or 1))
         for name in (PYTHON, C, FROM_C, RESUMED, RESUMED_FROM_C):
-            bare = "in C" if name in IN_C else "bare"
+            bare = "in C" if name in (FROM_C, RESUMED_FROM_C) else "bare"
             turn, (calling, called) = self.slowing(self.opcodes[bare][0]), map(self.slowing, self.opcodes[name])
             self.within[name] = max(0.0, inner[name] - (real[name] - real[bare]) - called)
             self.around[name] = max(0.0, outer[name] - outer[bare] - (calling - turn))
@@ -255,10 +251,8 @@ class Entry:
         self.callees = {}
         for code, callee_entries in callees.items():
             times = [0.0] * (batch_count - len(callee_entries)) + [callee.inlinetime for callee in callee_entries]
-            self.callees[code] = (
-                sum(callee.callcount for callee in callee_entries) / batch_count,
-                1e9 * lower_quartile(times),
-            )
+            calls = sum(callee.callcount for callee in callee_entries) / batch_count
+            self.callees[code] = calls, 1e9 * lower_quartile(times)
 
 
 def merged(entries, names, cost, opcodes):
@@ -394,9 +388,9 @@ def functions(call, calls, number, before, after, own, tracing):
             "where": part["where"],
             "called_at": part["called_at"],
             "code": "" if "" in part["codes"] else " ".join(sorted(part["codes"])),
+            "calls": 1.0 if name == names.OWN else part["calls"] / number,
+            "callers": {caller: caller_ns / within for caller, caller_ns in part["callers"].items()} if within else {},
         }
-        row["calls"] = 1.0 if name == names.OWN else part["calls"] / number
-        row["callers"] = {caller: ns / within for caller, ns in part["callers"].items()} if within else {}
         rows.append(row)
     places = {name: place for place, name in enumerate(times)}
     stacks = [[[places[name] for name in path], ns] for path, ns in stacks.items()]

@@ -135,9 +135,7 @@ def warm_up(call):
     """Call until caches, pools and lazy set-up have settled; returns the lower quartile of late calls, in ns."""
     samples = []
     enough = WARM_UP_PROCESSES if is_process(call) else WARM_UP_CALLS
-    if is_of_device(
-        call
-    ):  # the first one loads kernels and libraries, which may take longer than all that is to follow
+    if is_of_device(call):  # the first call loads kernels and libraries, which may take longer than all others
         time_calls(call, 1, 1, 0)
     begin = clock()
     while True:
