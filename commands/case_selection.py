@@ -205,7 +205,11 @@ def _with_inputs(options: HarnessOptions) -> tuple[Spec, Path | None]:
         like = next((test for test in base.tests if test.operator == operator), None) if base else None
         if base and like is None:
             raise UsageError(f"{path} has no operator {operator!r} for --inputs: give one that it has, or leave -b out")
-        own = like.model_dump(exclude_unset=True, exclude={"inputs", "random", "count", "identifier"}) if like else {}
+        own = (
+            like.model_dump(exclude_unset=True, by_alias=True, exclude={"inputs", "random", "count", "identifier"})
+            if like
+            else {}
+        )
         same = last[_last_part(operator)] > 1  # nd.dot and np.dot
         named = {"identifier": "{OPERATOR}_{ID}"} if same else {}
         tests.append({**own, **named, "operator": operator, "inputs": inputs})

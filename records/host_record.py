@@ -2,8 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Self
 
-from opduel.records.record import Record
+
+class Record:
+    """A part of a report's ``run`` or ``host``: whoever writes it and whoever reads it has one model.
+
+    Readers validate a document by pydantic: a missing field has its default, an unknown one is ignored.
+    """
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Return the record of plain data. ValueError: a value has another type than its field."""
+        from pydantic import TypeAdapter
+
+        return TypeAdapter(cls).validate_python(values)
 
 
 @dataclass(frozen=True, kw_only=True)

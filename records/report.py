@@ -154,30 +154,30 @@ class Comparison:
     unit: str
     """of ``control`` and ``treatment``: ``ns``, ``instructions``, ``bytes``, ``tol``, or a benchmark's own"""
     verdict: Verdict
-    ratio: float | None
+    ratio: float | None = None
     """treatment / control"""
-    ci: tuple[float, float] | None
+    ci: tuple[float, float] | None = None
     """interval of ``ratio``, valid although the data are looked at several times"""
-    p_value: float | None
+    p_value: float | None = None
     """tests "the change is within the threshold", over all looks, before the correction over the run; 1 until fresh
     samples confirm a change"""
-    q_value: float | None
+    q_value: float | None = None
     """the p value after the false discovery correction over the run"""
-    threshold: float
+    threshold: float = field(kw_only=True)
     """a share"""
-    mde: float | None
+    mde: float | None = None
     """the smallest change, a share, that the data would have shown with 80 % power"""
-    control: float | None
+    control: float | None = None
     """median of the samples, in ``unit``"""
-    treatment: float | None
+    treatment: float | None = None
     """median of the samples, in ``unit``"""
-    rounds: int
+    rounds: int = 0
     """rounds that measured the case"""
-    decided_on: str | None
+    decided_on: str | None = None
     """the stage of the last sample that the figures include; they include all before it"""
-    failure: Failure | None
+    failure: Failure | None = None
     """why the case could not be measured"""
-    injected: bool
+    injected: bool = False
     """whether the treatment was slowed on purpose"""
     note: str = ""
     """in words, why a case is open, what would settle it, and what instructions and causes show"""
@@ -223,22 +223,9 @@ class Comparison:
     ) -> "Comparison":
         """Return the comparison of ``case`` without any figures."""
         return cls(
-            case=case.id,
-            operator=case.operator,
-            direction=case.direction,
-            metric=case.metric,
-            unit=case.measure.unit,
-            verdict=verdict,
-            ratio=None,
-            ci=None,
-            p_value=None,
-            q_value=None,
+            *(case.id, case.operator, case.direction, case.metric, case.measure.unit, verdict),
             threshold=case.threshold,
-            mde=None,
-            control=None,
-            treatment=None,
             rounds=len(samples),
-            decided_on=None,
             failure=failure,
             injected=injected,
             note=note,

@@ -5,9 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opduel.records.configuration import RunConfiguration
-from opduel.records.host_record import HostRecord
+from opduel.records.host_record import HostRecord, Record
 from opduel.records.measurement import Incident, PairSample, Profiler
-from opduel.records.record import Record
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -61,22 +61,10 @@ _SECRET_PATTERNS = (  # the first group is the text before the secret
 
 # Variables that say how libraries compute, whose values belong in the report.
 _HARMLESS_VARIABLES = (
-    *(
-        "OMP_",
-        "GOMP_",
-        "KMP_",
-        "MKL_",
-        "OPENBLAS_",
-        "BLIS_",
-        "DNNL_",
-        "ONEDNN_",
-        "MKLDNN_",
-        "MALLOC_",
-        "GLIBC_TUNABLES",
-    ),
+    *("OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_"),
+    *("DNNL_", "ONEDNN_", "MKLDNN_", "MALLOC_", "GLIBC_TUNABLES"),
     *("CUDA_", "CUDNN_", "CUBLAS_", "NCCL_", "NVIDIA_"),
 )
-
 
 _MASKED_VALUES: set[str] = set()  # secrets that the user gave this process, from ``mask_everywhere``
 
