@@ -16,6 +16,15 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
+def explained_disk_errors(place: Path) -> Iterator[None]:
+    """Raise RunError, with what to do, for an error of the file system on what is written at ``place``."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(place, error, ANOTHER_FOLDER) from None
+
+
+@contextmanager
 def sole_driver(work: Path, waits: bool = False) -> Iterator[None]:
     """Hold the lock of the work directory ``work``, which is made if it isn't there.
 
@@ -24,11 +33,9 @@ def sole_driver(work: Path, waits: bool = False) -> Iterator[None]:
     Raises:
         RunError: another driver holds it, unless this one ``waits`` for it; or the directory can't be written.
     """
-    try:
+    with explained_disk_errors(work):
         work.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(work / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except OSError as error:
-        raise disk_error(work, error, ANOTHER_FOLDER) from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -41,11 +48,9 @@ def sole_driver(work: Path, waits: bool = False) -> Iterator[None]:
                 ) from None
             log.info("waiting for process %s, which is using %s", holder, work)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
-        try:
+        with explained_disk_errors(work / _NAME):
             os.truncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-        except OSError as error:
-            raise disk_error(work / _NAME, error, ANOTHER_FOLDER) from None
         yield
     finally:
         os.close(descriptor)

@@ -1,6 +1,7 @@
 """The user's own repository, only read: where its objects are, and what its branches, tags and remotes are."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +27,10 @@ class Checkout:
         """The folder of its objects; a linked worktree's are with its repository."""
         return self.git.directory / "objects"
 
+    def text(self, *arguments: str, fine: Sequence[int] = (0,)) -> str:
+        """Return what git answers in its folder."""
+        return self.git.text(*arguments, folder=self.folder, fine=fine)
+
     def url(self, remote: str) -> str | None:
         """Return the URL of the remote of that name, or ``remote`` itself if it is one. None: it has no remotes at all.
 
@@ -34,7 +39,7 @@ class Checkout:
         """
         names = self.git.text("remote").splitlines()
         if remote in names:
-            url = self.git.text("remote", "get-url", remote, folder=self.folder).splitlines()[0]
+            url = self.text("remote", "get-url", remote).splitlines()[0]
             return url if is_url(url) or Path(url).is_absolute() else str((self.folder / url).resolve())
         if is_url(remote) or os.path.exists(os.path.expanduser(remote)):
             return remote
@@ -64,12 +69,11 @@ class Checkout:
         """Return the id of the commit that git takes a name for in this repository (gitrevisions), such as HEAD~2."""
         if not name or name.startswith("-") or ".." in name:  # an option, or a range
             return None
-        options = ("rev-parse", "--quiet", "--verify")
-        return self.git.text(*options, f"{name}^{{commit}}", folder=self.folder, fine=(0, 1, 128)) or None
+        return self.text("rev-parse", "--quiet", "--verify", f"{name}^{{commit}}", fine=(0, 1, 128)) or None
 
     def head(self, name: str = "HEAD") -> str:
         """Return the ref that a symbolic one stands for, or nothing."""
-        return self.git.text("symbolic-ref", "--quiet", name, folder=self.folder, fine=(0, 1, 128))
+        return self.text("symbolic-ref", "--quiet", name, fine=(0, 1, 128))
 
 
 def inspect(folder: Path, reader: Git, option: str) -> Checkout:

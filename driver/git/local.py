@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from opduel.driver.git import history, refs
@@ -16,7 +17,8 @@ from opduel.driver.git.alternates import Checkout
 from opduel.driver.git.command import Git
 from opduel.driver.git.mirror import take_tracked
 from opduel.driver.git.repository import Repository
-from opduel.records import Commit, RunError, UsageError
+from opduel.driver.lock import explained_disk_errors
+from opduel.records import Commit, UsageError
 
 PREFERRED = ("upstream", "origin")  # remotes, where several are there: a fork's own one comes last
 FAR = 100  # commits between a branch and HEAD from which on a nearer branch is named
@@ -73,14 +75,12 @@ def snapshot(repository: Repository) -> Snapshot:
         UsageError: there is no commit yet, or a merge with conflicts is going on.
     """
     checkout, ours = _of(repository), repository.git
-    head_id = checkout.git.text(
-        "rev-parse", "--quiet", "--verify", "HEAD^{commit}", folder=checkout.folder, fine=(0, 1)
-    )
-    if not head_id:
+    head_id = checkout.commit_id("HEAD")
+    if head_id is None:
         raise UsageError(f"--local {checkout.folder}: has no commit yet: commit something")
     head = history.read_commit(ours, head_id)
     branch = checkout.head().removeprefix("refs/heads/")
-    with _Scratch.open(checkout, ours) as scratch:
+    with _scratch(checkout, ours) as scratch:
         scratch.copy_index()
         left_out = scratch.add_all()
         within = scratch.changed_submodules()
@@ -93,8 +93,7 @@ def snapshot(repository: Repository) -> Snapshot:
 
 def changed_files(git: Git, older: Commit, newer: Commit) -> list[str]:
     """Return the paths of all files that differ between two commits, submodules included."""
-    listing = git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", older.id, newer.id)
-    return [os.fsdecode(path) for path in listing.split(b"\0") if path]
+    return _paths(git.run("diff-tree", "-r", "-z", "--name-only", "--no-renames", older.id, newer.id))
 
 
 def base_of(repository: Repository, head: Commit, remote: str | None, branch: str | None) -> Base:
@@ -134,12 +133,13 @@ def base_of(repository: Repository, head: Commit, remote: str | None, branch: st
 def is_changed(repository: Repository) -> bool:
     """Tell whether tracked files of the checkout have uncommitted changes."""
     checkout = _of(repository)
-    if checkout.git.text("rev-parse", "--is-bare-repository", folder=checkout.folder) == "true":
+    if checkout.text("rev-parse", "--is-bare-repository") == "true":
         return False
     status = ("--no-optional-locks", "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
     return bool(checkout.git.run(*status, folder=checkout.folder))
 
 
+@dataclass(frozen=True)
 class _Scratch:
     """Git commands on the user's work tree with an index and an object store of our own, in a folder of our own.
 
@@ -147,64 +147,50 @@ class _Scratch:
     a store that is borrowed.
     """
 
-    def __init__(self, checkout: Checkout, ours: Git, folder: Path) -> None:
-        self._checkout, self._ours, self._index = checkout, ours, folder / "index"
-        self._store = folder / "objects"
-        self._store.mkdir(parents=True)
-        # The index of a sparse checkout may name folders as a whole, and is then only understood with their objects.
-        sparse = checkout.git.text(
-            "config", "--type=bool", "--get", "index.sparse", folder=checkout.folder, fine=(0, 1)
-        )
-        self._isolated = sparse != "true"
+    checkout: Checkout
+    ours: Git
+    folder: Path
 
-    @classmethod
-    @contextmanager
-    def open(cls, checkout: Checkout, ours: Git) -> Iterator["_Scratch"]:
-        """Use a folder that is there as long as the context is."""
-        folder = ours.directory.with_name("local.scratch")
-        shutil.rmtree(folder, ignore_errors=True)
-        try:
-            yield cls(checkout, ours, folder)
-        except OSError as error:
-            raise RunError(f"{error.filename or folder}: {error.strerror}") from error
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+    @cached_property
+    def _isolated(self) -> bool:
+        """Whether objects are written without the others at hand: the index of a sparse checkout may name folders as a
+        whole, and is then only understood with their objects."""
+        return self.checkout.text("config", "--type=bool", "--get", "index.sparse", fine=(0, 1)) != "true"
 
     def run(self, *arguments: str, stdin: bytes | None = None, writes: bool = False) -> bytes:
         """Run git on the work tree; ``writes``: it writes objects."""
         # A split index would be written beside the user's own.
         settings = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
-        store = self._store if writes and self._isolated else self._ours.directory / "objects"  # which borrows
-        places = {"GIT_INDEX_FILE": str(self._index), "GIT_OBJECT_DIRECTORY": str(store), "GIT_OPTIONAL_LOCKS": "0"}
-        return self._checkout.git.run(
-            *settings, *arguments, folder=self._checkout.folder, stdin=stdin, variables=places
-        )
+        store = self.folder if writes and self._isolated else self.ours.directory  # whose objects borrow others
+        places = {"GIT_INDEX_FILE": f"{self.folder}/index", "GIT_OBJECT_DIRECTORY": f"{store}/objects"}
+        places["GIT_OPTIONAL_LOCKS"] = "0"
+        return self.checkout.git.run(*settings, *arguments, folder=self.checkout.folder, stdin=stdin, variables=places)
 
     def write_tree(self) -> str:
         """Write the tree of what was added, with its objects, to our repository, and return its id."""
         tree = os.fsdecode(self.run("write-tree", "--missing-ok", writes=True)).strip()
-        objects = {path.parent.name + path.name: path for path in self._store.glob("[0-9a-f][0-9a-f]/*")}
-        packs = list((self._store / "pack").glob("pack-*"))  # of large files
-        loose = [objects[id] for id in refs.missing(self._ours, set(objects))]
-        for path in (*loose, *sorted(packs, key=lambda path: path.suffix == ".idx")):
-            place = self._ours.directory / "objects" / path.relative_to(self._store)
+        store = self.folder / "objects"
+        objects = {path.parent.name + path.name: path for path in store.glob("[0-9a-f][0-9a-f]/*")}
+        loose = [objects[id] for id in refs.missing(self.ours, set(objects))]
+        packs = sorted(store.glob("pack/pack-*"), key=lambda path: path.suffix == ".idx")  # of large files
+        for path in (*loose, *packs):
+            place = self.ours.directory / "objects" / path.relative_to(store)
             place.parent.mkdir(exist_ok=True)
             path.replace(place)
         return tree
 
     def copy_index(self) -> None:
         """Begin with the user's index: it knows what a sparse checkout leaves out. UsageError: it has conflicts."""
-        path = self._checkout.git.text("rev-parse", "--git-path", "index", folder=self._checkout.folder)
-        theirs = self._checkout.folder / path
+        theirs = self.checkout.folder / self.checkout.text("rev-parse", "--git-path", "index")
         if theirs.exists():
             # With its time: by that git knows which files may have changed within the second after it was written
             # (gitformat-index, "racy git").
-            shutil.copy2(theirs, self._index)
+            shutil.copy2(theirs, self.folder / "index")
         else:
             self.run("read-tree", "HEAD")
         if conflicts := _paths(self.run("diff", "--name-only", "-z", "--diff-filter=U")):
             raise UsageError(
-                f"--local {self._checkout.folder}: {conflicts[0]} has conflicts of a merge: resolve them, or commit"
+                f"--local {self.checkout.folder}: {conflicts[0]} has conflicts of a merge: resolve them, or commit"
             )
 
     def add_all(self) -> tuple[str, ...]:
@@ -223,6 +209,19 @@ class _Scratch:
         lines = _paths(self.run("status", "--porcelain=v2", "-z", "--untracked-files=no", "--ignore-submodules=none"))
         entries = [line.split(" ", 8) for line in lines if line.startswith("1 ")]
         return tuple(parts[8] for parts in entries if parts[2][0] == "S" and parts[2][2:] != "..")
+
+
+@contextmanager
+def _scratch(checkout: Checkout, ours: Git) -> Iterator[_Scratch]:
+    """Use a folder that is there as long as the context is."""
+    folder = ours.directory.with_name("local.scratch")
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        with explained_disk_errors(folder):
+            (folder / "objects").mkdir(parents=True)
+            yield _Scratch(checkout, ours, folder)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _of(repository: Repository) -> Checkout:
@@ -244,7 +243,7 @@ def _commit(ours: Git, tree: str, head: Commit, subject: str) -> Commit:
 
 def _remote(checkout: Checkout) -> str:
     """Return the remote that branches begin from; UsageError if there are several, and none of the usual names."""
-    names = checkout.git.text("remote").splitlines()
+    names = checkout.text("remote").splitlines()
     for name in (*PREFERRED, *names[: len(names) == 1]):
         if name in names:
             return name

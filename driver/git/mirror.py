@@ -5,9 +5,10 @@ import os
 import shutil
 from pathlib import Path
 
+from opduel.driver.git.access import write_askpass
 from opduel.driver.git.alternates import Checkout
 from opduel.driver.git.borrowing import borrow, check_borrowed
-from opduel.driver.git.command import Git
+from opduel.driver.git.command import Git, wait_for_leftovers
 from opduel.driver.git.refs import (
     BRANCHES,
     LOCAL,
@@ -135,6 +136,13 @@ def take_local(git: Git, checkout: Checkout | None) -> None:
         mirror(git, tags, TAGS)
     if (head := checkout.head()).startswith("refs/heads/"):
         git.run("symbolic-ref", LOCAL_HEAD, LOCAL + head.removeprefix("refs/heads/"))
+
+
+def prepare(git: Git) -> None:
+    """Clear away what a killed process left, and write what git asks for a login."""
+    wait_for_leftovers(git.lock)
+    sweep(git.directory)
+    write_askpass(git.askpass)
 
 
 def sweep(place: Path) -> None:

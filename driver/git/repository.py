@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opduel.driver.git import files, history, mirror, refs, worktree
-from opduel.driver.git.access import Access, access_to, is_url, refuse_secrets, write_askpass
+from opduel.driver.git.access import Access, access_to, is_url, refuse_secrets
 from opduel.driver.git.alternates import Checkout, inspect
-from opduel.driver.git.command import Git, wait_for_leftovers
+from opduel.driver.git.command import Git
 from opduel.driver.git.refs import Fetched
-from opduel.driver.lock import ANOTHER_FOLDER
-from opduel.driver.version_control import NETWORK_SECONDS, CommandFailed, RemoteGone
-from opduel.records import Commit, RunError, UsageError, disk_error, is_full
+from opduel.driver.lock import explained_disk_errors
+from opduel.driver.version_control import NETWORK_SECONDS, PAUSES, CommandFailed, RemoteGone
+from opduel.records import Commit, UsageError
 
 log = logging.getLogger(__name__)
 
@@ -127,25 +127,19 @@ def open_repository(
     """
     place = work.absolute() / "repository.git"
     mirror.check_ours(place)
-    try:
+    with explained_disk_errors(work):
         place.parent.mkdir(parents=True, exist_ok=True)
-        git = Git(place, place.with_name("repository.lock"), place.with_name("repository.askpass"), sleep=sleep)
-        git = replace(git, time_limit=time_limit, pauses=git.pauses if retries else ())
+        files = place.with_name("repository.lock"), place.with_name("repository.askpass")
+        git = Git(place, *files, time_limit=time_limit, sleep=sleep, pauses=PAUSES if retries else ())
         checkout = inspect(repo_dir, git, "--repo_dir") if repo_dir else None
         git = replace(git, access=_access(git, remote, checkout))
-        wait_for_leftovers(git.lock)
-        mirror.sweep(place)
-        write_askpass(git.askpass)
+        mirror.prepare(git)
         if not place.exists():
             if checkout:
                 mirror.create(git, place, checkout, remote)
             else:
                 mirror.clone(git, place)
         mirror.refit(git, checkout)
-    except OSError as error:
-        if is_full(error):
-            raise disk_error(work, error, ANOTHER_FOLDER) from None
-        raise RunError(f"{error.filename or work}: {error.strerror or error}") from error
     return Repository(git, checkout)
 
 

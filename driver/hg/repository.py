@@ -14,15 +14,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from opduel.driver.git import mirror, refs
-from opduel.driver.git.access import Access, is_url, refuse_secrets, write_askpass
-from opduel.driver.git.command import Git, wait_for_leftovers
+from opduel.driver.git.access import Access, is_url, refuse_secrets
+from opduel.driver.git.command import Git
 from opduel.driver.git.ids import ConvertedIds
 from opduel.driver.git.repository import Repository
 from opduel.driver.hg.command import Hg, find_hg
 from opduel.driver.hg.conversion import convert
-from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.driver.lock import explained_disk_errors
 from opduel.driver.version_control import NETWORK_SECONDS, PAUSES, RemoteGone
-from opduel.records import RunError, UsageError, disk_error, is_full
+from opduel.records import RunError, UsageError
 
 log = logging.getLogger(__name__)
 
@@ -98,12 +98,10 @@ def open_hg_repository(
     place = folder / "repository.git"
     clone = folder / f"clone-{hashlib.sha256(os.fsencode(url)).hexdigest()[:12]}"
     mirror.check_ours(place)
-    try:
+    with explained_disk_errors(work):
         folder.mkdir(parents=True, exist_ok=True)
         git = Git(place, folder / "repository.lock", folder / "repository.askpass", access=Access(url), sleep=sleep)
-        wait_for_leftovers(git.lock)
-        mirror.sweep(place)
-        write_askpass(git.askpass)
+        mirror.prepare(git)
         hg = Hg(clone, time_limit=time_limit, pauses=PAUSES if retries else (), sleep=sleep)
         _clone(hg, url)
         if not place.exists():
@@ -115,10 +113,6 @@ def open_hg_repository(
         repository._recover()
         if not repository.has_branches():
             repository.refresh()
-    except OSError as error:
-        if is_full(error):
-            raise disk_error(work, error, ANOTHER_FOLDER) from None
-        raise RunError(f"{error.filename or work}: {error.strerror or error}") from error
     return repository
 
 
