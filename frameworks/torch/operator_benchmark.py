@@ -10,7 +10,8 @@ Prints one JSON document on stdout:
     {"tests": [test of a spec, ...], "files": {name: {"cases": int, "left_out": {reason: count}}}}
 """
 
-import importlib.util
+import functools
+import itertools
 import json
 import math
 import os
@@ -24,7 +25,7 @@ sys.path[0] = os.path.join(os.path.dirname(HERE), "common")  # in place of this 
 import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
-from opduel_common.scripts import answer
+from opduel_common.scripts import answer, load_module
 
 # Functions that benchmarks and modules call beside the one that they measure.
 INSPECTIONS = ("__get__", "size", "dim", "numel", "stride", "is_contiguous")
@@ -79,21 +80,15 @@ class Suite:
         module = types.ModuleType("operator_benchmark")
         vars(module).update({name: member for name, member in vars(utils).items() if not name.startswith("_")})
         module.TorchBenchmarkBase = Base
-        module.generate_pt_test = lambda configs, kind: self.register(configs, kind, "forward")
-        module.generate_pt_gradient_test = lambda configs, kind: self.register(configs, kind, "backward")
-        module.generate_pt_tests_from_op_list = lambda ops, configs, kind: self.each(ops, configs, kind, "forward")
-        module.generate_pt_gradient_tests_from_op_list = lambda ops, configs, kind: self.each(
-            ops, configs, kind, "backward"
-        )
+        for name, direction in (("test", "forward"), ("gradient_test", "backward")):
+            setattr(module, f"generate_pt_{name}", functools.partial(self.register, [None], direction=direction))
+            setattr(module, f"generate_pt_{name}s_from_op_list", functools.partial(self.register, direction=direction))
         module.benchmark_runner = types.SimpleNamespace(main=lambda: None)
         self.module = module
 
-    def each(self, ops, configs, kind, direction):
-        for op in ops:
-            self.register(configs, kind, direction, op)
-
-    def register(self, configs, kind, direction, op=None):
-        for config in configs:
+    def register(self, ops, configs, kind, direction):
+        """Make tests of all configurations that have one of the tags, each for every operator; None: it has its own."""
+        for op, config in itertools.product(ops, list(configs)):
             settings = {}
             for part in config:
                 settings.update(part)
@@ -103,7 +98,7 @@ class Suite:
             if settings.get("device", "cpu") != "cpu":  # the same test on another device
                 continue
             try:
-                self.add(make_test(kind, dict(settings), direction, op), direction)
+                self.add(make_test(kind, settings, direction, op), direction)
             except Exception as error:  # a benchmark may raise anything
                 reason = str(error).strip().split("\n")[0] if isinstance(error, Unsuitable) else text_of_error(error)
                 self.left_out[reason] = self.left_out.get(reason, 0) + 1
@@ -140,37 +135,30 @@ def make_test(kind, settings, direction, op):
     """Return the test of one configuration. Raise Unsuitable, and whatever the benchmark raises."""
     benchmark = kind()
     benchmark.wants_gradients = direction == "backward"
-    words = dict(settings)
+    own = {}
     if op is not None:
-        settings["op_func"] = op["op_func"]
+        own["op_func"] = op["op_func"]
         benchmark.set_module_name(op["op_name"])
-    benchmark.init(**settings)
+    benchmark.init(**settings, **own)
     inputs = getattr(benchmark, "inputs", None)
     if not isinstance(inputs, dict):
         raise Unsuitable("has no inputs by name")
-    before = [
-        as_argument(tensor, direction) if isinstance(tensor, torch.Tensor) else None for tensor in inputs.values()
-    ]
+    tensors = [value for value in inputs.values() if isinstance(value, torch.Tensor)]
+    argument_by_id = {id(value): as_argument(value, direction) for value in tensors}  # before the call changes them
     with Recorder() as recorder:
         benchmark.forward(*inputs.values())
     if len(recorder.calls) != 1:
         raise Unsuitable(f"calls {len(recorder.calls)} functions of PyTorch, not one")
     function, args, kwargs = recorder.calls[0]
-    argument_by_id = {
-        id(tensor): argument for tensor, argument in zip(inputs.values(), before) if argument is not None
-    }  # before the call changed them
     name = name_of(function)
     arguments = {key: as_argument(value, direction, argument_by_id) for key, value in kwargs.items()}
     if name.startswith("torch.Tensor."):
         arguments["self"] = as_argument(args.pop(0), direction, argument_by_id)
     if args:
         arguments["args"] = [as_positional(as_argument(value, direction, argument_by_id)) for value in args]
-    identifier = "_".join(
-        [benchmark.module_name(), *("{}{}".format(*setting) for setting in words.items() if setting[0] != "device")]
-    )
-    identifier = re.sub(r"[^A-Za-z0-9_.+=,@-]+", "-", identifier.replace("torch.", "")).strip("-_.")[
-        :LONGEST_IDENTIFIER
-    ]
+    words = [benchmark.module_name(), *(f"{key}{value}" for key, value in settings.items() if key != "device")]
+    identifier = re.sub(r"[^A-Za-z0-9_.+=,@-]+", "-", "_".join(words).replace("torch.", "")).strip("-_.")
+    identifier = identifier[:LONGEST_IDENTIFIER]
     return {"operator": name, "identifier": identifier, "directions": [direction], "inputs": arguments}
 
 
@@ -229,11 +217,8 @@ def tensor(value, direction):
     if value.layout != torch.strided or dtype not in DTYPES:
         raise Unsuitable(f"an argument is a tensor of {value.layout} {value.dtype}")
     if not value.dtype.is_floating_point and value.numel() <= MAX_WRITTEN_OUT:  # such as indices
-        return {
-            "call": "torch.tensor",
-            "args": [{"value": value.tolist()}],
-            "kwargs": {"dtype": {"value": str(value.dtype)}},
-        }
+        kwargs = {"dtype": {"value": str(value.dtype)}}
+        return {"call": "torch.tensor", "args": [{"value": value.tolist()}], "kwargs": kwargs}
     if value.is_contiguous():
         return describe_tensor(value, list(value.shape), dtype, direction)
     if direction == "backward":
@@ -261,17 +246,9 @@ def describe_tensor(value, shape, dtype, direction):
     return description
 
 
-def load(path, name):
-    spec = importlib.util.spec_from_file_location(name, path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def document(folder, tags):
     sys.path.insert(0, folder)  # for ``from pt import configs``
-    utils = load(os.path.join(folder, "benchmark_utils.py"), "benchmark_utils")
+    utils = load_module("benchmark_utils", os.path.join(folder, "benchmark_utils.py"))
     suite = Suite(utils, tags)
     sys.modules["operator_benchmark"] = suite.module
     files = {}
@@ -281,7 +258,7 @@ def document(folder, tags):
         suite.cases, suite.left_out = 0, {}
         torch.manual_seed(0)
         try:
-            load(os.path.join(folder, "pt", name), "pt." + name[: -len(".py")])
+            load_module("pt." + name[: -len(".py")], os.path.join(folder, "pt", name))
         except Exception as error:  # a file may raise anything
             suite.left_out[text_of_error(error)] = 1
         files[name] = {"cases": suite.cases, "left_out": suite.left_out}

@@ -5,10 +5,11 @@ suite.py cache ROOT NAME FOLDER BYTES
                                    runs the ``setup_cache`` of the benchmark NAME in FOLDER, and stores its result there
 """
 
+import functools
 import importlib
-import importlib.util
 import itertools
 import json
+import operator
 import os
 import pickle
 import pkgutil
@@ -19,7 +20,11 @@ import sys
 import time
 import traceback
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.pop(0)  # this folder, whose modules would hide the build's
+sys.path.append(os.path.join(HERE, "..", "..", "common"))
+
+from opduel_common.scripts import answer, load_module  # noqa: E402 - after the path is set
 
 MODULE_S = 120.0  # limit for the import of one module
 MAX_PARAMETER_SETS = 10000  # of one benchmark
@@ -28,11 +33,7 @@ LONGEST_ERROR = 300  # characters
 
 def load_benchmarks():
     """Import benchmarks.py, which the adaptor uses, too."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "benchmarks.py")
-    spec = importlib.util.spec_from_file_location("opduel_benchmarks", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return load_module("opduel_benchmarks", os.path.join(HERE, "benchmarks.py"))
 
 
 def one_line(error):
@@ -70,9 +71,8 @@ def describe_module(benchmarks, module, is_package):
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        answer = json.dumps(describe_module_here(benchmarks, module, is_package)).encode("utf-8") + b"\n"
-        while answer:
-            answer = answer[os.write(writing, answer) :]
+        with os.fdopen(writing, "w") as stream:
+            stream.write(json.dumps(describe_module_here(benchmarks, module, is_package)) + "\n")
         os._exit(0)
     os.close(writing)
     text, deadline = b"", time.time() + MODULE_S
@@ -116,9 +116,7 @@ def describe_benchmark(benchmarks, benchmark, module):
     if kind is None:
         raise ValueError(f"a {type(benchmark).__name__} is not known")
     names, values = benchmarks.parameters(benchmark)
-    sets = 1
-    for axis in values:
-        sets *= len(axis)
+    sets = functools.reduce(operator.mul, map(len, values), 1)
     if sets > MAX_PARAMETER_SETS:
         raise ValueError(f"has {sets} sets of parameters, more than {MAX_PARAMETER_SETS}")
     return {
@@ -148,11 +146,8 @@ def skipped_sets(benchmark):
     skipped_parameters = getattr(benchmark, "_skip_tuples", None)
     if not skipped_parameters:
         return []
-    return [
-        number
-        for number, parameters in enumerate(itertools.product(*benchmark._params))
-        if parameters in skipped_parameters
-    ]
+    sets = enumerate(itertools.product(*benchmark._params))
+    return [number for number, parameters in sets if parameters in skipped_parameters]
 
 
 def lower_is_better(benchmark):
@@ -176,13 +171,9 @@ def make_cache(root, name, folder, most_bytes):
 
 
 def main():
-    answer = os.dup(1)
-    os.dup2(2, 1)
     if sys.argv[1] == "discover":
-        with os.fdopen(answer, "w") as stream:
-            json.dump(discover(sys.argv[2]), stream)
-        os._exit(0)  # don't wait for threads that a suite has started
-    os.close(answer)
+        answer(discover, sys.argv[2])
+    os.dup2(2, 1)
     try:
         make_cache(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
     except BaseException as error:

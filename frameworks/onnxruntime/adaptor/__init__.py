@@ -8,13 +8,12 @@ The import starts no thread; a session, which may have a pool of threads, is mad
 import numpy
 import onnxruntime
 
-from opduel_common.results import digest_of
+from opduel_common.results import as_numbers, digest_of, flatten, write_all
 
 from .allocations import memory  # noqa: F401 - the worker calls it
 from .messages import key_line  # noqa: F401 - the worker calls it
 from .prepare import Prepared
 from .profiler import profile, write_profile  # noqa: F401 - the worker calls them
-from .results import digest_of_prepared, write_results
 from .schemas import onnx
 
 
@@ -40,16 +39,25 @@ def make_call(case, seed):
 
 
 def results(case, seed, folder, limit):
-    """Write to files what the case computes (results.py). Raise as ``make_call`` does."""
+    """Write to files what the case computes. Raise as ``make_call`` does, and TypeError if it isn't numeric."""
     prepared = Prepared(case, seed)
     onnxruntime.set_seed(seed & 0x7FFFFFFF)
     session = prepared.session()
-    return write_results(session.get_outputs(), session.run(None, prepared.feeds), folder, limit)
+    names = [output.name for output in session.get_outputs()]
+    values = session.run(None, prepared.feeds)
+    arrays = [pair for name, value in zip(names, values) for pair in flatten(name, value, as_numbers)]
+    return write_all(arrays, folder, limit)
 
 
 def digest(case, seed):
-    """Return the SHA-256 of the graph and of the case's inputs, in hexadecimal digits. Raise as ``make_call`` does."""
-    return digest_of_prepared(Prepared(case, seed))
+    """Return the SHA-256 of the inputs, and of a graph that was made for the case. Raise as ``make_call`` does."""
+    prepared = Prepared(case, seed)
+    arrays = {
+        name: array.astype("U") if array.dtype.kind == "O" else array for name, array in prepared.arrays.arrays.items()
+    }
+    if isinstance(prepared.model, bytes):
+        arrays["the graph itself"] = numpy.frombuffer(prepared.model, "uint8")
+    return digest_of(arrays)
 
 
 def inputs_digest(case, seed):

@@ -9,7 +9,9 @@ import os
 
 import onnxruntime
 
-from .messages import MissingOperator, says_absent
+from opduel_common.names import MissingOperator
+
+from .messages import says_absent
 
 VERSION = 17  # of the API, which came with release 1.17
 POINTER, SIZE, NUMBER, TEXT = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_char_p

@@ -20,6 +20,8 @@ IR_VERSION = 8  # of the file format: that of opset 17, which later releases rea
 OPSET, OUTPUTS, CONSTANT = "opset", "outputs", "constant"  # inputs of a case that aren't arguments of an operator
 # If an input may have several dtypes, but not the case's, the first of these that it may have.
 PREFERRED = ("float32", "int64", "int32", "bool", "uint8", "int8", "float64", "float16", "object")
+# Types of attributes, and the fields that hold their values.
+FIELDS = {"FLOAT": "f", "INT": "i", "STRING": "s", "FLOATS": "floats", "INTS": "ints", "STRINGS": "strings"}
 TENSOR_DTYPES = {"i": "int64", "b": "bool", "U": "object"}  # dtypes of attributes that are tensors, by kind of value
 
 
@@ -83,40 +85,33 @@ class Node:
     def add_all(self, plain, schema):
         """Add all inputs and attributes by the schema, given by name or in order (``args``). Raise ValueError."""
         positional = take_args(plain)
+        input_names = [formal.name for formal in schema.inputs]
         for name in self.constant:
-            if name not in [formal.name for formal in schema.inputs]:
+            if name not in input_names:
                 raise ValueError(f"{CONSTANT}: {name} is not an input of {schema.name}")
         for formal in schema.inputs:
-            argument_value = plain.pop(formal.name) if formal.name in plain else None
+            argument = plain.pop(formal.name, None)
             if formal.option == "Variadic":
-                argument_value = (
-                    [argument_value] if is_shape(argument_value) and argument_value else argument_value or []
-                )
-                for number, (drawn, argument) in enumerate(
-                    positional + [(None, argument) for argument in argument_value]
-                ):
-                    self.add_input(f"{formal.name}_{number}", argument, formal, drawn)
+                arguments = [argument] if is_shape(argument) and argument else argument or []
+                positional += [(None, part) for part in arguments]
+                for number, (drawn, part) in enumerate(positional):
+                    self.add_input(f"{formal.name}_{number}", part, formal, drawn)
                 positional = []
+            elif positional and argument is None:
+                drawn, argument = positional.pop(0)
+                self.add_input(formal.name, argument, formal, drawn)
             else:
-                drawn, argument_value = (
-                    positional.pop(0) if positional and argument_value is None else (None, argument_value)
-                )
-                self.add_input(formal.name, argument_value, formal, drawn)
+                self.add_input(formal.name, argument, formal)
         while self.names and not self.names[-1]:
             self.names.pop()
-        for name, argument_value in plain.items():
+        for name, value in plain.items():
             if name not in schema.attributes:
-                argument_names = [formal.name for formal in schema.inputs] + sorted(schema.attributes)
-                raise ValueError(
-                    "{} is not an argument of {}: use {}".format(name, schema.name, ", ".join(argument_names))
-                )
-            self.add_attribute(name, argument_value, schema.attributes[name][0])
+                usable = ", ".join(input_names + sorted(schema.attributes))
+                raise ValueError(f"{name} is not an argument of {schema.name}: use {usable}")
+            self.add_attribute(name, value, schema.attributes[name][0])
         if positional:
-            hint = (
-                ': a sequence is one input, {"tuple": [[8], [8]]}'
-                if any(formal.is_sequence for formal in schema.inputs)
-                else ""
-            )
+            takes_sequence = any(formal.is_sequence for formal in schema.inputs)
+            hint = ': a sequence is one input, {"tuple": [[8], [8]]}' if takes_sequence else ""
             raise ValueError(f"args has more inputs than {schema.name} takes, {len(schema.inputs)}{hint}")
 
     def add_all_without_schema(self, plain):
@@ -177,16 +172,12 @@ class Node:
         value = plain["value"] if isinstance(plain, dict) and "value" in plain else plain
         try:
             if isinstance(plain, dict) and "function" in plain:
-                attribute_proto = helper.make_attribute(name, bodies.make(plain["function"]))
+                kind, value = None, bodies.make(plain["function"])
             elif kind == "TENSOR":
-                attribute_proto = helper.make_attribute(name, numpy_helper.from_array(self.tensor(name, plain, value)))
-            elif kind is None:
-                attribute_proto = helper.make_attribute(name, value)
-            else:
-                attribute_proto = attribute(name, value, kind)
+                kind, value = None, numpy_helper.from_array(self.tensor(name, plain, value))
+            self.attributes.append(attribute(name, value, kind) if kind else helper.make_attribute(name, value))
         except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(f"{name}: {value} is not a value of this attribute ({error})") from None
-        self.attributes.append(attribute_proto)
 
     def tensor(self, name, plain, value):
         """Return the array of an attribute: int64 for integers, else of the case's dtype unless it names another."""
@@ -215,19 +206,10 @@ def element_type(dtype):
 
 def attribute(name, value, kind):
     """Return an attribute of the schema's type; ``make_attribute`` would guess, and take [1, 2] for integers."""
-    attribute_proto = AttributeProto(name=name, type=AttributeProto.AttributeType.Value(kind))
-    if kind == "FLOAT":
-        attribute_proto.f = value
-    elif kind == "INT":
-        attribute_proto.i = value
-    elif kind == "STRING":
-        attribute_proto.s = value.encode("utf-8")
-    elif kind == "FLOATS":
-        attribute_proto.floats.extend(value)
-    elif kind == "INTS":
-        attribute_proto.ints.extend(value)
-    elif kind == "STRINGS":
-        attribute_proto.strings.extend(text.encode("utf-8") for text in value)
-    else:
+    if kind not in FIELDS:
         raise ValueError(f"a spec can't express a value of the type {kind}")
-    return attribute_proto
+    if kind == "STRING":
+        value = value.encode("utf-8")
+    elif kind == "STRINGS":
+        value = [text.encode("utf-8") for text in value]
+    return AttributeProto(name=name, type=AttributeProto.AttributeType.Value(kind), **{FIELDS[kind]: value})

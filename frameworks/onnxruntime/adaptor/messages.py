@@ -8,12 +8,6 @@ PLACE = re.compile(r"\S+\.(cc|h):\d+ ")  # in the source; a function's signature
 ABSENT = ("Could not find an implementation for", "is not a registered function/op", "No Op registered for")
 
 
-class MissingOperator(Exception):
-    """The build has no such operator, or none for this opset and these types."""
-
-    kind = "missing"
-
-
 def key_line(message):
     """Return the first line that isn't empty, without the place in the source and its function, which vary by build."""
     line = next((text_line.strip() for text_line in message.splitlines() if text_line.strip()), "no reason given")

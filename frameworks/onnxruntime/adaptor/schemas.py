@@ -8,7 +8,7 @@ from collections import namedtuple
 
 from onnxruntime.capi import onnxruntime_pybind11_state as state
 
-from .messages import MissingOperator
+from opduel_common.names import MissingOperator
 
 try:
     import onnx

@@ -4,17 +4,19 @@ import os
 
 import onnxruntime
 
-from .messages import MissingOperator, key_line, says_absent
+from opduel_common.names import MissingOperator
 
-LEVELS = {
-    "disabled": onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL,
-    "basic": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC,
-    "extended": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED,
-    "all": onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL,
-}
-EXECUTION = {
-    "sequential": onnxruntime.ExecutionMode.ORT_SEQUENTIAL,
-    "parallel": onnxruntime.ExecutionMode.ORT_PARALLEL,
+from .messages import key_line, says_absent
+
+_LEVEL, _MODE = onnxruntime.GraphOptimizationLevel, onnxruntime.ExecutionMode
+CHOICES = {  # by option
+    "graph_optimization_level": {
+        "disabled": _LEVEL.ORT_DISABLE_ALL,
+        "basic": _LEVEL.ORT_ENABLE_BASIC,
+        "extended": _LEVEL.ORT_ENABLE_EXTENDED,
+        "all": _LEVEL.ORT_ENABLE_ALL,
+    },
+    "execution_mode": {"sequential": _MODE.ORT_SEQUENTIAL, "parallel": _MODE.ORT_PARALLEL},
 }
 SWITCHES = ("enable_cpu_mem_arena", "enable_mem_pattern", "enable_mem_reuse", "use_deterministic_compute")
 PROVIDERS = ["CPUExecutionProvider"]
@@ -64,20 +66,14 @@ def set_option(options, name, value):
         raise ValueError(f"session.{name}: --threads says how many threads there are: leave it out")
     if "." in name:
         options.add_session_config_entry(name, str(int(value) if isinstance(value, bool) else value))
-    elif name == "graph_optimization_level":
-        options.graph_optimization_level = choose(LEVELS, name, value)
-    elif name == "execution_mode":
-        options.execution_mode = choose(EXECUTION, name, value)
+    elif name in CHOICES:
+        if value not in CHOICES[name]:
+            raise ValueError(f"session.{name} is {value!r}: use one of {', '.join(CHOICES[name])}")
+        setattr(options, name, CHOICES[name][value])
     elif name in SWITCHES:
         if not isinstance(value, bool):
             raise ValueError(f"session.{name} is {value!r}: use true or false")
         setattr(options, name, value)
     else:
-        settable = ", ".join(("graph_optimization_level", "execution_mode", *SWITCHES))
+        settable = ", ".join((*CHOICES, *SWITCHES))
         raise ValueError(f"session.{name} is not known: use {settable}, or a configuration entry's key")
-
-
-def choose(values, name, value):
-    if value not in values:
-        raise ValueError("session.{} is {!r}: use one of {}".format(name, value, ", ".join(values)))
-    return values[value]
