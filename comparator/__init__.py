@@ -6,29 +6,16 @@ is over, ``standing_cases`` those that stand on a disturbed host. ``apply_replic
 back what a second measurement, or a disturbed run, does not support. docs/explanation/statistics.md has the reasons.
 """
 
-from opduel.comparator.aa_checks import AACheck, Bias, run_aa_checks
-from opduel.comparator.case_analysis import InterimAnalysis
-from opduel.comparator.disturbance import withhold_verdicts
-from opduel.comparator.empirical_bayes import Prior
-from opduel.comparator.explanations import describe_forecast
-from opduel.comparator.looks import Looks, plan_looks
-from opduel.comparator.replication import apply_replication, replicate_report
-from opduel.comparator.run_analysis import RunAnalysis, fit_priors
-from opduel.comparator.significance import benjamini_hochberg
-
-__all__ = [
-    "AACheck",
-    "Bias",
-    "InterimAnalysis",
-    "Looks",
-    "Prior",
-    "RunAnalysis",
-    "apply_replication",
-    "benjamini_hochberg",
-    "describe_forecast",
-    "fit_priors",
-    "plan_looks",
-    "replicate_report",
-    "run_aa_checks",
-    "withhold_verdicts",
-]
+from opduel.comparator.aa_checks import Bias as Bias
+from opduel.comparator.aa_checks import run_aa_checks as run_aa_checks
+from opduel.comparator.case_analysis import InterimAnalysis as InterimAnalysis
+from opduel.comparator.disturbance import withhold_verdicts as withhold_verdicts
+from opduel.comparator.empirical_bayes import Prior as Prior
+from opduel.comparator.explanations import describe_forecast as describe_forecast
+from opduel.comparator.looks import Looks as Looks
+from opduel.comparator.looks import plan_looks as plan_looks
+from opduel.comparator.replication import apply_replication as apply_replication
+from opduel.comparator.replication import replicate_report as replicate_report
+from opduel.comparator.run_analysis import RunAnalysis as RunAnalysis
+from opduel.comparator.run_analysis import fit_priors as fit_priors
+from opduel.comparator.significance import benjamini_hochberg as benjamini_hochberg

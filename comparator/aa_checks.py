@@ -2,8 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 from scipy import special
 
@@ -12,35 +11,9 @@ from opduel.comparator.effect_estimate import as_ratio, estimate_effect
 from opduel.comparator.empirical_bayes import NO_PRIOR, Prior
 from opduel.comparator.significance import two_sided_p
 from opduel.records import Case, PairSample
+from opduel.records.run_record import AACheckRecord
 
 AA_ALPHA = 0.01  # the share of runs of which the A/A checks wrongly say that they can't be trusted
-
-
-@dataclass(frozen=True)
-class AACheck:
-    """One case measured on two processes of the same build.
-
-    ``ratio`` and ``ci`` are of the second to the first, ``ci`` for all A/A checks of the run together; ``p_value`` is
-    against "within the threshold", corrected for their number.  None with fewer than 2 rounds.
-    """
-
-    case: str
-    ratio: float | None
-    ci: tuple[float, float] | None
-    p_value: float | None
-    threshold: float
-    rounds: int
-    flagged: bool
-
-
-class Checked(Protocol):
-    """The result of an A/A check, this module's own or a report's."""
-
-    @property
-    def ratio(self) -> float | None: ...
-
-    @property
-    def flagged(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -54,7 +27,7 @@ class Bias:
     checks: int
 
     @classmethod
-    def of(cls, checks: Iterable[Checked]) -> "Bias | None":
+    def of(cls, checks: Iterable[AACheckRecord]) -> "Bias | None":
         """Return the bias that a run's A/A checks show; None if none of them found a difference."""
         checks = list(checks)
         if not any(check.flagged for check in checks):
@@ -79,7 +52,7 @@ def run_aa_checks(
     samples: Mapping[str, Sequence[PairSample]],
     priors: Mapping[str, Prior],
     alpha: float = AA_ALPHA,
-) -> list[AACheck]:
+) -> list[AACheckRecord]:
     """Return the A/A check of each case, from all of its ``samples``, when the run is over.
 
     The test is the moderated t against the shifted null, as for verdicts, with the run's ``priors`` by metric.  Over
@@ -90,23 +63,21 @@ def run_aa_checks(
         ValueError: a value that is not finite and positive.
     """
     return [
-        _check(case, Values.of(samples.get(case.id, ())), priors.get(case.metric, NO_PRIOR), len(cases), alpha)
-        for case in cases
+        _check(case, samples.get(case.id, ()), priors.get(case.metric, NO_PRIOR), len(cases), alpha) for case in cases
     ]
 
 
-def _check(case: Case, values: Values, prior: Prior, family: int, alpha: float) -> AACheck:
+def _check(case: Case, samples: Sequence[PairSample], prior: Prior, family: int, alpha: float) -> AACheckRecord:
+    values = Values.of(samples)
+    check = AACheckRecord(case=case.id, threshold=case.threshold, rounds=len(values), samples=tuple(samples))
     if len(values) < 2:
-        return AACheck(case.id, None, None, None, case.threshold, len(values), False)
+        return check
     effect = estimate_effect(values, math.log1p(case.threshold), prior, alpha / family / 2)
     p_value = min(1.0, family * two_sided_p(effect.p_above, effect.p_below))
-    low, high = effect.interval
-    return AACheck(
-        case=case.id,
+    return replace(
+        check,
         ratio=as_ratio(effect.trimmed_mean.estimate),
-        ci=(as_ratio(low), as_ratio(high)),
+        ci=effect.ratio_interval,
         p_value=p_value,
-        threshold=case.threshold,
-        rounds=len(values),
         flagged=p_value <= alpha,
     )

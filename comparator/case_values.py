@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import compress
 from statistics import fmean
 from typing import NamedTuple
 
@@ -98,18 +99,12 @@ class Values:
 
     def first(self, n: int) -> "Values":
         """Return the first ``n`` samples."""
-        return Values(self.control[:n], self.treatment[:n], self.log_ratios[:n], self.noises[:n], self.stages[:n])
+        return Values(*(column[:n] for column in vars(self).values()))
 
     def of_stage(self, stage: Stage) -> "Values":
         """Return the samples of a stage."""
-        places = [place for place, sample_stage in enumerate(self.stages) if sample_stage == stage]
-        return Values(
-            tuple(self.control[place] for place in places),
-            tuple(self.treatment[place] for place in places),
-            tuple(self.log_ratios[place] for place in places),
-            tuple(self.noises[place] for place in places),
-            (stage,) * len(places),
-        )
+        chosen = [sample_stage == stage for sample_stage in self.stages]
+        return Values(*(tuple(compress(column, chosen)) for column in vars(self).values()))
 
     def __len__(self) -> int:
         return len(self.log_ratios)

@@ -34,6 +34,11 @@ class EffectEstimate:
     control: float  # median process value
     treatment: float
 
+    @property
+    def ratio_interval(self) -> tuple[float, float]:
+        """The interval as ratios."""
+        return as_ratio(self.interval[0]), as_ratio(self.interval[1])
+
     def at_level(self, tail: float) -> "EffectEstimate":
         """Return the estimate with the interval of another ``tail``."""
         return replace(self, interval=confidence_interval(self.trimmed_mean, tail))

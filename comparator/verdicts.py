@@ -50,7 +50,7 @@ def _with_figures(bare: Comparison, analysis: CaseAnalysis, family: Family) -> C
     return replace(
         bare,
         ratio=as_ratio(figures.trimmed_mean.estimate),
-        ci=(as_ratio(figures.interval[0]), as_ratio(figures.interval[1])),
+        ci=figures.ratio_interval,
         confidence=1 - family.alpha,
         p_value=test.p_value if test.looked else None,
         q_value=analysis.q_value if test.looked else None,

@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
-from opduel.comparator import AACheck, Bias, fit_priors, run_aa_checks
+from opduel.comparator import Bias, fit_priors, run_aa_checks
 from opduel.harness.measurement_plan import Measurement
 from opduel.records.host_record import NoiseRecord
 from opduel.records.run_record import AACheckRecord, ValidityRecord
@@ -57,7 +57,7 @@ def validity_problems(host: NoiseRecord | None, spare: int, frequency: Frequency
     return reasons
 
 
-def aa_problems(checks: Sequence[AACheck]) -> list[str]:
+def aa_problems(checks: Sequence[AACheckRecord]) -> list[str]:
     """Say which A/A checks found a difference where there is none."""
     return [
         f"{check.case} differed by {check.ratio - 1:+.1%} from itself, on the control alone ({check.rounds} rounds)"
@@ -90,7 +90,7 @@ def judge_validity(
         hold=holds,
         reasons=tuple(reasons) if timed else (),
         frequency_mhz=asdict(frequency) if frequency else None,
-        aa_checks=tuple(AACheckRecord(**vars(check), samples=tuple(aa_samples[check.case])) for check in checks),
+        aa_checks=tuple(checks),
     )
 
 

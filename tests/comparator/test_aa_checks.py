@@ -10,10 +10,11 @@ from made_samples import a_case, noisy, pairs
 from naive_statistics import naive_squared_error, naive_trimmed_mean
 from scipy import stats
 
-from opduel.comparator import AACheck, Bias, Prior, run_aa_checks
+from opduel.comparator import Bias, Prior, run_aa_checks
 from opduel.comparator.aa_checks import AA_ALPHA
 from opduel.comparator.empirical_bayes import fit_prior
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean
+from opduel.records.run_record import AACheckRecord
 
 
 def checked(*log_ratios: list[float], priors: dict[str, Prior] | None = None, threshold: float = 0.02) -> list[bool]:
@@ -22,7 +23,7 @@ def checked(*log_ratios: list[float], priors: dict[str, Prior] | None = None, th
 
 def checks(
     *log_ratios: list[float], priors: dict[str, Prior] | None = None, threshold: float = 0.02, alpha: float = 0.01
-) -> list[AACheck]:
+) -> list[AACheckRecord]:
     cases = [a_case(f"s{i}", threshold) for i in range(len(log_ratios))]
     samples = {case.id: pairs(case.id, "screening", values) for case, values in zip(cases, log_ratios, strict=True)}
     return run_aa_checks(cases, samples, priors or {}, alpha)
@@ -96,7 +97,7 @@ def test_the_runs_prior_makes_few_rounds_enough() -> None:
 def bias(*ratios: float | None) -> Bias:
     """That of checks with these ratios, one of which found a difference: the last."""
     last = len(ratios) - 1
-    checks = [AACheck("a", ratio, None, None, 0.02, 5, number == last) for number, ratio in enumerate(ratios)]
+    checks = [AACheckRecord(case="a", ratio=ratio, flagged=number == last) for number, ratio in enumerate(ratios)]
     bias_of_checks = Bias.of(checks)
     assert bias_of_checks is not None
     return bias_of_checks
@@ -107,7 +108,7 @@ def test_a_bias_is_as_large_as_the_largest_difference_of_a_check() -> None:
 
 
 def test_without_a_check_that_found_a_difference_there_is_no_bias() -> None:
-    assert Bias.of([AACheck("a", 1.5, None, None, 0.02, 5, False)]) is None
+    assert Bias.of([AACheckRecord(case="a", ratio=1.5)]) is None
     assert Bias.of([]) is None
 
 

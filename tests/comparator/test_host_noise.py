@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from opduel.comparator import host_noise
 from opduel.comparator.aa_checks import AA_ALPHA
+from opduel.comparator.history import host_noise
 from opduel.comparator.history.host_noise import (
     AA_LEVEL,
     FEWEST_CASES,

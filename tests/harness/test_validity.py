@@ -109,19 +109,19 @@ def slow_and_same() -> list[Case]:
     return [replace(toy_case(name, slower=slower), threshold=0.5) for name, slower in (("slow", 3), ("same", 1))]
 
 
-def asked(*cases: Case, **changes: Any) -> RunRequest:
+def run_request(*cases: Case, **changes: Any) -> RunRequest:
     return request(*cases, max_rounds=6).configured(**changes)
 
 
 def test_a_quiet_host_and_calm_sentinels_are_trusted() -> None:
-    report = run_ab(asked(*slow_and_same()))
+    report = run_ab(run_request(*slow_and_same()))
     validity = report.run.validity
     assert (validity.valid, validity.reasons) == (True, ())
     (aa_case,) = validity.aa_checks
     assert aa_case.flagged is False
     assert aa_case.rounds == len(aa_case.samples) == 4, "in two of three rounds that cases share, and of the suspect's"
-    assert [one.verdict for one in report.comparisons] == ["regressed", "unchanged"]
-    assert all(one.held_back is None for one in report.comparisons)
+    assert [comparison.verdict for comparison in report.comparisons] == ["regressed", "unchanged"]
+    assert all(comparison.held_back is None for comparison in report.comparisons)
 
 
 @pytest.mark.parametrize(("hold", "rounds"), [(True, 5), (True, 19), (False, 5)])
@@ -131,11 +131,11 @@ def test_on_a_busy_host_verdicts_stand_that_rounds_enough_support(
     """Five rounds are too few for a test that knows nothing of the noise; where more are allowed, they are made."""
     monkeypatch.setattr(FakeMonitor, "during", noise(neighbours=500))
     cases = (*slow_and_same(), toy_case("bad", "refuse"))
-    report = run_ab(asked(*cases, busy_host="hold" if hold else "report", max_rounds=rounds))
+    report = run_ab(run_request(*cases, busy_host="hold" if hold else "report", max_rounds=rounds))
     validity = report.run.validity
     assert (validity.valid, validity.hold) == (False, hold)
     assert "500.00 of opduel's processors" in validity.reasons[0]
-    verdicts = [(one.verdict, one.held_back) for one in report.comparisons]
+    verdicts = [(comparison.verdict, comparison.held_back) for comparison in report.comparisons]
     if hold and rounds == 5:
         assert verdicts == [("inconclusive", "regressed"), ("inconclusive", "unchanged"), ("failed", None)]
     else:
@@ -158,21 +158,21 @@ def favour_the_control(monkeypatch: pytest.MonkeyPatch, share: float) -> None:
 
 def test_a_harness_that_favours_a_side_gives_itself_away(monkeypatch: pytest.MonkeyPatch) -> None:
     favour_the_control(monkeypatch, 0.5)
-    report = run_ab(asked(*(replace(toy_case(name), threshold=0.1) for name in "abc"), sentinels=2))
-    flagged = [one.case for one in report.run.validity.aa_checks if one.flagged]
+    report = run_ab(run_request(*(replace(toy_case(name), threshold=0.1) for name in "abc"), sentinels=2))
+    flagged = [check.case for check in report.run.validity.aa_checks if check.flagged]
     assert flagged
     assert all(any(case in reason for reason in report.run.validity.reasons) for case in flagged)
-    assert {one.verdict for one in report.comparisons} == {"inconclusive"}
-    assert "regressed" in {one.held_back for one in report.comparisons}
+    assert {comparison.verdict for comparison in report.comparisons} == {"inconclusive"}
+    assert "regressed" in {comparison.held_back for comparison in report.comparisons}
 
 
 def test_a_change_far_beyond_what_the_checks_found_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     favour_the_control(monkeypatch, 0.15)
     cases = [replace(toy_case(name, slower=slower), threshold=0.02) for name, slower in (("slow", 3), ("same", 1))]
-    report = run_ab(asked(*cases, sentinels=2))
+    report = run_ab(run_request(*cases, sentinels=2))
     validity = report.run.validity
     assert not validity.valid
-    assert any(one.flagged for one in validity.aa_checks)
+    assert any(check.flagged for check in validity.aa_checks)
     slow, same = report.comparisons
     assert (slow.verdict, slow.held_back) == ("regressed", None)
     assert re.fullmatch(r"an A/A check was off by a factor of 1\.1\d, and this ratio may be, too", slow.note)
@@ -184,24 +184,24 @@ def test_after_load_and_a_bias_a_verdict_needs_more_rounds_too(monkeypatch: pyte
     favour_the_control(monkeypatch, 0.15)
     monkeypatch.setattr(FakeMonitor, "during", noise(stolen=0.5))
     cases = [replace(toy_case(name, slower=slower), threshold=0.02) for name, slower in (("slow", 3), ("same", 1))]
-    few, many = (run_ab(asked(*cases, sentinels=2, max_rounds=rounds)) for rounds in (6, 12))
-    assert [one.held_back for one in few.comparisons] == ["regressed", "regressed"]
-    assert all(f"{WHY_WITHHELD}; an A/A check was off" in one.note for one in few.comparisons)
-    assert [one.held_back for one in many.comparisons] == [None, "regressed"]
+    few, many = (run_ab(run_request(*cases, sentinels=2, max_rounds=rounds)) for rounds in (6, 12))
+    assert [comparison.held_back for comparison in few.comparisons] == ["regressed", "regressed"]
+    assert all(f"{WHY_WITHHELD}; an A/A check was off" in comparison.note for comparison in few.comparisons)
+    assert [comparison.held_back for comparison in many.comparisons] == [None, "regressed"]
 
 
 def test_a_bias_holds_back_what_the_verification_claims_too(monkeypatch: pytest.MonkeyPatch) -> None:
     favour_the_control(monkeypatch, 0.15)
     cases = [replace(toy_case(name, slower=slower), threshold=0.02) for name, slower in (("slow", 3), ("same", 1))]
-    report = run_ab(asked(*cases, sentinels=2, verify=True, verify_after=0.0))
-    assert [(one.verdict, one.held_back) for one in report.comparisons] == [
+    report = run_ab(run_request(*cases, sentinels=2, verify=True, verify_after=0.0))
+    assert [(comparison.verdict, comparison.held_back) for comparison in report.comparisons] == [
         ("regressed", None),
         ("inconclusive", "regressed"),
     ]
 
 
 def test_without_sentinels_there_are_none() -> None:
-    report = run_ab(asked(*slow_and_same(), sentinels=0, max_rounds=2))
+    report = run_ab(run_request(*slow_and_same(), sentinels=0, max_rounds=2))
     assert (report.run.aa_cases, report.run.validity.aa_checks) == (0, ())
 
 
@@ -211,7 +211,7 @@ def test_a_verification_on_a_busy_host_has_to_support_what_it_replicates(
 ) -> None:
     """What was not verified stands as it was: the host was quiet then."""
     monkeypatch.setattr(FakeMonitor, "verifying", noise(stolen=0.5))
-    report = run_ab(asked(*slow_and_same(), verify=True, verify_after=0.0, max_rounds=rounds))
+    report = run_ab(run_request(*slow_and_same(), verify=True, verify_after=0.0, max_rounds=rounds))
     (reason,) = report.run.validity.reasons
     assert reason.endswith("of opduel's processors, while verifying")
     slow, same = report.comparisons
@@ -225,5 +225,5 @@ def test_a_verification_on_a_busy_host_has_to_support_what_it_replicates(
 
 def test_an_undisturbed_verification_does_not_make_up_for_a_busy_host(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FakeMonitor, "during", noise(stolen=0.5))
-    report = run_ab(asked(*slow_and_same(), verify=True, verify_after=0.0, max_rounds=5))
-    assert [one.held_back for one in report.comparisons] == ["regressed", "unchanged"]
+    report = run_ab(run_request(*slow_and_same(), verify=True, verify_after=0.0, max_rounds=5))
+    assert [comparison.held_back for comparison in report.comparisons] == ["regressed", "unchanged"]

@@ -15,6 +15,7 @@ from opduel.records import RunError, UsageError
 from opduel.reporters import add_reporter_options, chosen_reporters, report_all
 from opduel.reporters.export import ExportReporter
 from opduel.reporters.formats import FORMATS
+from opduel.reporters.options import ReporterOptions
 
 
 def reporters_of(*values: str, options: Sequence[str] = ()) -> list[ExportReporter]:
@@ -22,7 +23,7 @@ def reporters_of(*values: str, options: Sequence[str] = ()) -> list[ExportReport
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
     words = [word for value in values for word in ("--export_reporter", value)]
-    chosen = chosen_reporters(parser.parse_args([*words, *options]), terminal=False)
+    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args([*words, *options])), terminal=False)
     return [reporter for reporter in chosen if isinstance(reporter, ExportReporter)]
 
 

@@ -15,7 +15,7 @@ from opduel.reporters import add_reporter_options, chosen_reporters, report_all
 from opduel.reporters.alerts import alert_of
 from opduel.reporters.local import SimpleLocalReporter
 from opduel.reporters.notify_webhook import NotifyWebhook
-from opduel.reporters.options import WEBHOOK_VARIABLE
+from opduel.reporters.options import WEBHOOK_VARIABLE, ReporterOptions
 from opduel.reporters.simple_screen import SimpleScreenReporter
 
 REPORT = samples.report([SLOWER])
@@ -25,7 +25,7 @@ SECRET = "secret"
 def notifiers_of(*words: str) -> list[NotifyWebhook]:
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
-    return NotifyWebhook.from_options(parser.parse_args(words))
+    return NotifyWebhook.from_options(ReporterOptions.of(parser.parse_args(words)))
 
 
 def why_not(url: str, silence_s: float = 5.0, whole_s: float = 5.0) -> str:
@@ -182,7 +182,7 @@ def test_a_variable_that_is_set_silences_no_screen(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(WEBHOOK_VARIABLE, "https://two.example/secret")
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
-    chosen = chosen_reporters(parser.parse_args([]), terminal=False)
+    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args([])), terminal=False)
     assert [type(reporter) for reporter in chosen] == [SimpleScreenReporter, NotifyWebhook]
 
 

@@ -14,7 +14,7 @@ from faulty_server import TOKEN, ResultsServer
 
 from opduel.records import RunError, UsageError
 from opduel.reporters import add_reporter_options, chosen_reporters, reporter_options
-from opduel.reporters.options import TOKEN_VARIABLE
+from opduel.reporters.options import TOKEN_VARIABLE, ReporterOptions
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, is_open, origin, parse_place
@@ -26,7 +26,7 @@ from opduel.reporters.remote.token import Token, find_token
 def reporters_of(*words: str) -> list[RemoteReporter]:
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
-    chosen = chosen_reporters(parser.parse_args(words), terminal=False)
+    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args(words)), terminal=False)
     return [reporter for reporter in chosen if isinstance(reporter, RemoteReporter)]
 
 

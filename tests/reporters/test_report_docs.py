@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 import report_samples as samples
 
-from opduel.comparator import AACheck
 from opduel.records import RunConfiguration
-from opduel.records.run_record import AACheckRecord, RunRecord
+from opduel.records.run_record import RunRecord
 from opduel.reporters.options import OPTIONS
 from opduel.reporters.simple_screen import COLUMNS
 
@@ -54,10 +53,6 @@ def test_every_key_of_the_configuration_is_an_option() -> None:
 
 def test_the_samples_of_other_tests_have_every_key_of_a_run() -> None:
     assert set(samples.run()) == {field.name for field in fields(RunRecord)} - {"replicates"}
-
-
-def test_the_record_of_an_aa_check_has_all_of_it() -> None:
-    assert [field.name for field in fields(AACheckRecord)] == [*(field.name for field in fields(AACheck)), "samples"]
 
 
 def test_the_page_names_only_keys_that_exist() -> None:

@@ -12,7 +12,7 @@ from opduel.records import Report, UsageError
 from opduel.reporters import Reporter, add_reporter_options, chosen_reporters, report_all, reporter_options
 from opduel.reporters.local import LocalReporter, SimpleLocalReporter
 from opduel.reporters.notify_webhook import NotifyWebhook
-from opduel.reporters.options import OPTIONS, WEBHOOK_VARIABLE
+from opduel.reporters.options import OPTIONS, WEBHOOK_VARIABLE, ReporterOptions
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
 
@@ -57,10 +57,10 @@ class Interrupted(Broken):
         raise KeyboardInterrupt
 
 
-def _options(*words: str) -> argparse.Namespace:
+def _options(*words: str) -> ReporterOptions:
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
-    return parser.parse_args(words)
+    return ReporterOptions.of(parser.parse_args(words))
 
 
 def _kinds(*words: str, terminal: bool) -> list[Any]:
@@ -137,17 +137,18 @@ def test_every_reporter_has_an_option_of_its_own() -> None:
     assert {kind.option for kind in kinds} <= {option.name for option in OPTIONS}
     assert len({kind.option for kind in kinds}) == len(set(kinds))
     assert len({option.name for option in OPTIONS}) == len(OPTIONS)
-    assert all(getattr(_options(), option.name) in (None, False) for option in OPTIONS)
+    assert all(getattr(_options(), option.name) in (None, False, ()) for option in OPTIONS)
 
 
 def test_a_repeatable_option_asks_for_a_reporter_each_time() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--several_reporter", action="append")
-    args = parser.parse_args(["--several_reporter", "a=b", "--several_reporter", "c=d"])
-    assert [reporter.value for reporter in Several.from_options(args)] == ["a=b", "c=d"]
-    assert Several.from_options(parser.parse_args([])) == []
+    def several(*values: str) -> list[str]:
+        options = ReporterOptions(of_other_packages={"several_reporter": values})
+        return [reporter.value for reporter in Several.from_options(options)]
+
+    assert several("a=b", "c=d") == ["a=b", "c=d"]
+    assert several() == []
     with pytest.raises(UsageError, match="--several_reporter needs a NAME=FILE"):
-        Several.from_options(parser.parse_args(["--several_reporter", "a=b", "--several_reporter", " "]))
+        several("a=b", " ")
 
 
 def test_the_names_of_all_options_are_known() -> None:
