@@ -1,9 +1,9 @@
 """The user's config file: answers that run_bench.py keeps and harness.py falls back to."""
 
-import argparse
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import platformdirs
 
 from opduel.records import RunError, UsageError
-from opduel.reporters.options import TOKEN_VARIABLE
+from opduel.reporters.options import TOKEN_VARIABLE, ReporterOptions
 from opduel.support.atomic import write_atomically
 from opduel.support.files import MissingError, UnreadableError, parse_json, read_text
 
@@ -101,7 +101,7 @@ def _check_arguments(path: Path, value: Any) -> None:
             raise UsageError(f"{path}: {ARGUMENTS}.{command}: must be an object of options")
 
 
-def with_stored_token(reporting: argparse.Namespace, config: Mapping[str, str]) -> argparse.Namespace:
+def with_stored_token(reporting: ReporterOptions, config: Mapping[str, str]) -> ReporterOptions:
     """Return the reporters' options, with the config's token file where they and the environment have no token."""
     sources = reporting.remote_access_token, reporting.remote_access_token_file, os.environ.get(TOKEN_VARIABLE) or None
     if any(source is not None for source in sources):
@@ -109,7 +109,7 @@ def with_stored_token(reporting: argparse.Namespace, config: Mapping[str, str]) 
     file = config.get("remote_access_token_file")
     if file is None:
         return reporting
-    return argparse.Namespace(**{**vars(reporting), "remote_access_token_file": file})
+    return replace(reporting, remote_access_token_file=file)
 
 
 def write_config(path: Path, answers: Mapping[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, Literal, Self
 
 from opduel.records import UsageError
 from opduel.records.configuration import OPTIONS, RunConfiguration
+from opduel.reporters.options import ReporterOptions
 
 CONFIGURATION = tuple(option.name for option in fields(RunConfiguration))
 
@@ -36,8 +37,7 @@ class HarnessOptions(RunConfiguration):
     fleet_timeout: float = 60  # seconds
     fleet_silence: float = 900  # seconds
     fleet_certificates: Path | None = None
-    # The reporters' options by name, which each reporter declares and reads itself.
-    reporting: argparse.Namespace = field(default_factory=argparse.Namespace)
+    reporting: ReporterOptions = field(default_factory=ReporterOptions)
     given: frozenset[str] = frozenset()  # the options that have another value than the parser's default
     # Option -> the argument of a Python function that gave it; None where all come from a command line.
     arguments: Mapping[str, str] | None = None
@@ -55,14 +55,12 @@ class HarnessOptions(RunConfiguration):
         values["env"] = tuple(sorted(values["variables"]))
         values["profile_output"] = parsed.profile_output and str(parsed.profile_output.absolute())
         own = {name: values[name] for name in OPTION_NAMES if values.get(name) is not None}
-        reporting = {name: value for name, value in vars(parsed).items() if name not in OPTION_NAMES}
-        reporting["prior_runs"] = parsed.prior_runs  # its server may be asked with the reporters' token
         given = frozenset(
             OPTIONS.get(action.dest, action.dest)
             for action in parser._actions
             if _is_given(getattr(parsed, action.dest, None), action.default)
         )
-        return cls(**own, reporting=argparse.Namespace(**reporting), given=given, arguments=arguments)
+        return cls(**own, reporting=ReporterOptions.of(parsed), given=given, arguments=arguments)
 
     def is_given(self, name: str) -> bool:
         """Tell whether an option, or one of a reporter, has another value than its default."""

@@ -11,6 +11,7 @@ from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.harness_options import HarnessOptions
 from opduel.harness.specs import find_spec
 from opduel.records import UsageError
+from opduel.reporters.options import reporter_options
 from opduel.support.command_names import command_name
 
 
@@ -123,9 +124,9 @@ RULES: Mapping[str, Sequence[Rule]] = {
 def refuse_options(options: HarnessOptions, *uses: str, **words: str) -> None:
     """Raise UsageError, which names the option, if one is given that doesn't go with these uses of ``RULES``."""
     for rule in (rule for use in uses for rule in RULES[use]):
-        reporters = [name for name in vars(options.reporting) if name not in rule.but] if rule.reporters else []
+        reporters = sorted(reporter_options() - {*rule.but}) if rule.reporters else []
         reason = rule.reason.format(compare=command_name("compare"), **words)
-        options.refuse([*rule.options, *(name for name in reporters if name != "prior_runs")], reason)
+        options.refuse([*rule.options, *reporters], reason)
 
 
 def check_options(options: HarnessOptions) -> None:

@@ -17,7 +17,7 @@ def files_read(options: HarnessOptions, spec: Path | None) -> dict[str, list[Pat
         "-b": [] if spec is None else [spec, *(members_of(spec) if spec.is_file() else ())],
         "--info": _paths([options.info] if options.info and not options.info.lstrip().startswith("{") else []),
         "--inputs": _paths(text[1:] for text in options.inputs or [] if text.startswith("@")),
-        "--notify_webhook": _paths(text[1:] for text in options.reporting.notify_webhook or [] if text.startswith("@")),
+        "--notify_webhook": _paths(text[1:] for text in options.reporting.notify_webhook if text.startswith("@")),
     }
     if token_file := options.reporting.remote_access_token_file:
         paths_by_option["--remote_access_token_file"] = _paths([token_file])

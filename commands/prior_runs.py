@@ -103,7 +103,7 @@ def _token(place: str, options: HarnessOptions, config: Mapping[str, str]) -> To
     Raises:
         UsageError: it is none.
     """
-    senders = [parse_place(text).endpoint for text in options.reporting.remote_reporter or []]
+    senders = [parse_place(text).endpoint for text in options.reporting.remote_reporter]
     if senders and origin(place) not in map(origin, senders):
         return None
     reporting = with_stored_token(options.reporting, config)

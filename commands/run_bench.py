@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,6 @@ from opduel.commands.launch import run_calibration, run_driver, run_harness
 from opduel.commands.option_rules import is_single
 from opduel.commands.option_types import path
 from opduel.commands.options import Parser, read_options
-from opduel.commands.subcommand_parsers import add_give_up, spec_from_parser
 from opduel.records import RunError, UsageError
 from opduel.records.measurement import SIDES, Side
 from opduel.reporters.formats import FORMATS, described
@@ -113,7 +112,7 @@ def run_bench_parser() -> Parser:
         "send the reports that could not be delivered to results servers yet; goes with --remote_reporter's options",
     )
     add("--retry_refused", "with --flush: also send reports that a server refused")
-    add_give_up(add, "with --flush: ")
+    add("--give_up NUMBER", "with --flush: remove this entry without sending it; repeatable", type=int, action="append")
     add(
         "--send REPORT",
         "send reports that are on disk; goes with --remote_reporter, its token and --spool",
@@ -130,8 +129,8 @@ def run_bench_parser() -> Parser:
     return parser
 
 
-def run_bench(program: str, words: Sequence[str]) -> int:
-    """Measure as the words say, or do what else they ask for; return the exit code."""
+def run_bench(words: Sequence[str], run_subcommand: Callable[[str, Sequence[str]], int]) -> int:
+    """Measure as the words say, or do what else they ask for, by a subcommand of ``opduel``; return the exit code."""
     parsed, passed_on = run_bench_parser().parse_known_args(words)
     options = BenchOptions(**vars(parsed))
     instead = _instead_of_a_run(options)
@@ -141,7 +140,7 @@ def run_bench(program: str, words: Sequence[str]) -> int:
         if instead is None and not passed_on:
             return DONE
     if instead not in (None, "calibrate"):
-        return _do_instead(options, passed_on)
+        return run_subcommand(*_subcommand(options, passed_on))
     command = CALIBRATE if options.calibrate else DRIVER if is_for_driver(passed_on) else HARNESS
     if options.keep_options:
         store_defaults(command, passed_on)
@@ -161,32 +160,23 @@ def run_bench(program: str, words: Sequence[str]) -> int:
     return run_harness(command, words)
 
 
-def _do_instead(options: BenchOptions, passed_on: Sequence[str]) -> int:
-    """Do what is asked for in place of a run; return the exit code."""
+def _subcommand(options: BenchOptions, passed_on: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the subcommand of ``opduel`` that does what is asked for in place of a run, and its words."""
+    words = [f"--{name}={value}" for name in ("to", "side", "output") if (value := getattr(options, name)) is not None]
     if options.list is not None:
-        chosen = read_options(passed_on) if passed_on else None
-        from opduel.commands.listing import list_cases
-
-        return list_cases(options.list, chosen)
+        return "list", [*([options.list] if options.list else []), *passed_on]
     if options.convert is not None:
         if passed_on or options.to is None:
             raise UsageError(
                 f"--convert: takes a report, --to {'|'.join(FORMATS)}, --side and --output, and no other options"
             )
-        from opduel.commands.convert import convert
-
-        return convert(options.convert, options.to, options.side, options.output)
+        return "convert", [*words, "--", str(options.convert)]
     if options.spec_from is not None:
-        output = [] if options.output is None else ["--output", options.output]
-        network = spec_from_parser().parse_args(["--spec_from", options.spec_from, *output, *passed_on])
-        from opduel.commands.spec_from import SpecOptions, write_spec_from
-
-        return write_spec_from(SpecOptions(**vars(network)))
-    from opduel.commands.sending import flush, send
-
+        return "spec-from", [options.spec_from, *words, *passed_on]
     if options.send is not None:
-        return send(options.send, passed_on)
-    return flush(passed_on, options.retry_refused, options.give_up or ())
+        return "send", [*map(str, options.send), *passed_on]
+    give_up = [f"--give_up={number}" for number in options.give_up or ()]
+    return "flush", [*(["--retry_refused"] if options.retry_refused else []), *give_up, *passed_on]
 
 
 def _instead_of_a_run(options: BenchOptions) -> str | None:

@@ -1,19 +1,18 @@
 """run_bench.py --flush and --send: what waits in the spool is sent, or reports that are on disk."""
 
-import argparse
 import os
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from opduel.commands.config import StoredAnswers, config_path, with_stored_token
 from opduel.commands.entry import DONE, INCOMPLETE, log
-from opduel.commands.options import Parser
 from opduel.driver.journal import NOTICE, RUN, Journal
 from opduel.records import RunError, UsageError
 from opduel.reporters import read_report
-from opduel.reporters.options import OPTIONS
+from opduel.reporters.options import ReporterOptions
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, origin, parse_place
@@ -22,50 +21,57 @@ from opduel.reporters.remote.spool import REPORT, endpoint_of, place_of
 from opduel.reporters.stream import print_result
 from opduel.reporters.text import escaped
 from opduel.support.atomic import user_path
-from opduel.support.command_names import command_name, option_prefix
+from opduel.support.command_names import option_prefix
 from opduel.support.outbox import Delivery, Entry
 
 COLUMNS = ("state", "run", "category", "endpoint", "what", "entry")
 
 
-def flush(arguments: Sequence[str], retry_refused: bool, give_up: Collection[int] = ()) -> int:
-    """Send what waits; returns the exit code: 3 unless nothing is left. ``arguments``: the remote reporter's options;
-    ``give_up``: numbers of the entries that are removed first.
+@dataclass(frozen=True)
+class FlushOptions:
+    """What ``flush`` does beside sending what waits: ``give_up`` are the entries that are removed first."""
+
+    work_dir: str | None = None  # a driver's, whose journal is only shown
+    retry_refused: bool = False
+    give_up: Collection[int] = ()
+
+
+def flush(reporting: ReporterOptions, options: FlushOptions) -> int:
+    """Send what waits; return the exit code: 3 unless nothing is left.
 
     Raises:
         UsageError: other options, no such token, or a token that would go to several servers.
         RunError: the spool can't be read or written.
     """
-    options = _options("flush", arguments)
+    reporting = with_stored_token(reporting, StoredAnswers(config_path()))
     if options.work_dir is not None:
-        if retry_refused or give_up:
-            option = "--retry_refused" if retry_refused else "--give_up"
+        if options.retry_refused or options.give_up:
+            option = "--retry_refused" if options.retry_refused else "--give_up"
             raise UsageError(f"{option}: can't be combined with --work_dir, which only shows what waits: leave one out")
         return _show_journal(user_path(options.work_dir, "--work_dir"))
-    sender = sender_from(options, os.environ)
-    endpoints = {parse_place(text).endpoint for text in options.remote_reporter or ()} or None
+    sender = sender_from(reporting, os.environ)
+    endpoints = {parse_place(text).endpoint for text in reporting.remote_reporter} or None
     folder = sender.spool.directory
     if not os.path.isdir(folder):  # which takes a name that is too long for one that isn't there
         if os.path.lexists(folder):
             raise UsageError(f"--spool {folder}: is not a folder: give the one in which reports wait")
         log.info("nothing waits: there is no %s", folder)
         return DONE
-    _give_up(sender, give_up)
-    _check_token(sender, endpoints, retry_refused)
-    return _print_deliveries(sender.deliver(endpoints, retry_refused, each=True), folder)
+    _give_up(sender, options.give_up)
+    _check_token(sender, endpoints, options.retry_refused)
+    return _print_deliveries(sender.deliver(endpoints, options.retry_refused, each=True), folder)
 
 
-def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
-    """Send reports that are on disk, after what waits for the same servers; returns the exit code, as ``flush`` does.
+def send(paths: Sequence[Path], reporting: ReporterOptions) -> int:
+    """Send reports that are on disk, after what waits for the same servers; return the exit code, as ``flush`` does.
 
     Raises:
         UsageError: one is no report, other options than the remote reporter's, or none that says where to.
         RunError: the spool can't be read or written.
     """
-    options = _options("send", arguments)
-    if not options.remote_reporter:
+    if not reporting.remote_reporter:
         raise UsageError(f"{option_prefix('send')}add --remote_reporter, the server to send to")
-    reporters = RemoteReporter.from_options(options)
+    reporters = RemoteReporter.from_options(with_stored_token(reporting, StoredAnswers(config_path())))
     for reporter in reporters:
         reporter.check()
     for path in paths:  # before any is kept, and one at a time: all of them might not fit into memory
@@ -78,18 +84,6 @@ def send(paths: Sequence[Path], arguments: Sequence[str]) -> int:
     sender = reporters[0].sender
     outcomes = sender.deliver({reporter.place.endpoint for reporter in reporters}, each=True)
     return _print_deliveries(outcomes, sender.spool.directory)
-
-
-def _options(subcommand: str, arguments: Sequence[str]) -> argparse.Namespace:
-    """The remote reporter's options, with the token of the config; UsageError if there are others."""
-    parser = Parser(prog=command_name(subcommand))
-    group = parser.add_argument_group()
-    for option in OPTIONS:
-        if option.reporter == RemoteReporter.__name__:
-            option.add_to(group)
-    if subcommand == "flush":
-        parser.options()("--work_dir DIR", "show what waits in the journal of a driver, and send nothing")
-    return with_stored_token(parser.parse_args(arguments), StoredAnswers(config_path()))
 
 
 def _show_journal(folder: Path) -> int:

@@ -6,15 +6,16 @@ from pathlib import Path
 
 from opduel.commands.fleet_options import fleet_parser as fleet_parser
 from opduel.commands.option_types import path
-from opduel.commands.options import NETWORK_FORMS, AddOption, Parser
+from opduel.commands.options import NETWORK_FORMS, Parser
 from opduel.frameworks import framework_names
 from opduel.records.case import DTYPES
 from opduel.records.measurement import SIDES
 from opduel.reporters.formats import FORMATS, described
+from opduel.reporters.options import OPTIONS as REPORTER_OPTIONS
+from opduel.support.command_names import command_name
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
 MAX_SIZE = 2**31 - 1
-_OF_COMPARE = "Also --remote_reporter, --remote_access_token_file and --spool, as opduel compare has them"
 _SHAPE = re.compile(rf"(?P<name>[^=]+)=(?P<sizes>[0-9]+(,[0-9]+)*)(:(?P<dtype>{'|'.join(DTYPES)}))?\Z")
 
 
@@ -29,18 +30,15 @@ def list_parser() -> Parser:
     return parser
 
 
-def spec_from_parser(positional: bool = False) -> Parser:
-    """Return the parser of ``run_bench.py --spec_from``; with ``positional``, that of ``opduel spec-from``."""
+def spec_from_parser() -> Parser:
+    """Return the parser of ``opduel spec-from``."""
     parser = Parser(
-        prog="opduel spec-from" if positional else "run_bench.py --spec_from",
-        usage="%(prog)s NETWORK [OPTIONS]" if positional else None,
+        prog=command_name("spec-from"),
+        usage="%(prog)s NETWORK [OPTIONS]",
         description="Write a spec of the operator calls of a network.",
     )
     add = parser.options()
-    if positional:
-        add("spec_from NETWORK", NETWORK_FORMS)
-    else:
-        add("--spec_from NETWORK", NETWORK_FORMS, required=True)
+    add("spec_from NETWORK", NETWORK_FORMS)
     add(
         "--shape NAME=SIZES",
         "the shape of an input: data=1,3,224,224, or with a dtype data=1,3,224,224:float16; repeatable",
@@ -123,25 +121,28 @@ def explain_parser() -> Parser:
 
 def send_parser() -> Parser:
     """Return the parser of ``opduel send``."""
-    parser = Parser(prog="opduel send", description="Send reports on disk to a results server.", epilog=_OF_COMPARE)
+    parser = Parser(prog=command_name("send"), description="Send reports on disk to a results server.")
     parser.options()("reports REPORT", "a report.json", type=Path, nargs="+")
-    return parser
+    return _with_server(parser)
 
 
 def flush_parser() -> Parser:
     """Return the parser of ``opduel flush``."""
-    parser = Parser(
-        prog="opduel flush", description="Send the reports that wait for a results server.", epilog=_OF_COMPARE
-    )
+    parser = Parser(prog=command_name("flush"), description="Send the reports that wait for a results server.")
     add = parser.options()
     add("--retry_refused", "also send reports that a server refused")
-    add_give_up(add)
+    add("--give_up NUMBER", "remove this entry without sending it; repeatable", type=int, action="append", default=[])
+    add("--work_dir DIR", "show what waits in the journal of a driver, and send nothing", type=str)
+    return _with_server(parser)
+
+
+def _with_server(parser: Parser) -> Parser:
+    """Return the parser with the options of the remote reporter."""
+    group = parser.add_argument_group("server")
+    for option in REPORTER_OPTIONS:
+        if option.reporter == "RemoteReporter":
+            option.add_to(group)
     return parser
-
-
-def add_give_up(add: AddOption, where: str = "") -> None:
-    """Add the option of ``flush`` that removes entries."""
-    add("--give_up NUMBER", f"{where}remove this entry without sending it; repeatable", type=int, action="append")
 
 
 def python_parser() -> Parser:

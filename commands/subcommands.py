@@ -19,6 +19,8 @@ from opduel.commands.project import Setting, project_settings, resolve_setting
 from opduel.commands.run_bench import DESCRIPTION, run_bench, run_bench_parser
 from opduel.records import UsageError
 from opduel.records.measurement import SIDES
+from opduel.reporters.options import ReporterOptions
+from opduel.support.command_names import command_name
 
 Words = Sequence[str]
 
@@ -138,7 +140,7 @@ def _list(program: str, arguments: Words) -> int:
 
 
 def _spec_from(program: str, words: Words) -> int:
-    options = subcommand_parsers.spec_from_parser(positional=True).parse_args(words)
+    options = subcommand_parsers.spec_from_parser().parse_args(words)
     from opduel.commands.spec_from import SpecOptions, write_spec_from
 
     return write_spec_from(SpecOptions(**vars(options)))
@@ -166,17 +168,17 @@ def _explain(program: str, words: Words) -> int:
 
 
 def _send(program: str, words: Words) -> int:
-    options, remaining = subcommand_parsers.send_parser().parse_known_args(words)
+    options = subcommand_parsers.send_parser().parse_args(words)
     from opduel.commands.sending import send
 
-    return send(options.reports, remaining)
+    return send(options.reports, ReporterOptions.of(options))
 
 
 def _flush(program: str, words: Words) -> int:
-    options, remaining = subcommand_parsers.flush_parser().parse_known_args(words)
-    from opduel.commands.sending import flush
+    options = subcommand_parsers.flush_parser().parse_args(words)
+    from opduel.commands.sending import FlushOptions, flush
 
-    return flush(remaining, options.retry_refused, options.give_up or ())
+    return flush(ReporterOptions.of(options), FlushOptions(options.work_dir, options.retry_refused, options.give_up))
 
 
 def _fleet(program: str, words: Words) -> int:
@@ -267,7 +269,7 @@ SUBCOMMANDS: Mapping[str, Command] = {
         "write a spec of the operator calls of a network",
         "NETWORK [OPTIONS]",
         _spec_from,
-        (lambda: subcommand_parsers.spec_from_parser(positional=True),),
+        (subcommand_parsers.spec_from_parser,),
     ),
     "conformance": Command(
         "test whether a framework keeps what opduel relies on",
@@ -334,7 +336,7 @@ SCRIPTS: Mapping[str, Command] = {
     "run_bench.py": Command(
         " ".join(DESCRIPTION.split()),
         "-b SPEC [OPTIONS]",
-        run_bench,
+        lambda program, words: run_bench(words, lambda name, words: SUBCOMMANDS[name].run(command_name(name), words)),
         (run_bench_parser,),
     ),
 }

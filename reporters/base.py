@@ -1,6 +1,5 @@
 """The interface of a reporter, and delivery to all reporters: one that fails does not stop another."""
 
-import argparse
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -9,7 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Self, TypeVar
 
 from opduel.records import OpduelError, Report, RunError, UsageError
-from opduel.reporters.options import OPTION_BY_NAME
+from opduel.reporters.options import OPTION_BY_NAME, ReporterOptions
 
 
 class Reporter(ABC):
@@ -32,15 +31,15 @@ class Reporter(ABC):
             cls.option, cls.metavar, cls.help, cls.repeatable = ours.name, ours.metavar, ours.help, ours.repeatable
 
     @classmethod
-    def from_options(cls, options: argparse.Namespace) -> list[Self]:
+    def from_options(cls, options: ReporterOptions) -> list[Self]:
         """Return the reporters that the options ask for: none, one, or one for each time that a repeatable option was
         given.
 
         Raises:
             UsageError: an option's argument is empty or wrong.
         """
-        argument = getattr(options, cls.option, None)
-        if argument in (None, False):
+        argument = options.value(cls.option)
+        if argument in (None, False, ()):
             return []
         if cls.metavar is None:
             return [cls.from_option(None)]

@@ -1,6 +1,5 @@
 """The base of the notifiers, which notify only of runs in which something confirmed got worse."""
 
-import argparse
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,7 +10,7 @@ from opduel.records import Report
 from opduel.reporters.alert_text import headline
 from opduel.reporters.alerts import Alert, alert_of, worth_alerting
 from opduel.reporters.base import Reporter
-from opduel.reporters.options import UNVERIFIED
+from opduel.reporters.options import UNVERIFIED, ReporterOptions
 
 
 class Notifier(Reporter):
@@ -21,11 +20,11 @@ class Notifier(Reporter):
     unverified = False  # whether regressions that were measured only once are reported, too
 
     @classmethod
-    def from_options(cls, options: argparse.Namespace) -> list[Self]:
+    def from_options(cls, options: ReporterOptions) -> list[Self]:
         """Return the notifiers, as every reporter does; read ``--notify_unverified``, too."""
         notifiers = super().from_options(options)
         for notifier in notifiers:
-            notifier.unverified = bool(getattr(options, UNVERIFIED, False))
+            notifier.unverified = options.notify_unverified
         return notifiers
 
     def report(self, report: Report) -> str | None:

@@ -1,7 +1,6 @@
 """The notifier that posts to an incoming webhook, of Slack or a similar service. Its address is secret and never
 shown."""
 
-import argparse
 import math
 import os
 from http import HTTPStatus
@@ -17,7 +16,7 @@ from opduel.reporters.alert_text import slack_message
 from opduel.reporters.alerts import Alert
 from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, retry, within
 from opduel.reporters.notifier import Notifier
-from opduel.reporters.options import UNVERIFIED, WEBHOOK_VARIABLE
+from opduel.reporters.options import WEBHOOK_VARIABLE, ReporterOptions
 from opduel.reporters.text import printable
 from opduel.support.atomic import user_path
 from opduel.support.files import UnreadableError, read_text
@@ -52,13 +51,13 @@ class NotifyWebhook(Notifier, option="notify_webhook"):
         self._whole_s = whole_s
 
     @classmethod
-    def from_options(cls, options: argparse.Namespace) -> list[Self]:
+    def from_options(cls, options: ReporterOptions) -> list[Self]:
         """Return the notifiers that the options ask for, or else that of the address in the environment."""
         text = os.environ.get(WEBHOOK_VARIABLE, "").strip()
-        if not text or getattr(options, cls.option, None):
+        if not text or options.value(cls.option):
             return super().from_options(options)
         notifier = cls._of(text, WEBHOOK_VARIABLE)
-        notifier.unverified = bool(getattr(options, UNVERIFIED, False))
+        notifier.unverified = options.notify_unverified
         return [notifier]
 
     @classmethod

@@ -2,8 +2,10 @@
 
 import argparse
 import os
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from importlib.metadata import entry_points
+from typing import Any, Self
 
 from opduel.reporters.formats import FORMATS
 
@@ -39,9 +41,9 @@ class ReporterOption:
             action = "append" if self.repeatable else "store"
             group.add_argument(f"--{self.name}", metavar=self.metavar, action=action, help=self.help)
 
-    def is_given(self, options: argparse.Namespace) -> bool:
+    def is_given(self, options: "ReporterOptions") -> bool:
         """Return whether the command line, or else the environment, asks for the reporter."""
-        asked = getattr(options, self.name, None) not in (None, False)
+        asked = options.value(self.name) not in (None, False, ())
         return asked or bool(self.variable and os.environ.get(self.variable, "").strip())
 
 
@@ -137,6 +139,44 @@ OPTIONS = (
     ),
 )
 OPTION_BY_NAME = {option.name: option for option in OPTIONS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReporterOptions:
+    """The values of all reporters' options; None, False and empty ones were not given."""
+
+    screen_reporter: bool = False
+    simple_screen_reporter: bool = False
+    json: bool = False
+    local_reporter: str | None = None
+    simple_local_reporter: str | None = None
+    html_reporter: str | None = None
+    export_reporter: Sequence[str] = ()
+    remote_reporter: Sequence[str] = ()
+    remote_access_token: str | None = None
+    remote_access_token_file: str | None = None
+    spool: str | None = None
+    github: bool = False
+    gitlab: bool = False
+    notify_command: Sequence[str] = ()
+    notify_unverified: bool = False
+    notify_webhook: Sequence[str] = ()
+    prior_runs: str | None = None  # the address of a server, which may be asked with the token
+    of_other_packages: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, parsed: argparse.Namespace) -> Self:
+        """Return the values that a parser has read."""
+        ours = {name: getattr(parsed, name, None) for name in (*OPTION_BY_NAME, "prior_runs")}
+        names = reporter_options() - OPTION_BY_NAME.keys()
+        return cls(
+            **{name: value for name, value in ours.items() if value is not None},
+            of_other_packages={name: getattr(parsed, name) for name in names},
+        )
+
+    def value(self, name: str) -> Any:
+        """Return the value of an option, of ours or of another package."""
+        return getattr(self, name) if name in OPTION_BY_NAME else self.of_other_packages.get(name)
 
 
 def add_reporter_options(parser: argparse.ArgumentParser) -> None:

@@ -1,6 +1,5 @@
 """The reporters that a command line asks for, ours and those of other packages."""
 
-import argparse
 import logging
 import os
 from collections.abc import Sequence
@@ -11,7 +10,7 @@ from importlib.metadata import entry_points
 from opduel.records import UsageError
 from opduel.reporters.base import Reporter
 from opduel.reporters.notifier import Notifier
-from opduel.reporters.options import GROUP, OPTION_BY_NAME, OPTIONS, UNVERIFIED
+from opduel.reporters.options import GROUP, OPTION_BY_NAME, OPTIONS, UNVERIFIED, ReporterOptions
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import JsonReporter, SimpleScreenReporter
 from opduel.support.text import one_line
@@ -40,7 +39,7 @@ def reporters_of_other_packages() -> list[type[Reporter]]:
     return list(reporters.values())
 
 
-def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Reporter]:
+def chosen_reporters(options: ReporterOptions, terminal: bool) -> list[Reporter]:
     """Return the reporters that ``options`` ask for, in the order of their options.
 
     If none of them writes to standard output, the screen reporter is added on a terminal; elsewhere the simple screen
@@ -53,7 +52,7 @@ def chosen_reporters(options: argparse.Namespace, terminal: bool) -> list[Report
     kinds = [getattr(import_module(f"opduel.reporters.{module}"), reporter) for module, reporter in places]
     chosen = [reporter for kind in (*kinds, *reporters_of_other_packages()) for reporter in kind.from_options(options)]
     _check(chosen)
-    if getattr(options, UNVERIFIED, False) and not any(isinstance(reporter, Notifier) for reporter in chosen):
+    if options.notify_unverified and not any(isinstance(reporter, Notifier) for reporter in chosen):
         raise UsageError(f"--{UNVERIFIED}: goes with --notify_command or --notify_webhook: add one, or leave it out")
     if terminal and not any(isinstance(reporter, _ON_STANDARD_OUTPUT) for reporter in chosen):
         chosen.insert(0, ScreenReporter())

@@ -3,20 +3,21 @@
 import argparse
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as DatabaseTimeout
 
 from opduel.records import OpduelError, RunError, UsageError
-from opduel.reporters.arguments import Parser
+from opduel.reporters.arguments import AddOption, Parser
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.notify_command import NotifyCommand
 from opduel.reporters.notify_webhook import NotifyWebhook
-from opduel.reporters.options import OPTION_BY_NAME
+from opduel.reporters.options import OPTION_BY_NAME, ReporterOptions
 from opduel.reporters.stream import open_closed_streams, print_note, print_result
 from opduel.reporters.text import escaped, printable
 from opduel.server.alerts import SLOWDOWNS, send_alerts
@@ -31,9 +32,11 @@ from opduel.support.text import one_line
 
 PROGRAM = "python -m opduel.server"
 _DATABASE = (
-    "sqlite:///FILE or postgresql://USER@HOST/NAME. Default: OPDUEL_DATABASE, or else SQLite in the user's state folder"
+    "--database URL",
+    "sqlite:///FILE or postgresql://USER@HOST/NAME. "
+    "Default: OPDUEL_DATABASE, or else SQLite in the user's state folder",
 )
-_PUBLIC_URL = "the address under which people reach the server, for links in feeds and alerts"
+_PUBLIC_URL = ("--public_url URL", "the address under which people reach the server, for links in feeds and alerts")
 
 
 def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
@@ -63,82 +66,62 @@ def server_parser(program: str = PROGRAM) -> Parser:
     """Return the parser of all commands; each sets ``do``, the function that runs it."""
     parser = Parser(prog=program, description="Keeps reports that --remote_reporter sends, and shows them.")
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
-    _add_serve(commands.add_parser("serve", help="answer requests; the default"))
-    migrate = commands.add_parser("migrate", help="make the tables, or bring them to this version")
-    migrate.set_defaults(do=_migrate)
-    _add_database(migrate)
-    _add_token_commands(
-        commands.add_parser("token", help="create, list and revoke the tokens with which clients read and write")
-    )
-    _add_alert(commands.add_parser("alert", help="notify of change points that nobody was notified of yet; for cron"))
+    _add_serve(_command(commands, "serve", "answer requests; the default", _serve).options())
+    migrate = _command(commands, "migrate", "make the tables, or bring them to this version", _migrate)
+    migrate.options()(*_DATABASE)
+
+    words = "create, list and revoke the tokens with which clients read and write"
+    tokens = commands.add_parser("token", help=words).add_subparsers(required=True, metavar="{add,list,revoke}")
+    add = _command(tokens, "add", "create a token and print it, this once only", _add_token).options()
+    add("name NAME", "the token's name, which is shown beside what is posted with it")
+    words = "what the token allows: read, write; repeatable"
+    add("--scope", words, action="append", choices=SCOPES, default=[])
+    add("--expires DAYS", "days until it expires (default: it does not expire)", type=_days)
+    add(*_DATABASE)
+    listing = _command(tokens, "list", "print names, scopes and times, tab-separated", _list_tokens)
+    listing.options()(*_DATABASE)
+    add = _command(tokens, "revoke", "revoke a token: it stops working at once", _revoke_token).options()
+    add("name NAME", "the token's name")
+    add(*_DATABASE)
+
+    _add_alert(_command(commands, "alert", "notify of change points that nobody was notified of yet; for cron", _alert))
     runs = commands.add_parser("run", help="remove runs").add_subparsers(required=True, metavar="{remove}")
-    remove = runs.add_parser("remove", help="remove runs for good, with their reports")
-    remove.add_argument("ids", metavar="RUN", nargs="+", help="a run's id")
-    remove.set_defaults(do=_remove_runs)
-    _add_database(remove)
+    add = _command(runs, "remove", "remove runs for good, with their reports", _remove_runs).options()
+    add("ids RUN", "a run's id", nargs="+")
+    add(*_DATABASE)
     return parser
 
 
-def _add_database(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--database", metavar="URL", help=_DATABASE)
+def _command(commands: Any, name: str, words: str, do: Callable[[argparse.Namespace], None]) -> Parser:
+    parser: Parser = commands.add_parser(name, help=words)
+    parser.set_defaults(do=do)
+    return parser
 
 
-def _add_token_commands(parser: argparse.ArgumentParser) -> None:
-    commands = parser.add_subparsers(required=True, metavar="{add,list,revoke}")
-    add = commands.add_parser("add", help="create a token and print it, this once only")
-    add.add_argument("name", metavar="NAME")
-    add.add_argument(
-        "--scope", action="append", choices=SCOPES, default=[], help="what the token allows: read, write; repeatable"
-    )
-    add.add_argument(
-        "--expires", metavar="DAYS", type=_days, help="days until it expires (default: it does not expire)"
-    )
-    add.set_defaults(do=_add_token)
-    listing = commands.add_parser("list", help="print names, scopes and times, tab-separated")
-    listing.set_defaults(do=_list_tokens)
-    revoke = commands.add_parser("revoke", help="revoke a token: it stops working at once")
-    revoke.add_argument("name", metavar="NAME")
-    revoke.set_defaults(do=_revoke_token)
-    for command in (add, listing, revoke):
-        _add_database(command)
+def _add_serve(add: AddOption) -> None:
+    add("--host HOST", "where to listen. Default: 127.0.0.1", default="127.0.0.1")
+    add("--port PORT", "0 for any that is free. Default: 8000", type=_port, default=8000)
+    add(*_DATABASE)
+    most = DEFAULT_MAX_REPORT_BYTES
+    words = f"the largest report that is accepted, in bytes. Default: {most}"
+    add("--max_report_bytes BYTES", words, type=_whole_number, default=most)
+    add("--commit_url TEMPLATE", "a link to a commit, http or https, with {commit} for its digits")
+    words = "all requests come through a proxy on this machine: believe its X-Forwarded-For and X-Forwarded-Proto"
+    add("--behind_proxy", words)
+    add(*_PUBLIC_URL)
+    add("--open_read", "let anybody read, without a token")
+    add("--mcp", "let agents read at /mcp (extra mcp)")
 
 
-def _add_alert(parser: argparse.ArgumentParser) -> None:
+def _add_alert(parser: Parser) -> None:
     receivers = parser.add_argument_group("receivers", "who is notified; several may be given")
     for name in ("notify_command", "notify_webhook"):
         OPTION_BY_NAME[name].add_to(receivers)
-    parser.add_argument("--branch", metavar="NAME", help="only change points of this branch (default: of all)")
-    parser.add_argument(
-        "--category", metavar="NAME", help="only those whose history has a run in this category (default: all)"
-    )
-    parser.add_argument("--public_url", metavar="URL", help=_PUBLIC_URL)
-    _add_database(parser)
-    parser.set_defaults(do=_alert)
-
-
-def _add_serve(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--host", default="127.0.0.1", help="where to listen. Default: 127.0.0.1")
-    parser.add_argument("--port", type=_port, default=8000, help="0 for any that is free. Default: 8000")
-    _add_database(parser)
-    parser.add_argument(
-        "--max_report_bytes",
-        metavar="BYTES",
-        type=_whole_number,
-        default=DEFAULT_MAX_REPORT_BYTES,
-        help=f"the largest report that is accepted, in bytes. Default: {DEFAULT_MAX_REPORT_BYTES}",
-    )
-    parser.add_argument(
-        "--commit_url", metavar="TEMPLATE", help="a link to a commit, http or https, with {commit} for its digits"
-    )
-    parser.add_argument(
-        "--behind_proxy",
-        action="store_true",
-        help="all requests come through a proxy on this machine: believe its X-Forwarded-For and X-Forwarded-Proto",
-    )
-    parser.add_argument("--public_url", metavar="URL", help=_PUBLIC_URL)
-    parser.add_argument("--open_read", action="store_true", help="let anybody read, without a token")
-    parser.add_argument("--mcp", action="store_true", help="let agents read at /mcp (extra mcp)")
-    parser.set_defaults(do=_serve)
+    add = parser.options()
+    add("--branch NAME", "only change points of this branch (default: of all)")
+    add("--category NAME", "only those whose history has a run in this category (default: all)")
+    add(*_PUBLIC_URL)
+    add(*_DATABASE)
 
 
 def _days(text: str) -> timedelta:
@@ -234,7 +217,8 @@ def _revoke_token(options: argparse.Namespace) -> None:
 
 
 def _alert(options: argparse.Namespace) -> None:
-    notifiers: list[Notifier] = [*NotifyCommand.from_options(options), *NotifyWebhook.from_options(options)]
+    reporting = ReporterOptions.of(options)
+    notifiers: list[Notifier] = [*NotifyCommand.from_options(reporting), *NotifyWebhook.from_options(reporting)]
     if not notifiers:
         raise UsageError("alert: no receiver: add --notify_command or --notify_webhook")
     for notifier in notifiers:

@@ -1,6 +1,5 @@
 """The remote reporter: posts the report to a results server, from a spool on disk, so that none is lost."""
 
-import argparse
 import contextlib
 import json
 import logging
@@ -12,6 +11,7 @@ from typing import ClassVar, Self
 from opduel.records import Report, RunError, UsageError
 from opduel.reporters.base import PartlyReportedError, Reporter
 from opduel.reporters.document import to_bytes
+from opduel.reporters.options import ReporterOptions
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, is_open, parse_place
 from opduel.reporters.remote.post import Payload
@@ -36,17 +36,17 @@ class RemoteReporter(Reporter, option="remote_reporter"):
         self._pages: dict[str, str] = {}  # by run
 
     @classmethod
-    def from_options(cls, options: argparse.Namespace) -> list[Self]:
+    def from_options(cls, options: ReporterOptions) -> list[Self]:
         """Return a reporter for each place that the options name.
 
         Raises:
             UsageError: a place or the token is invalid, there is a token and no place, or a server would get a run
             twice.
         """
-        if not getattr(options, cls.option, None):
-            reads = "://" in (getattr(options, "prior_runs", None) or "")  # from a server, with the token
+        if not options.value(cls.option):
+            reads = "://" in (options.prior_runs or "")  # from a server, with the token
             for name in ("spool",) if reads else ("remote_access_token", "remote_access_token_file", "spool"):
-                if getattr(options, name, None) is not None:
+                if options.value(name) is not None:
                     raise UsageError(f"--{name}: goes with --{cls.option}: add that, or leave it out")
             return []
         places: dict[str, Place] = {}
@@ -152,7 +152,7 @@ class RemoteReporter(Reporter, option="remote_reporter"):
         return f"sent: {self.place.endpoint} ({self.place.category}); {trouble}"
 
 
-def sender_from(options: argparse.Namespace, environment: Mapping[str, str]) -> Sender:
+def sender_from(options: ReporterOptions, environment: Mapping[str, str]) -> Sender:
     """Return a sender with the token and the spool that the options name.
 
     Raises:

@@ -70,6 +70,6 @@ EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", DOCUMENT, f
 def test_examples_are_good_usage(command: str, line: str) -> None:
     own, rest = run_bench_parser().parse_known_args(shlex.split(line))
     if own.spec_from is not None:
-        assert spec_from_parser().parse_args(["--spec_from", own.spec_from, *rest]).shape
+        assert spec_from_parser().parse_args([own.spec_from, *rest]).shape
     elif "resnet18.json" not in rest:  # which the example before it writes
         assert choose_cases(read_options(rest), 0).cases

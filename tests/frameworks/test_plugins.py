@@ -34,11 +34,12 @@ CODE = """
 import argparse
 from opduel.frameworks import framework_names, get_framework
 from opduel.reporters import chosen_reporters, reporter_options, add_reporter_options
+from opduel.reporters.options import ReporterOptions
 print(framework_names())
 print("chat" in reporter_options())
 parser = argparse.ArgumentParser()
 add_reporter_options(parser)
-print([type(one).__name__ for one in chosen_reporters(parser.parse_args(["--chat"]), False)])
+print([type(one).__name__ for one in chosen_reporters(ReporterOptions.of(parser.parse_args(["--chat"])), False)])
 try:
     print(type(get_framework("jax")).__name__)
 except Exception as error:
