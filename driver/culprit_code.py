@@ -48,15 +48,7 @@ _BUILD = (
 )
 _PROJECT = "pyproject.toml"
 _BACKENDS = (
-    "setuptools",
-    "scikit-build",
-    "meson-python",
-    "hatch",
-    "poetry",
-    "flit",
-    "maturin",
-    "cython",
-    "cibuildwheel",
+    *("setuptools", "scikit-build", "meson-python", "hatch", "poetry", "flit", "maturin", "cython", "cibuildwheel"),
 )
 _WHERE = re.compile(r"(.+?)(?::\d+|(?<=\.cc)|(?<=\.cpp)|(?<=\.cxx)|(?<=\.c)|(?<=\.cu)|(?<=\.h))$")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[\w<>]+)+")
@@ -94,20 +86,14 @@ def changed_code(repository: Repository, good: Commit, bad: Commit, causes: Mapp
         RunError: git can't read the changes.
     """
     code = _Code(repository, good, bad)
-    parts = {case: list(_functions_of(cause)) for case, cause in causes.items()}
-    return ChangedCode(
-        matches=tuple(
-            match for case, functions in parts.items() for part in functions for match in code.matches(case, *part)
-        ),
-        looked_at=tuple(case for case, functions in parts.items() if functions),
-        dependencies=code.dependencies,
-        build=code.build,
-    )
+    functions = {case: parts for case, cause in causes.items() if (parts := _functions_of(cause))}
+    matches = [match for case, parts in functions.items() for part in parts for match in code.matches(case, *part)]
+    return ChangedCode(tuple(matches), tuple(functions), code.dependencies, code.build)
 
 
 def names_functions(cause: Cause) -> bool:
     """Tell whether a function accounts for a part of the change."""
-    return any(True for _ in _functions_of(cause))
+    return bool(_functions_of(cause))
 
 
 def changed_code_document(code: ChangedCode | None) -> dict[str, object] | None:
@@ -149,20 +135,18 @@ def _matches(path: str, patterns: Iterable[str]) -> bool:
     return any(fnmatchcase(PurePosixPath(path).name, pattern) for pattern in patterns)
 
 
-def _functions_of(cause: Cause) -> Iterator[tuple[bool, Candidate]]:
+def _functions_of(cause: Cause) -> list[tuple[bool, Candidate]]:
     """Return, each once, the functions with a part of the change that differs from 0; and whether they are native."""
     function_by_name: dict[str, tuple[bool, Candidate]] = {}
     for examination in cause.examinations:
         is_native = examination.source in NATIVE
         for candidate in examination.candidates:
-            is_function = (
-                is_native
-                or examination.source == PYTHON
-                or (examination.source == OPERATORS and _DOTTED.fullmatch(candidate.name))
+            is_python = examination.source == PYTHON or (
+                examination.source == OPERATORS and _DOTTED.fullmatch(candidate.name)
             )
-            if is_function and candidate.ci and (candidate.ci[0] > 0 or candidate.ci[1] < 0):
+            if (is_native or is_python) and candidate.ci and (candidate.ci[0] > 0 or candidate.ci[1] < 0):
                 function_by_name.setdefault(candidate.name, (is_native, candidate))
-    yield from function_by_name.values()
+    return list(function_by_name.values())
 
 
 class _Code:
@@ -172,16 +156,29 @@ class _Code:
         self._repository, self._commits = repository, (good, bad)
         self._texts: dict[str, tuple[str, str]] = {}
         files = parse_patch(repository.patch(good, bad))
-        self.dependencies = tuple(file.path for file in files if self._is_dependency(file))
-        self.build = tuple(file.path for file in files if self._is_build(file))
-        project_patterns = (_PROJECT, *_DEPENDENCIES, *_BUILD)
-        self._files = [file for file in files if not file.is_submodule and not _matches(file.path, project_patterns)]
+        submodules = {file.path for file in files if file.is_submodule}
+        projects = [file for file in files if file.path not in submodules and _matches(file.path, (_PROJECT,))]
+        required = {file.path for file in projects if _differs(self._text(file), _required)}
+        compiled = {file.path for file in projects if _differs(self._text(file), _compiled)}
+        paths = [file.path for file in files]
+        self.dependencies = tuple(
+            path for path in paths if path in submodules | required or _matches(path, _DEPENDENCIES)
+        )
+        self.build = tuple(
+            path for path in paths if path in compiled or (path not in submodules and _matches(path, _BUILD))
+        )
+        configured = (_PROJECT, *_DEPENDENCIES, *_BUILD)
+        self._files = [file for file in files if not file.is_submodule and not _matches(file.path, configured)]
 
     def matches(self, case: str, is_native: bool, part: Candidate) -> Iterator[Match]:
         """Return the files with the strongest relation to a function; none if it has no name to look for."""
         sources = [file for name in (part.name, part.was, *part.merged) if (file := source_file_of(name))]
-        if sources:
-            yield from self._in_files(case, part.name, sources)
+        if sources:  # code without symbols: its source file is known by a path that the compiler was given
+            yield from (
+                Match(case, part.name, file.path, "in")
+                for file in self._files
+                if any(_ends_alike(source, file.path) for source in sources)
+            )
             return
         names = {bare_name(name) for name in (part.name, part.was, *part.merged)}
         names = {name for name in names if len(name) >= SHORTEST_NAME}
@@ -195,13 +192,6 @@ class _Code:
             if paths:
                 return
 
-    def _in_files(self, case: str, function: str, sources: Sequence[str]) -> Iterator[Match]:
-        """Match code without symbols, of which only its source file is known, by a path that the compiler was given."""
-        paths = [PurePosixPath(source).parts for source in sources]
-        for file in self._files:
-            if any(_ends_alike(path, PurePosixPath(file.path).parts) for path in paths):
-                yield Match(case, function, file.path, "in")
-
     def _candidate_files(self, is_native: bool, part: Candidate) -> tuple[Sequence[ChangedFile], bool]:
         """Return the files that can contain a function, or call it, and whether it can be defined there.
 
@@ -211,12 +201,10 @@ class _Code:
         match = _WHERE.match(part.where)
         if match is None and is_native:
             return files, True
-        path = PurePosixPath(match[1] if match else "").parts
         near = [
             file
             for file in files
-            if (path and _ends_alike(path, PurePosixPath(file.path).parts))
-            or (not is_native and _is_module_of(file, part.name))
+            if (match and _ends_alike(match[1], file.path)) or (not is_native and _is_module_of(file, part.name))
         ]
         if part.name.startswith(CODE_OF):  # its file is known for certain
             return near, True
@@ -231,8 +219,14 @@ class _Code:
         parsed = [ranges for ranges in versions if ranges is not None]
         if len(parsed) == 2:
             own_names = (part.name, part.was or part.name, *part.merged)
-            changed, defined = _in_python(file, own_names, *parsed)
-            return "changed" if changed else "named" if is_named else "in" if defined else None
+            ranges = [_ranges_called(own_names, version) for version in parsed]
+            changed = any(
+                _overlap(lines, function_lines)
+                for hunk in file.hunks
+                for lines, functions in zip((hunk.before, hunk.after), ranges, strict=True)
+                for function_lines in functions
+            )
+            return "changed" if changed else "named" if is_named else "in" if any(ranges) else None
         if any(changes_function(hunk, word.pattern) for hunk in file.hunks):
             return "changed"
         if is_named or len(self._files) > MOST_FILES:
@@ -249,16 +243,6 @@ class _Code:
             )
             self._texts[file.path] = _decoded(before), _decoded(after)
         return self._texts[file.path]
-
-    def _is_dependency(self, file: ChangedFile) -> bool:
-        if file.is_submodule or _matches(file.path, _DEPENDENCIES):
-            return True
-        return _matches(file.path, [_PROJECT]) and _differs(self._text(file), _required)
-
-    def _is_build(self, file: ChangedFile) -> bool:
-        if file.is_submodule or not _matches(file.path, [_PROJECT]):
-            return not file.is_submodule and _matches(file.path, _BUILD)
-        return _differs(self._text(file), _compiled)
 
 
 def _decoded(content: bytes) -> str:
@@ -289,20 +273,9 @@ def _compiled(project: Mapping[str, Any]) -> list[Any]:
     return [system, tools]
 
 
-def _in_python(
-    file: ChangedFile, names: Sequence[str], before: Mapping[str, range], after: Mapping[str, range]
-) -> tuple[bool, bool]:
-    """Tell whether changed lines lie in a function with one of the names, and whether there is such a function.
-
-    ``before`` and ``after`` have the functions of both versions of the file, with their lines.
-    """
-    old, new = (
-        [lines for own, lines in version.items() if any(_is_called(name, own) for name in names)]
-        for version in (before, after)
-    )
-    changed = any(_overlap(hunk.before, lines) for hunk in file.hunks for lines in old)
-    changed = changed or any(_overlap(hunk.after, lines) for hunk in file.hunks for lines in new)
-    return changed, bool(old or new)
+def _ranges_called(names: Sequence[str], functions: Mapping[str, range]) -> list[range]:
+    """Return the lines of those of a file's functions that may have one of the names."""
+    return [lines for own, lines in functions.items() if any(_is_called(name, own) for name in names)]
 
 
 def _overlap(lines: range, other_lines: range) -> bool:
@@ -323,10 +296,10 @@ def _is_called(full: str, name: str) -> bool:
     return parts[-len(own) :] == own
 
 
-def _ends_alike(path: Sequence[str], other_path: Sequence[str]) -> bool:
+def _ends_alike(path: str, other_path: str) -> bool:
     """Tell whether the shorter path is the end of the longer one."""
-    shorter, longer = sorted((path, other_path), key=len)
-    return tuple(longer[-len(shorter) :]) == tuple(shorter)
+    shorter, longer = sorted((PurePosixPath(path).parts, PurePosixPath(other_path).parts), key=len)
+    return longer[-len(shorter) :] == shorter
 
 
 def bare_name(name: str) -> str:
