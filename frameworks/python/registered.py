@@ -29,24 +29,18 @@ LOOPS = "?bBhHiIlLqQefdgFDGOmM"  # letters of the dtypes for which ufuncs have l
 
 def object_at(name):
     """Return the module, class or other object of a dotted name, or None if this release has none."""
-    parts = name.split(".")
-    for count in range(len(parts), 0, -1):
-        try:
-            member = importlib.import_module(".".join(parts[:count]))
-        except ImportError:
-            continue
-        for part in parts[count:]:
-            member = getattr(member, part, None)
-        return member
-    return None
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        owner, _, last = name.rpartition(".")
+        return getattr(object_at(owner), last, None) if owner else None
 
 
 def public_names(owner):
     """Return the public names of a module, or of the methods of a class."""
     if inspect.isclass(owner):
         return [name for name in dir(owner) if not name.startswith("_") or SPECIAL.match(name)]
-    listed = getattr(owner, "__all__", None)
-    return sorted(set(listed if listed is not None else [name for name in dir(owner) if not name.startswith("_")]))
+    return sorted(set(getattr(owner, "__all__", [name for name in dir(owner) if not name.startswith("_")])))
 
 
 def is_ufunc(function):
@@ -55,9 +49,7 @@ def is_ufunc(function):
 
 def is_distribution(member):
     """Return whether an object is a distribution of scipy.stats, whose ``shapes`` are arguments of its methods."""
-    return (
-        not inspect.isclass(member) and hasattr(member, "shapes") and hasattr(member, "rvs") and hasattr(member, "cdf")
-    )
+    return not inspect.isclass(member) and all(hasattr(member, name) for name in ("shapes", "rvs", "cdf"))
 
 
 def kind_of(member, owner):
@@ -75,11 +67,8 @@ def arguments_of(function, kind, owner):
     """Return ``[[name, kind], ...]`` from the signature, the docstring's first line, or its section of parameters."""
     if kind == "ufunc":
         return [[name, "positional"] for name in ufunc_arguments(function)]
-    listed = arguments_from_signature(function)
-    if listed is None:
-        listed = arguments_from_docstring_line(function)
-    if listed is None:
-        listed = arguments_from_numpydoc(function)
+    readers = (arguments_from_signature, arguments_from_docstring_line, arguments_from_numpydoc)
+    listed = next(listed for listed in (read(function) for read in readers) if listed is not None)
     if is_distribution(owner):
         return distribution_arguments(listed, owner)
     listed = [argument for argument in listed if argument[0] not in ("self", "cls", "$self")]
@@ -90,26 +79,18 @@ def arguments_of(function, kind, owner):
 def distribution_arguments(listed, owner):
     """Return the arguments of a distribution's method, with its shapes in place of ``*args``."""
     shapes = [shape.strip() for shape in (owner.shapes or "").split(",") if shape.strip()]
-    own = [
-        argument
-        for argument in listed
-        if argument[1] != "tensors" and argument[0] not in shapes and argument[0] not in ("args", "kwds")
-    ]
+    own = [[name, kind] for name, kind in listed if kind != "tensors" and name not in (*shapes, "args", "kwds")]
     required = [argument for argument in own if argument[1] != "optional"]
-    return [
-        *required,
-        *([name, "required"] for name in shapes),
-        *(argument for argument in own if argument[1] == "optional"),
-    ]
+    optional = [argument for argument in own if argument[1] == "optional"]
+    return [*required, *([name, "required"] for name in shapes), *optional]
 
 
 def ufunc_arguments(ufunc):
     """Return the names of a ufunc's inputs from its docstring: the author's line may be the second, after NumPy's."""
     listed = arguments_from_docstring_line(ufunc, 1) or arguments_from_docstring_line(ufunc) or []
-    names = [name for name, _ in listed][: ufunc.nin]
-    if len(names) < ufunc.nin:
-        names = ["x"] if ufunc.nin == 1 else [f"x{i + 1}" for i in range(ufunc.nin)]
-    return names
+    if len(listed) < ufunc.nin:
+        return ["x"] if ufunc.nin == 1 else [f"x{i + 1}" for i in range(ufunc.nin)]
+    return [name for name, _ in listed][: ufunc.nin]
 
 
 def arguments_from_signature(function):
@@ -161,9 +142,8 @@ def arguments_from_numpydoc(function):
     listed = []
     for names, description in re.findall(r"^(\*{0,2}\w[\w, *]*?) *: *(.*)$", section.group(1), re.M) if section else ():
         kind = "optional" if re.search(r"optional|default", description) else "required"
-        listed += [
-            [name.strip().lstrip("*"), "tensors" if name.strip().startswith("*") else kind] for name in names.split(",")
-        ]
+        for name in map(str.strip, names.split(",")):
+            listed.append([name.lstrip("*"), "tensors" if name.startswith("*") else kind])
     return listed
 
 
@@ -195,21 +175,16 @@ def members_of(namespaces):
         owner = object_at(namespace)
         if owner is None:
             continue
-        owners = [(namespace, owner)]
+        owners = {namespace: owner}
         if inspect.ismodule(owner):
-            named = [
-                (namespace + "." + attribute, getattr(owner, attribute, None)) for attribute in public_names(owner)
-            ]
-            owners += [(name, member) for name, member in named if is_distribution(member)]
-        for owner_name, member_owner in owners:
+            members = {namespace + "." + name: getattr(owner, name, None) for name in public_names(owner)}
+            owners.update((name, member) for name, member in members.items() if is_distribution(member))
+        for owner_name, member_owner in owners.items():
             for name in DISTRIBUTION_METHODS if is_distribution(member_owner) else public_names(member_owner):
                 function = getattr(member_owner, name, None)
-                inherited = name.startswith("__") and function is getattr(object, name, None)
-                if (
-                    kind_of(function, member_owner)
-                    and not inherited
-                    and not (is_distribution(function) and member_owner is owner)
-                ):
+                is_inherited = name.startswith("__") and function is getattr(object, name, None)
+                is_owner = is_distribution(function) and member_owner is owner
+                if kind_of(function, member_owner) and not is_inherited and not is_owner:
                     yield member_owner, owner_name + "." + name, function
 
 
