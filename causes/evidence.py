@@ -1,7 +1,7 @@
 """Asks every collector about changed cases, and divides what it saw among the parts of a call: the examinations."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from opduel.causes.wording.resources import concerns_memory
 from opduel.harness.profiles import Profiling
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, Comparison, Examination
+from opduel.records.cause import Observation, Source
 from opduel.records.measurement import Side
 from opduel.support.text import one_line
 
@@ -53,20 +54,13 @@ def collect_evidence(
     questions = [module.QUESTION for module in (python_functions, resources, sampled_functions, libraries)]
     answers = ask_in_pairs(profiling, changed_cases, questions)
     evidence = {
-        case_id: Evidence(
-            [
-                *_examine_python(answers[case_id], comparison),
-                *_examine_samples(answers[case_id]),
-                *_examine_resources(answers[case_id]),
-                *_examine_libraries(answers[case_id], builds),
-            ],
-            libraries.other_compilers(answers[case_id], builds),
-        )
-        for case_id, comparison in changes.items()
+        case_id: _examine_answers(answers[case_id], comparison, builds) for case_id, comparison in changes.items()
     }
     if profiling.framework.profiling.log_variables:
         for case_id, logged in primitives.ask_for_primitives(profiling, changed_cases).items():
-            evidence[case_id].examinations.append(_examine_primitives(logged))
+            note = "; ".join(filter(None, (primitives.NOTE, primitives.describe_releases(logged))))
+            observations = primitives.primitive_observations(logged)
+            evidence[case_id].examinations.append(_examine("primitives", observations, note))
     folder = callgrind_folder(request)
     native = observe_native(profiling, changed_cases, env=request.env, folder=folder, among=request.cases)
     for case_id, observed in native.items():
@@ -96,6 +90,17 @@ def callgrind_folder(request: RunRequest) -> Path | None:
     return request.callgrind if profile_output is None else Path(profile_output)
 
 
+def _examine_answers(answers: Answers, comparison: Comparison, builds: Mapping[Side, Build]) -> Evidence:
+    samples = sampled_functions.sample_observations(answers)
+    examinations = [
+        *_examine_python(answers, comparison),
+        _examine("sampled functions", samples, sampled_functions.NOTE),
+        *_examine_resources(answers),
+        *_examine_libraries(answers, builds),
+    ]
+    return Evidence(examinations, libraries.other_compilers(answers, builds))
+
+
 def _examine_python(answers: Answers, comparison: Comparison) -> list[Examination]:
     functions = python_functions.function_observations(answers)
     if isinstance(functions, str):
@@ -115,13 +120,6 @@ def _measured_change(comparison: Comparison) -> tuple[float, float, float] | Non
     return low, comparison.control * (comparison.ratio - 1), high
 
 
-def _examine_samples(answers: Answers) -> list[Examination]:
-    samples = sampled_functions.sample_observations(answers)
-    if isinstance(samples, str):
-        return [Examination("sampled functions", "ns", 0, note=samples)]
-    return [examine("sampled functions", "ns", samples, sampled_functions.NOTE)]
-
-
 def _examine_resources(answers: Answers) -> list[Examination]:
     observations = resources.resource_observations(answers)
     if isinstance(observations, str):
@@ -137,12 +135,11 @@ def _examine_libraries(answers: Answers, builds: Mapping[Side, Build]) -> list[E
     return [Examination("libraries", "", 1, note=one_line(differences))] if differences else []
 
 
-def _examine_primitives(answers: Answers) -> Examination:
-    observations = primitives.primitive_observations(answers)
+def _examine(source: Source, observations: Sequence[Observation] | str, note: str) -> Examination:
+    """Return the examination of times, or why there are none."""
     if isinstance(observations, str):
-        return Examination("primitives", "ns", 0, note=observations)
-    note = "; ".join(filter(None, (primitives.NOTE, primitives.describe_releases(answers))))
-    return examine("primitives", "ns", observations, note)
+        return Examination(source, "ns", 0, note=observations)
+    return examine(source, "ns", observations, note)
 
 
 def _examine_native(observed: Observed) -> list[Examination]:
@@ -160,9 +157,7 @@ def _examine_operators(answers: Answers) -> list[Examination]:
     """Return the examinations of kernels, where there are any, and of operators."""
     kernels, observations = (operators.operator_observations(answers, of_kernels) for of_kernels in (True, False))
     examinations = [] if isinstance(kernels, str) else [examine("kernels", "ns", kernels)]
-    if isinstance(observations, str):
-        return [*examinations, Examination("operators", "ns", 0, note=observations)]
-    return [*examinations, examine("operators", "ns", observations, operators.NOTE)]
+    return [*examinations, _examine("operators", observations, operators.NOTE)]
 
 
 def _examine_memory(kind: Kind, numbers: Observed, sizes: Observed) -> list[Examination]:

@@ -5,7 +5,7 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Annotated, Any, NoReturn
 
@@ -30,14 +30,6 @@ Category = Annotated[str, Field(min_length=1, max_length=CATEGORY_MOST)]
 Count = Annotated[int, Field(ge=0, le=_LARGEST_NUMBER)]
 
 
-class ValidityFacts(BaseModel):
-    """The keys of ``run.validity`` that the server reads."""
-
-    model_config = ConfigDict(strict=True)
-    valid: bool | None = None
-    reasons: tuple[str, ...] = ()
-
-
 class RunFacts(BaseModel):
     """The keys of ``run`` that the server reads; a report that lacks one has its default."""
 
@@ -56,7 +48,6 @@ class RunFacts(BaseModel):
     wall_s: float | None = None
     complete: bool = True
     aborted: bool = False
-    validity: ValidityFacts = ValidityFacts()
 
     @field_validator("started", "finished", mode="before")
     @classmethod
@@ -178,8 +169,8 @@ def _bytes_of(document: dict[str, Any]) -> bytes:
 
 def _facts(report: Report) -> RunFacts:
     try:
-        known_facts = {name: value for name, value in asdict(report.run).items() if value is not None}
-        return RunFacts.model_validate(known_facts)
+        facts = {name: getattr(report.run, name) for name in RunFacts.model_fields}
+        return RunFacts.model_validate({name: value for name, value in facts.items() if value is not None})
     except ValidationError as error:
         raise Refused(422, f"run.{explain(error)}") from None
 

@@ -15,7 +15,7 @@ from opduel.server.causes import cause_row
 from opduel.server.database import batches, upsert
 from opduel.server.error_handlers import Refused
 from opduel.server.host_runs import keep_hosts
-from opduel.server.ingest import RunFacts, Submission
+from opduel.server.ingest import Submission
 from opduel.server.models import Case, CauseFound, Document, Result, Run, fit
 
 # Of a case.
@@ -143,7 +143,7 @@ def _cases(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _run(submission: Submission) -> dict[str, Any]:
     facts, report = submission.facts, submission.report
-    cpu_model = report.host.cpu_model
+    cpu_model, validity = report.host.cpu_model, report.run.validity
     return {
         **{name: getattr(facts, name) for name in ("started", "finished", "threads", "alpha", "inject", "wall_s")},
         **{name: fit(getattr(facts, name)) for name in ("platform", "spec", "run_type")},
@@ -155,20 +155,14 @@ def _run(submission: Submission) -> dict[str, Any]:
         "branch": fit(facts.branch) if facts.branch and facts.branch.strip() else None,
         **_side("control", report.control),
         **_side("treatment", report.treatment),
-        "cpu_model": fit(cpu_model) if isinstance(cpu_model, str) else None,
-        "trusted": facts.validity.valid is not False,
-        "distrust": _distrust(facts),
+        "cpu_model": None if cpu_model is None else fit(cpu_model),
+        "trusted": validity.valid is not False,
+        "distrust": None if validity.valid is not False else fit("; ".join(validity.reasons), _LONG) or None,
         "complete": facts.complete,
         "broken": facts.aborted,
         **{verdict: sum(comparison.verdict == verdict for comparison in report.comparisons) for verdict in WORST_FIRST},
         "broken_by_treatment": sum(comparison.is_broken_by_treatment for comparison in report.comparisons),
     }
-
-
-def _distrust(facts: RunFacts) -> str | None:
-    if facts.validity.valid is not False:
-        return None
-    return fit("; ".join(facts.validity.reasons), _LONG) or None
 
 
 def _side(side: str, build: Build) -> dict[str, Any]:

@@ -83,7 +83,11 @@ class SubprocessJobs:
                     process.kill()
                     process.join()
                 receiver.close()
-        result: T = _result_or_error(outcome)
+        if isinstance(outcome, _DatabaseAwayError):
+            raise database_is_away(str(outcome))
+        if isinstance(outcome, Exception):
+            raise outcome
+        result: T = outcome
         return result
 
 
@@ -103,33 +107,27 @@ def _opened(duplicate: Any) -> IO[bytes]:
     return os.fdopen(duplicate.detach(), "r+b")
 
 
-async def _receive_outcome(connection: Connection) -> tuple[Any, ...]:
-    """Return what the process sends at its end; empty if it ends without sending, or takes too long."""
+async def _receive_outcome(connection: Connection) -> Any:
+    """Return what the process sends at its end: the result of its work, or the error that ended it.
+
+    Raises:
+        HTTPException: 503, it ended without sending, or took too long.
+    """
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(connection.fileno(), ready.set)
     try:
         async with asyncio.timeout(_LONGEST_S):
             await ready.wait()
-        outcome: tuple[Any, ...] = connection.recv()
+        return connection.recv()
     except (TimeoutError, EOFError):
-        return ()
+        logger.error("the process that worked on a large report was ended, or took more than %.0f s", _LONGEST_S)
+        raise later("the server could not finish this large report: try again later") from None
     finally:
         loop.remove_reader(connection.fileno())
-    return outcome
 
 
-def _result_or_error(outcome: tuple[Any, ...]) -> Any:
-    if not outcome:
-        logger.error("the process that worked on a large report was ended, or took more than %.0f s", _LONGEST_S)
-        raise later("the server could not finish this large report: try again later")
-    kind, *details = outcome
-    if kind == "done":
-        return details[0]
-    if kind == "away":
-        raise database_is_away(details[0])
-    if kind == "failed":
-        raise RuntimeError(f"work on a large report failed: {details[0]}")
-    raise HTTPException(*details)
+class _DatabaseAwayError(Exception):
+    """Sent by the process if the database is not available."""
 
 
 def _child(connection: Connection, url: str, memory: int, work: Callable[..., Any], arguments: Any) -> None:
@@ -141,15 +139,15 @@ def _child(connection: Connection, url: str, memory: int, work: Callable[..., An
     connection.send(_outcome(url, work, arguments))
 
 
-def _outcome(url: str, work: Callable[..., Any], arguments: Any) -> tuple[Any, ...]:
+def _outcome(url: str, work: Callable[..., Any], arguments: Any) -> Any:
     try:
         with closing(Database(url)) as database:
-            return ("done", work(database, *arguments))
+            return work(database, *arguments)
     except HTTPException as error:
-        return ("refused", error.status_code, str(error.detail), dict(error.headers or {}))
+        return HTTPException(error.status_code, error.detail, error.headers)
     except MemoryError:
-        return ("refused", 413, "the report would take too much memory here: see --max_report_bytes", None)
+        return HTTPException(413, "the report would take too much memory here: see --max_report_bytes")
     except DATABASE_AWAY as error:
-        return ("away", str(getattr(error, "orig", error)))
+        return _DatabaseAwayError(str(getattr(error, "orig", error)))
     except Exception:
-        return ("failed", traceback.format_exc())
+        return RuntimeError(f"work on a large report failed: {traceback.format_exc()}")
