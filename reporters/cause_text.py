@@ -6,7 +6,7 @@ from typing import Any
 
 from opduel.records import Candidate, Cause, Comparison, Examination
 from opduel.reporters.text import printable
-from opduel.reporters.units import ABSENT, human_change, human_interval, human_value
+from opduel.reporters.units import ABSENT, human_effect, human_value
 
 HEADINGS = ("part", "calls", "control", "treatment", "share", "95 %")
 
@@ -67,7 +67,7 @@ def cause_text(comparison: Comparison) -> str:
 def sentence_line(comparison: Comparison) -> str:
     """Return ``ID: regressed, +5.3 % [+4.1, +6.4]: SENTENCE``."""
     cause = comparison.cause.sentence if comparison.cause else ""
-    change = f"{comparison.verdict}, {human_change(comparison.ratio)} {human_interval(comparison.ci)}"
+    change = f"{comparison.verdict}, {human_effect(comparison.ratio, comparison.ci)}"
     return ": ".join(printable(words) for words in (comparison.case, change, cause) if words)
 
 

@@ -24,7 +24,7 @@ from opduel.reporters.notifier import places_of
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import Conclusion, caveats, conclusion, worst_first
 from opduel.reporters.text import printable, shorten
-from opduel.reporters.units import human_change, human_interval, human_value
+from opduel.reporters.units import human_change, human_effect, human_value
 from opduel.support.command_names import command_name
 from opduel.support.files import UnreadableError, read_text
 
@@ -173,8 +173,8 @@ def _title_and_message(comparison: Comparison) -> tuple[str, str]:
     change = f"{comparison.verdict} {human_change(comparison.ratio)}"
     before, after = (human_value(value, comparison.unit) for value in (comparison.control, comparison.treatment))
     again = "; flagged again by a second measurement" if is_confirmed(comparison) else ""
-    figures = f"{comparison.metric} {human_change(comparison.ratio)} {human_interval(comparison.ci)}"
-    message = f"{figures}: {before} before, {after} after{again}"
+    effect = human_effect(comparison.ratio, comparison.ci)
+    message = f"{comparison.metric} {effect}: {before} before, {after} after{again}"
     cause = _short(f"; cause: {comparison.cause.sentence}", _LONGEST_MESSAGE) if comparison.cause else ""
     return f"{_short(comparison.case, _LONGEST_TITLE)} {change}", message + cause
 

@@ -4,10 +4,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from opduel.records import CLAIMS, Comparison, Report
+from opduel.reporters.summary import listed
 from opduel.reporters.units import human_change
 from opduel.support.text import counted
 
-_MOST_NAMED = 5
 # Verdict -> what may be true of the case; for verdicts that are not here, anything.
 _POSSIBLE: dict[str, frozenset[str]] = {
     "regressed": frozenset({"worse"}),
@@ -70,10 +70,9 @@ class KindsTable:
         differing = self.differing
         if not differing:
             return f"no case is known to differ between the {counted(len(self.kinds), 'kind')} of host"
-        named = ", ".join(row.case for row in differing[:_MOST_NAMED])
-        more = f" and {len(differing) - _MOST_NAMED} more" if len(differing) > _MOST_NAMED else ""
+        named = listed([row.case for row in differing])
         verb = "differs" if len(differing) == 1 else "differ"
-        return f"{counted(len(differing), 'case')} {verb} by kind of host: {named}{more}"
+        return f"{counted(len(differing), 'case')} {verb} by kind of host: {named}"
 
 
 def kinds_table(report: Report) -> KindsTable | None:

@@ -10,7 +10,7 @@ import jinja2
 from opduel.records import Report, Verdict
 from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.run_text import differences_text, frameworks_text
-from opduel.reporters.summary import caveats, notes, verdict_counts, worst_first
+from opduel.reporters.summary import by_verdict, caveats, notes, verdict_counts
 from opduel.reporters.templates import environment
 from opduel.reporters.text import printable
 from opduel.support.text import duration
@@ -25,20 +25,19 @@ def to_markdown(report: Report, most: int | None = None) -> str:
 
     With ``most``, only so many cases have a row, and a line says how many are left out.
     """
-    shown = worst_first(report.comparisons)[:most]
-    counts, kinds = verdict_counts(report.comparisons), kinds_table(report)
+    kinds = kinds_table(report)
     text = _template().render(
         report=report,
-        counts=counts,
+        counts=verdict_counts(report.comparisons),
         caveats=caveats(report),
         notes=notes(report),
         frameworks=frameworks_text(report.control, report.treatment),
         differences=differences_text(report.control, report.treatment),
         kinds=kinds,
         notable_rows=kinds.notable_rows[:most] if kinds else (),
-        groups=[(group, [case for case in shown if case.verdict_words == group.words]) for group in counts],
+        groups=by_verdict(report.comparisons, most),
         folded=FOLDED,
-        hidden=len(report.comparisons) - len(shown),
+        hidden=0 if most is None else max(0, len(report.comparisons) - most),
     )
     return text.rstrip() + "\n"
 

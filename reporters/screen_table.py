@@ -9,9 +9,9 @@ from opduel.records import FLAGGED, Breakdown, Comparison, OperatorTime, Report,
 from opduel.records.host_record import RooflineRecord
 from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.run_text import confidence_text, rates_words
-from opduel.reporters.summary import not_broken_down_line, verdict_counts, worst_first
+from opduel.reporters.summary import by_verdict, not_broken_down_line
 from opduel.reporters.text import fold, folded_names, printable, shorten
-from opduel.reporters.units import human_change, human_interval, human_share, human_value
+from opduel.reporters.units import human_change, human_effect, human_interval, human_share, human_value
 
 STYLES: dict[Verdict, str] = {
     "regressed": "bold red",
@@ -58,13 +58,9 @@ def cases_lines(
     case_width = min(case_width, max(longest, _NARROWEST_CASE))
 
     lines = [Text(_line("case", case_width, headings, widths), style="bold")]
-    ordered = worst_first(comparisons)
-    for group in verdict_counts(comparisons):
-        if group.count:
-            lines.append(Text(f"{group.words} ({group.count})", style=STYLES[group.verdict]))
-        for comparison in ordered:
-            if comparison.verdict_words != group.words:
-                continue
+    for group, comparisons_of_group in by_verdict(comparisons):
+        lines.append(Text(f"{group.words} ({group.count})", style=STYLES[group.verdict]))
+        for comparison in comparisons_of_group:
             name, *further_lines = names[comparison.case]
             lines.append(Text(_line(name, case_width, rows[comparison.case], widths)))
             lines += [Text(more) for more in further_lines]
@@ -126,7 +122,7 @@ def _remarks(comparison: Comparison, width: int, roofline: RooflineRecord | None
     """Return the remarks on a case, folded to ``width``."""
     again, confirmed = comparison.verification, ""
     if again is not None and again.verdict == comparison.verdict:  # where it was not confirmed, the note says so
-        confirmed = f"confirmed: {human_change(again.ratio)} {human_interval(again.ci)} in {again.rounds} rounds"
+        confirmed = f"confirmed: {human_effect(again.ratio, again.ci)} in {again.rounds} rounds"
     parts = (
         "injected" if comparison.injected else "",
         printable(comparison.note),

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -14,7 +14,6 @@ WORST_FIRST: tuple[Verdict, ...] = (
     *("regressed", "failed", "inconclusive", "not_better"),  # what may be worse
     *("improved", "not_worse", "unchanged"),
 )
-_MOST_NAMED = 5  # suspected cases in a line
 Conclusion = Literal["regressed", "incomplete", "done"]
 
 
@@ -46,6 +45,19 @@ def verdict_counts(results: Iterable[Judged]) -> list[VerdictCount]:
         words = sorted(text for name, text in count_by_words if name == verdict) if verdict in ONE_SIDED else [verdict]
         counts += [VerdictCount(verdict, text, count_by_words[verdict, text]) for text in words]
     return counts
+
+
+def by_verdict(
+    comparisons: Sequence[Comparison], most: int | None = None
+) -> list[tuple[VerdictCount, list[Comparison]]]:
+    """Return the comparisons, or only the ``most`` worst, by verdict; verdicts and comparisons with the worst first.
+
+    The counts are of all comparisons, whatever ``most`` is.
+    """
+    groups: dict[str, list[Comparison]] = {}
+    for comparison in worst_first(comparisons)[:most]:
+        groups.setdefault(comparison.verdict_words, []).append(comparison)
+    return [(group, groups[group.words]) for group in verdict_counts(comparisons) if group.words in groups]
 
 
 def effect_size(comparison: Comparison) -> float:
@@ -107,10 +119,15 @@ def _suspects_line(report: Report) -> str:
     suspects = [comparison for comparison in worst_first(report.comparisons) if comparison.is_open_suspect]
     if not suspects:
         return ""
-    named = [f"{comparison.case} {human_change(comparison.ratio)}" for comparison in suspects[:_MOST_NAMED]]
-    more = f" and {len(suspects) - _MOST_NAMED} more" if len(suspects) > _MOST_NAMED else ""
+    named = listed([f"{comparison.case} {human_change(comparison.ratio)}" for comparison in suspects])
     cases = "1 case looks" if len(suspects) == 1 else f"{len(suspects)} cases look"
-    return f"{cases} changed beyond the threshold, but not settled: {', '.join(named)}{more}"
+    return f"{cases} changed beyond the threshold, but not settled: {named}"
+
+
+def listed(words: Sequence[str], most: int = 5, separator: str = ", ", more: str = "more") -> str:
+    """Return the first ``most`` of the words, and how many more there are: ``a, b and 3 more``."""
+    rest = f" and {len(words) - most} {more}" if len(words) > most else ""
+    return separator.join(words[:most]) + rest
 
 
 def _forecast_line(report: Report) -> str:
@@ -181,12 +198,11 @@ def skipped_line(report: Report) -> str:
     if not skipped:
         return ""
     reasons = Counter(skip.reason for skip in skipped).most_common()
-    named = [f"{reason} ({count})" for reason, count in reasons[:_MOST_NAMED]]
-    more = f" and {len(reasons) - _MOST_NAMED} other reasons" if len(reasons) > _MOST_NAMED else ""
+    named = listed([f"{reason} ({count})" for reason, count in reasons], separator="; ", more="other reasons")
     were = "1 case was" if len(skipped) == 1 else f"{len(skipped)} cases were"
     if not report.comparisons:
         were = "the only case was" if len(skipped) == 1 else f"all {len(skipped)} cases were"
-    return f"{were} skipped by both builds: {'; '.join(named)}{more}"
+    return f"{were} skipped by both builds: {named}"
 
 
 def injection_line(report: Report) -> str:

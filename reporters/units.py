@@ -36,6 +36,11 @@ def human_change(ratio: float | None) -> str:
     return f"{change} %" if change[0] in "+-" and change != ABSENT else change
 
 
+def human_effect(ratio: float | None, interval: tuple[float, float] | None) -> str:
+    """Return a ratio and its interval as changes, ``+5.3 % [+4.1, +6.4]``."""
+    return f"{human_change(ratio)} {human_interval(interval)}"
+
+
 def human_interval(interval: tuple[float, float] | None) -> str:
     """Return an interval of ratios as changes in %, ``[+4.1, +6.4]``."""
     if interval is None:

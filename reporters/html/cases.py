@@ -23,6 +23,7 @@ from opduel.reporters.screen_table import breakdown_rows
 from opduel.reporters.text import printable, printable_lines
 from opduel.reporters.units import (
     human_change,
+    human_effect,
     human_interval,
     human_share,
     human_size,
@@ -70,7 +71,7 @@ def case_data(comparison: Comparison, facts: Mapping[str, str]) -> dict[str, Any
         "ratio": comparison.ratio,
         "ci": comparison.ci,
         "threshold": comparison.threshold,
-        "change": f"{human_change(comparison.ratio)} {human_interval(comparison.ci)}",
+        "change": human_effect(comparison.ratio, comparison.ci),
         "why": printable(remark(comparison)),
         "facts": [printable(fact) for fact in facts.values()],
         "divisor": divisor,
@@ -193,8 +194,8 @@ def _second(again: Verification, metric: str) -> str:
     if again.verdict is None:
         return f"none was made; the first said {again.first}; {again.note}".rstrip("; ")
     verdict = verdict_words(again.verdict, metric)
-    words = f"{verdict}: {human_change(again.ratio)} {human_interval(again.ci)} in {again.rounds} rounds"
-    return f"{words}; the first said {again.first}"
+    effect = human_effect(again.ratio, again.ci)
+    return f"{verdict}: {effect} in {again.rounds} rounds; the first said {again.first}"
 
 
 def _work(work: Work) -> str:
