@@ -13,12 +13,11 @@ from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.builds.manifest import Manifest, NativePart
 from opduel.driver.builds.probe import Facts, ProbeError, probe
-from opduel.driver.builds.recipes import CommitRecipe, LockedRecipe, PackageRecipe, Recipe
+from opduel.driver.builds.recipes import CommitRecipe, LockedRecipe, Recipe
+from opduel.driver.builds.uv import INTERPRETER, FreshEnvironment
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, RunError
 from opduel.support.digests import file_digest
-
-INTERPRETER = Path("bin") / "python"  # of an environment
 
 Export = Callable[[Path], None]  # puts the Python package's files at a commit into a folder
 
@@ -106,56 +105,53 @@ def _make(
     lay_code: Callable[[], NativePart | None] = lambda: None,
 ) -> Manifest:
     began = time.monotonic()
-    interpreter = directory / INTERPRETER
-    log = uv.make_environment(directory, find_interpreter(recipe.python), (lock,))
+    environment = FreshEnvironment(directory, find_interpreter(recipe.python), lock)
     if isinstance(recipe, LockedRecipe):
-        log += uv.install_locked(recipe.request, recipe.locked, directory, interpreter, (lock,), sdists=recipe.sdists)
+        environment.install_locked(recipe.request, recipe.locked, recipe.sdists)
     elif recipe.requirements:
-        log += uv.install(recipe.request, recipe.requirements, interpreter, (lock,))
+        environment.install(recipe.request, recipe.requirements)
     native = lay_code()
     packages = {recipe.package: recipe.version, **recipe.pins} if isinstance(recipe, Recipe) else recipe.pins
-    facts = checked_facts(interpreter, lock, recipe.request, packages, framework)
+    facts = checked_facts(environment, recipe.request, packages, framework)
     package = directory / native.package if native else None
     if package and facts.location.resolve() != package.resolve():
         raise RunError(
             f"{recipe.request} was built, but {framework.builds.import_name} was imported from {facts.location}"
         )
-    described = {"requested": requested, "strategy": strategy, "version": facts.version, "native": native}
-    return manifest_of(facts, directory, framework, recipe, began, log, digest=_digest(facts, package), **described)
+    return manifest_of(
+        environment,
+        facts,
+        framework=framework.name,
+        requested=requested,
+        strategy=strategy,
+        version=facts.version,
+        digest=_digest(facts, package),
+        duration_s=round(time.monotonic() - began, 3),
+        recipe=recipe,
+        native=native,
+    )
 
 
-def manifest_of(
-    facts: Facts,
-    directory: Path,
-    framework: Framework,
-    recipe: Recipe | CommitRecipe | LockedRecipe | PackageRecipe,
-    began: float,
-    log: str,
-    **described: Any,
-) -> Manifest:
-    """Return the manifest of an environment: what its interpreter says, and what the caller has ``described``.
-    ``began``: when making it began, on the monotonic clock; ``log``: what uv said."""
+def manifest_of(environment: FreshEnvironment, facts: Facts, **described: Any) -> Manifest:
+    """Return the manifest of an environment: what its interpreter says, and what the caller has ``described``."""
     values = {"details": dict(facts.details), **described}
     return Manifest(
-        framework=framework.name,
         interpreter=str(INTERPRETER),
         python=facts.python,
         packages=dict(facts.packages),
-        duration_s=round(time.monotonic() - began, 3),
-        recipe=recipe,
-        libraries=_own_libraries(facts, directory),
+        libraries=_own_libraries(facts, environment.directory),
         uv=uv.version(),
-        log=log,
+        log=environment.log,
         **values,
     )
 
 
 def checked_facts(
-    interpreter: Path, lock: int, request: str, packages: Mapping[str, str], framework: Framework
+    environment: FreshEnvironment, request: str, packages: Mapping[str, str], framework: Framework
 ) -> Facts:
     """Import the build of ``request``, and check that it has the packages (name -> version); return its facts."""
     try:
-        facts = probe(interpreter, framework, (lock,))
+        facts = probe(environment.interpreter, framework, (environment.lock,))
     except ProbeError as error:
         raise BrokenBuildError(
             f"{request} was installed, but can't be imported: {error}: fix what it names, or ask for another build"

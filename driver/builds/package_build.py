@@ -6,30 +6,24 @@ import shutil
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from email.parser import BytesParser
-from email.policy import compat32
 from pathlib import Path
 
+from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from opduel.driver.builds import uv
 from opduel.driver.builds.cache import BuildCache, making_path
-from opduel.driver.builds.environment_build import (
-    INTERPRETER,
-    checked_facts,
-    lay,
-    manifest_of,
-    named_after,
-    site_packages,
-)
+from opduel.driver.builds.environment_build import checked_facts, lay, manifest_of, named_after, site_packages
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.builds.manifest import Manifest, PackagePart, UnusableBuild, read_manifest
 from opduel.driver.builds.probe import TIMEOUT_S
 from opduel.driver.builds.process import run
 from opduel.driver.builds.recipes import PackageRecipe
-from opduel.driver.builds.requirements import lock, preferred_path
+from opduel.driver.builds.requirements import lock as lock_requirements
+from opduel.driver.builds.requirements import preferred_path
+from opduel.driver.builds.uv import FreshEnvironment
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import BrokenBuildError, Build, Commit, RunError
 from opduel.support.digests import file_digest
@@ -74,42 +68,52 @@ def package_build(
         RunError: it can't be built, no interpreter, no network, no space, or what was made does not import.
     """
 
-    def make(directory: Path, descriptor: int) -> Manifest:
+    def make(directory: Path, lock: int) -> Manifest:
         began = time.monotonic()
         base = source()
-        log = uv.make_environment(directory, find_interpreter(recipe.python), (descriptor,))
+        environment = FreshEnvironment(directory, find_interpreter(recipe.python), lock)
         if isinstance(base, Donor):
             part, strategy = overlay(commit, base, directory, cache.place(framework.name, recipe)), "overlay"
         else:
-            part, install_log = _install(commit, recipe, base, directory, descriptor, cache.folder(framework.name))
-            strategy, log = "source", log + install_log
-        return _make_manifest(commit, recipe, part, strategy, framework, directory, descriptor, (began, log))
+            part, strategy = _install(commit, recipe, base, environment, cache.folder(framework.name)), "source"
+        request = f"{part.distribution} at {commit.short}"
+        _import(environment, part.imports, request, framework)
+        facts = checked_facts(environment, request, {}, framework)
+        version = facts.packages.get(canonicalize_name(part.distribution), "unknown")
+        return manifest_of(
+            environment,
+            facts,
+            framework=framework.name,
+            requested=commit.id,
+            strategy=strategy,
+            version=f"{part.distribution} {version}",
+            digest=facts.digest(files=_content(site_packages(directory))),
+            details={**facts.details, **_compilers(recipe, part, facts.libraries)},
+            duration_s=round(time.monotonic() - began, 3),
+            recipe=recipe,
+            source=part,
+        )
 
     return named_after(commit, cache.find_or_make(framework.name, recipe, make))
 
 
 def _install(
-    commit: Commit, recipe: PackageRecipe, wheel: BuiltWheel, directory: Path, descriptor: int, place: Path
-) -> tuple[PackagePart, str]:
-    """Install the wheel and its requirements into the environment; return the part for the manifest, and uv's
-    output."""
+    commit: Commit, recipe: PackageRecipe, wheel: BuiltWheel, environment: FreshEnvironment, place: Path
+) -> PackagePart:
+    """Install the wheel and its requirements into the environment; return the part for the manifest."""
     name, needed = _metadata(wheel.path)
-    requested = [*needed, *recipe.beside]
-    beside = lock(
-        requested,
+    beside = lock_requirements(
+        [*needed, *recipe.beside],
         place,
         sdists=recipe.sdists,
         python=recipe.python,
         preferred=preferred_path(place, "beside", recipe.project, recipe.python, recipe.sdists, recipe.beside),
         without=name,
     )
-    interpreter = directory / INTERPRETER
-    log = ""
     if beside.pins:
-        words = f"what {name} needs"
-        log = uv.install_locked(words, beside.locked, directory, interpreter, (descriptor,), sdists=recipe.sdists)
-    log += uv.install_wheel(wheel.path, interpreter, (descriptor,))
-    part = PackagePart(
+        environment.install_locked(f"what {name} needs", beside.locked, recipe.sdists)
+    environment.install_wheel(wheel.path)
+    return PackagePart(
         commit=commit.id,
         compiled=commit.id,
         distribution=name,
@@ -117,7 +121,6 @@ def _install(
         locked=beside.locked,
         ccache=dict(wheel.ccache),
     )
-    return part, log
 
 
 def overlay(commit: Commit, donor: Donor, directory: Path, home: Path) -> PackagePart:
@@ -186,41 +189,12 @@ def _lay_outside(path: Path, place: Path, donor: Path, home: Path) -> None:
     shutil.copymode(path, place)
 
 
-def _make_manifest(
-    commit: Commit,
-    recipe: PackageRecipe,
-    part: PackagePart,
-    strategy: str,
-    framework: Framework,
-    directory: Path,
-    descriptor: int,
-    so_far: tuple[float, str],
-) -> Manifest:
-    """Import the package, and return the manifest of its build."""
-    request = f"{part.distribution} at {commit.short}"
-    _import(directory / INTERPRETER, part.imports, request, framework, descriptor)
-    facts = checked_facts(directory / INTERPRETER, descriptor, request, {}, framework)
-    version = facts.packages.get(canonicalize_name(part.distribution), "unknown")
-    compilers = [line.split(": ", 1) for line in recipe.toolchain if line.startswith(_COMPILERS)]
-    used_compilers = compilers if _has_native(facts.libraries, part) else []
-    return manifest_of(
-        facts,
-        directory,
-        framework,
-        recipe,
-        *so_far,
-        requested=commit.id,
-        strategy=strategy,
-        version=f"{part.distribution} {version}",
-        digest=facts.digest(files=_content(site_packages(directory))),
-        details={**facts.details, **{f"compiler {name}": text for name, text in used_compilers}},
-        source=part,
-    )
-
-
-def _has_native(libraries: Mapping[str, int], part: PackagePart) -> bool:
-    """Tell whether the package has compiled modules of its own."""
-    return any(name.startswith((f"{module}/", f"{module}.")) for module in part.imports for name in libraries)
+def _compilers(recipe: PackageRecipe, part: PackagePart, libraries: Mapping[str, int]) -> dict[str, str]:
+    """Return the compilers of the package's own modules, as details of its build; none if it has none."""
+    if not any(name.startswith((f"{module}/", f"{module}.")) for module in part.imports for name in libraries):
+        return {}
+    lines = (line.split(": ", 1) for line in recipe.toolchain if line.startswith(_COMPILERS))
+    return {f"compiler {name}": text for name, text in lines}
 
 
 def _content(site: Path) -> dict[str, str]:
@@ -234,11 +208,11 @@ def _content(site: Path) -> dict[str, str]:
     }
 
 
-def _import(interpreter: Path, names: Sequence[str], request: str, framework: Framework, descriptor: int) -> None:
+def _import(environment: FreshEnvironment, names: Sequence[str], request: str, framework: Framework) -> None:
     """Raise BrokenBuildError if one of the package's modules can't be imported."""
-    script = "".join(f"import {name}\n" for name in names)
-    environment = {**worker_environment(), **framework.environment(1)}
-    outcome = run([interpreter, "-c", script], timeout=TIMEOUT_S, whole_environment=environment, inherit=(descriptor,))
+    command = [str(environment.interpreter), "-c", "".join(f"import {name}\n" for name in names)]
+    variables = {**worker_environment(), **framework.environment(1)}
+    outcome = run(command, timeout=TIMEOUT_S, whole_environment=variables, inherit=(environment.lock,))
     if not outcome.ok:
         raise BrokenBuildError(f"{request} was built, but can't be imported: {outcome.output_tail}")
 
@@ -247,19 +221,17 @@ def _metadata(wheel: Path) -> tuple[str, list[str]]:
     """Return the package's name, and its requirements without extras. Raise BrokenBuildError if it isn't a wheel."""
     try:
         with zipfile.ZipFile(wheel) as archive:
-            (name,) = [path for path in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", path)]
-            headers = BytesParser(policy=compat32).parsebytes(archive.read(name), headersonly=True)
-    except (ValueError, OSError, zipfile.BadZipFile):
+            (path,) = [path for path in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", path)]
+            metadata, _ = parse_email(archive.read(path))
+            name = metadata["name"]
+    except (ValueError, KeyError, OSError, zipfile.BadZipFile):
         raise BrokenBuildError(f"{wheel.name}: what was built is not a wheel") from None
     needed = []
-    for line in headers.get_all("Requires-Dist", []):
-        try:
-            requirement = Requirement(str(line))
-        except InvalidRequirement:
-            continue
-        if "extra" not in str(requirement.marker or ""):
-            needed.append(str(requirement))
-    return str(headers["Name"]), needed
+    for line in metadata.get("requires_dist", []):
+        with suppress(InvalidRequirement):
+            requirement = Requirement(line)
+            needed += [] if "extra" in str(requirement.marker or "") else [str(requirement)]
+    return name, needed
 
 
 def _imports(wheel: Path, name: str) -> list[str]:

@@ -13,6 +13,7 @@ from opduel.support.command_names import reinstall_words
 from opduel.support.output import key_line
 from opduel.support.redaction import redact
 
+INTERPRETER = Path("bin") / "python"  # of an environment
 _SETTINGS = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", "NO_COLOR": "1"}
 _TIMEOUT_S = 1800.0  # a release is 50 to 100 MB, and the line may be slow
 
@@ -39,23 +40,41 @@ _REASONS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
-def make_environment(directory: Path, interpreter: Path, inherit: Sequence[int] = ()) -> str:
-    """Make an empty environment, which can be moved later; returns what uv said. RunError: it could not be made."""
-    options = ("--relocatable", "--no-project", "--allow-existing", "--python", str(interpreter))
-    return _run_or_raise(
-        ["venv", *options, str(directory)], f"uv could not make an environment of {interpreter}", inherit
-    )
+class FreshEnvironment:
+    """An environment that is being made in ``directory`` and can be moved later; ``log`` has what uv said.
 
-
-def install(request: str, requirements: Sequence[str], interpreter: Path, inherit: Sequence[int] = ()) -> str:
-    """Install these wheels, all of them and no others, into the interpreter's environment; returns what uv said.
-
-    Raises:
-        BrokenBuildError: there is no wheel for this Python and platform.
-        RunError: it could not be done for another reason, such as an unreachable index or a missing version.
+    All that is started for it inherits ``lock``, the file descriptor that holds the build's. Methods raise
+    BrokenBuildError where there is no wheel for this Python and platform, and RunError if it could not be done for
+    another reason, such as an unreachable index or a missing version.
     """
-    command = ["pip", "install", "--no-deps", "--no-build", "--python", str(interpreter), *requirements]
-    return _run_or_raise(command, f"{request} could not be installed", inherit)
+
+    def __init__(self, directory: Path, python: Path, lock: int) -> None:
+        """Make it, empty, of the interpreter ``python``."""
+        self.directory = directory
+        self.interpreter = directory / INTERPRETER
+        self.lock = lock
+        options = ("--relocatable", "--no-project", "--allow-existing", "--python", str(python))
+        self.log = _run_or_raise(
+            ["venv", *options, str(directory)], f"uv could not make an environment of {python}", lock
+        )
+
+    def install(self, request: str, requirements: Sequence[str]) -> None:
+        """Install these wheels, all of them and no others."""
+        self._install(request, "--no-build", *requirements)
+
+    def install_locked(self, request: str, locked: str, sdists: bool = False) -> None:
+        """Install what ``resolve`` returned, checked by the hashes."""
+        path = self.directory / "requirements.txt"
+        path.write_text(locked, encoding="utf-8")
+        self._install(request, *([] if sdists else ["--no-build"]), "--require-hashes", "-r", str(path))
+
+    def install_wheel(self, wheel: Path) -> None:
+        """Install a wheel that was built here, and nothing else."""
+        self._install(wheel.name, "--no-index", "--no-cache", str(wheel))
+
+    def _install(self, request: str, *arguments: str) -> None:
+        command = ["pip", "install", "--no-deps", "--python", str(self.interpreter), *arguments]
+        self.log += _run_or_raise(command, f"{request} could not be installed", self.lock)
 
 
 def resolve(
@@ -91,30 +110,6 @@ def resolve(
     raise UsageError(f"{failure}: {reason}: correct the requirements{hint}")
 
 
-def install_locked(
-    request: str,
-    locked: str,
-    directory: Path,
-    interpreter: Path,
-    inherit: Sequence[int] = (),
-    *,
-    sdists: bool = False,
-) -> str:
-    """Install what ``resolve`` returned, checked by the hashes, into the environment in ``directory``; returns what uv
-    said. Raises as ``install``."""
-    path = directory / "requirements.txt"
-    path.write_text(locked, encoding="utf-8")
-    build = [] if sdists else ["--no-build"]
-    command = ["pip", "install", "--no-deps", *build, "--require-hashes", "--python", str(interpreter)]
-    return _run_or_raise([*command, "-r", str(path)], f"{request} could not be installed", inherit)
-
-
-def install_wheel(wheel: Path, interpreter: Path, inherit: Sequence[int] = ()) -> str:
-    """Install a wheel that was built here, and nothing else; returns what uv said. Raises as ``install``."""
-    command = ["pip", "install", "--no-deps", "--no-index", "--no-cache", "--python", str(interpreter), str(wheel)]
-    return _run_or_raise(command, f"{wheel.name} could not be installed", inherit)
-
-
 def version() -> str:
     """Return uv's own version, "0.5.1"."""
     words = _uv(["--version"]).stdout.split()
@@ -139,9 +134,9 @@ def explain(outcome: Outcome) -> str:
     return f"{reason}: fix what uv names, then try again"
 
 
-def _run_or_raise(arguments: Sequence[str], failure: str, inherit: Sequence[int]) -> str:
+def _run_or_raise(arguments: Sequence[str], failure: str, lock: int) -> str:
     """Run uv, and return what it said; a failure is an error, of the kind that its reason is."""
-    outcome = _uv(arguments, inherit)
+    outcome = _uv(arguments, (lock,))
     if outcome.ok:
         return redact(outcome.stderr)  # an index may have a login in its address
     why = explain(outcome)

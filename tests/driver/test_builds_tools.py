@@ -127,12 +127,13 @@ def test_uvs_words_are_understood(words: str, meaning: str) -> None:
     assert "\n" not in message
 
 
-def test_a_full_disk_is_known_from_uvs_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_known_from_uvs_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = uv.FreshEnvironment(tmp_path, Path(sys.executable), os.open(tmp_path, os.O_RDONLY))
     full = Outcome(2, "", "error: failed to create directory `/x`\n  cause: No space left on device (os error 28)")
     monkeypatch.setattr(uv, "run", lambda *_, **__: full)
     for make in (
-        lambda: uv.make_environment(Path("/x"), Path("/python")),
-        lambda: uv.install("x", [], Path("/python")),
+        lambda: uv.FreshEnvironment(Path("/x"), Path("/python"), 0),
+        lambda: environment.install("x", []),
     ):
         with pytest.raises(NoSpaceError, match="the disk is full: free some space"):
             make()
