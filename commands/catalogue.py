@@ -5,11 +5,10 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 
-from opduel.commands.coverage_text import BuildCoverage, coverage_text
+from opduel.commands.coverage_text import BuildCoverage, coverage_text, package_coverage_text
 from opduel.commands.entry import DONE, log, run_command
 from opduel.commands.option_types import path
 from opduel.commands.options import Parser
-from opduel.commands.package_coverage import package_coverage_text
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue.apply import apply_rules
 from opduel.driver.catalogue.registry import ask_registry

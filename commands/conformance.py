@@ -79,11 +79,8 @@ def subject_of(
 ) -> Subject:
     """What ``check`` takes: the framework of a spec, its cases measured by time, and two builds, made if need be.
 
-    ``treatment``: by default the control. ``operators``: as ``--operators``.
-
-    Raises:
-        UsageError: a bad spec, no case to measure, or no such build.
-        RunError: a build can't be made.
+    ``treatment``: by default the control. ``operators``: as ``--operators``. UsageError: a bad spec, no case to
+    measure, or no such build; RunError: a build can't be made.
     """
     document = load_spec(find_spec(str(spec)))
     cases = [case for case in expand_cases(document) if not case.files]
@@ -109,12 +106,8 @@ def subject_of_suite(
     seed: int = 1,
     exec_dir: Path | None = None,
 ) -> Subject:
-    """The same for a suite, as ``--suite`` and ``--bench`` name it; its ``setup_cache`` is run.
-
-    Raises:
-        UsageError: no such suite, nothing to measure in it, or no such build.
-        RunError: a build can't be made, or the suite can't be had.
-    """
+    """The same for a suite, as ``--suite`` and ``--bench`` name it; its ``setup_cache`` is run. UsageError: no such
+    suite, nothing to measure in it, or no such build; RunError: a build can't be made, or the suite can't be had."""
     words = ["--suite", suite, *(f"--bench={pattern}" for pattern in bench)]
     words += [f"--operators={pattern}" for pattern in operators]
     selection = SuiteSelection(read_options(words))

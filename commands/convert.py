@@ -14,11 +14,9 @@ from opduel.reporters.stream import print_result
 def convert(report: Path, to: str, side: Side | None = None, output: str | None = None) -> int:
     """Write the report in the format of that name to ``output``, or else on standard output; returns the exit code.
 
-    ``output`` is as ``Export.file``. What the format has no place for is said on standard error.
-
-    Raises:
-        UsageError: it can't be read, or is no report; the format needs a side, or has none; a folder can't be written.
-        RunError: a file, or standard output, could not be written.
+    ``output`` is as ``Export.file``. What the format has no place for is said on standard error. UsageError: it can't
+    be read, or is no report; the format needs a side, or has none; a folder can't be written; RunError: a file, or
+    standard output, could not be written.
     """
     document = read_report(report)
     if output is not None:

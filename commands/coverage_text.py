@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from opduel.driver.catalogue.registry import Registry
+from opduel.driver.catalogue.rules import Rules
 from opduel.harness.other_runs.smoke_check import SmokeCheck
 
 PEER_SOURCE = "opperf.json beside the rules; its script says how it was made from opperf itself"
@@ -78,31 +79,49 @@ def coverage_text(
     ``options`` are those of the command before its subcommand. The first build is listed in full, the others by their
     failed cases."""
     first = builds[0]
-    command = printed_by(options, [build.request for build in builds], spec)
     functions = {name: why for name, why in first.left_out.items() if name not in first.registry.registered}
+    cases = _cases_called(options, builds, bundle, spec)
     parts = [
-        "# What the catalogue covers",
-        f"{command}: every case of `-b {spec or bundle}` was called\na few times, forward or backward, in a process of "
-        f"its own.{others_untried(bundle, spec)}",
+        f"# What the catalogue covers\n\n{cases}\na few times, forward or backward, in a process of its own."
+        + _others_untried(bundle, spec),
         _totals(builds),
         *(_against_peer(first, peer) if peer else ()),
-        f"## Cases that failed\n\n{failures(builds)}",
-        f"## Functions without a case on {first.request}\n\n{by_reason(functions)}",
+        f"## Cases that failed\n\n{_failures(builds)}",
+        f"## Functions without a case on {first.request}\n\n{_by_reason(functions)}",
         f"## Operators that {first.request} registers and that did not run\n\n"
         + _registered(first, NOT_SEEN if spec is None else f"not in `-b {spec}`, or {NOT_SEEN}"),
     ]
     return "\n\n".join(parts) + "\n"
 
 
-def printed_by(options: str, requests: Sequence[str], spec: str | None) -> str:
-    """Name the command that printed the list; ``options`` are those before its subcommand."""
+def package_coverage_text(
+    framework: str, catalogue: str, builds: Sequence[BuildCoverage], rules: Rules, spec: str | None = None
+) -> str:
+    """Return the list of a package's functions, likewise."""
+    first = builds[0]
+    cases = _cases_called(f"--framework {framework} --catalogue {catalogue} ", builds, rules.bundle, spec)
+    parts = [
+        f"# What the catalogue of {catalogue} covers\n\n{cases} a few times, in a process of its own."
+        + _others_untried(rules.bundle, spec)
+        + "\nA function is counted once, whatever its names; a method is one of each class.",
+        _package_totals(builds),
+        f"## By category on {first.request}\n\n{_categories(first, rules)}",
+        f"## Cases that failed\n\n{_failures(builds)}",
+        f"## Functions without a case on {first.request}\n\n{_by_reason(_without(first))}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _cases_called(options: str, builds: Sequence[BuildCoverage], bundle: str, spec: str | None) -> str:
+    """Return the command that printed the list, and whose cases were called; ``options``: before its subcommand."""
     only = "" if spec is None else f"-b {spec} "
-    builds = " ".join(f'"{request}"' if " " in request else request for request in requests)
-    return f"Printed by `.venv/bin/python -m opduel.commands.catalogue {options}coverage {only}{builds}`"
+    requests = " ".join(f'"{build.request}"' if " " in build.request else build.request for build in builds)
+    command = f"`.venv/bin/python -m opduel.commands.catalogue {options}coverage {only}{requests}`"
+    return f"Printed by {command}: every case of `-b {spec or bundle}` was called"
 
 
-def others_untried(bundle: str, spec: str | None) -> str:
-    """A sentence, with a space before it, where only the cases of ``spec`` were tried."""
+def _others_untried(bundle: str, spec: str | None) -> str:
+    """Return a sentence, with a space before it, where only the cases of ``spec`` were tried."""
     return "" if spec is None else f" The other cases of the catalogue, `-b {bundle}`, were not tried."
 
 
@@ -114,9 +133,9 @@ def _registered(build: BuildCoverage, otherwise: str) -> str:
         if names:
             rows.append((kind, len(names), len([name for name in names if name not in unseen])))
     return (
-        table(("registered operators", "in all", "ran"), rows)
+        _table(("registered operators", "in all", "ran"), rows)
         + "\n\nSeen by the framework's own profiler in one call of each case. Those that did not run:\n\n"
-        + by_reason(unseen)
+        + _by_reason(unseen)
     )
 
 
@@ -135,7 +154,7 @@ def _totals(builds: Sequence[BuildCoverage]) -> str:
     ]
     head = ("build", "functions", "ran forward", "ran backward", "registered operators that ran", "cases", "failed")
     note = "\n\nRegistered operators are counted once, whatever their aliases, and without those of backward passes."
-    return table(head, rows) + note
+    return _table(head, rows) + note
 
 
 def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[str]:
@@ -154,7 +173,7 @@ def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[st
         f"{len(backward)} of them backward, too. All of them are in `nd`, and only functions of `nd` are compared with "
         "them."
     )
-    yield table(
+    yield _table(
         ("", "opperf", "of these here", "here in all"),
         [
             ("names, forward", len(peer), len(peer) - len(absent), len(build.operators("forward"))),
@@ -166,7 +185,50 @@ def _against_peer(build: BuildCoverage, peer: Mapping[str, bool]) -> Iterable[st
         yield f"Not run {direction} here: {', '.join(names) or 'none'}."
 
 
-def failures(builds: Sequence[BuildCoverage]) -> str:
+def _covered(build: BuildCoverage) -> set[str]:
+    """The functions with a case that ran, by their first names."""
+    return {
+        build.registry.functions[operator].registered or operator
+        for operator in build.operators("forward")
+        if operator in build.registry.functions
+    }
+
+
+def _package_totals(builds: Sequence[BuildCoverage]) -> str:
+    rows = []
+    for build in builds:
+        every, failed = len(build.registry.registered), len(build.attempts) - len(build.ran)
+        covered = len(_covered(build))
+        rows.append((build.request, every, covered, f"{covered / every:.0%}", len(build.attempts), failed))
+    return _table(("build", "public functions", "ran", "share", "cases", "failed"), rows)
+
+
+def _categories(build: BuildCoverage, rules: Rules) -> str:
+    rows = []
+    for name, category in rules.categories.items():
+        attempts = [attempt for attempt in build.attempts if attempt.case.category == name]
+        if attempts:
+            functions = {attempt.case.operator for attempt in attempts if attempt.reason is None}
+            slowest_ms = max(attempt.call_ns or 0.0 for attempt in attempts) / 1e6
+            rows.append((f"`{name}`", category.description, len(functions), len(attempts), f"{slowest_ms:.1f} ms"))
+    return _table(("category", "what", "functions that ran", "cases", "longest call"), rows)
+
+
+def _without(build: BuildCoverage) -> Mapping[str, str]:
+    """Return the functions that did not run, by their first names, with the reason."""
+    functions = build.registry.functions
+    failed = {
+        functions[operator].registered or operator: f"its case fails: {attempt.reason}".replace("|", "\\|")
+        for attempt in build.attempts
+        if attempt.reason is not None and (operator := attempt.case.operator) in functions
+    }
+    return {
+        name: build.left_out.get(name) or failed.get(name) or "its category is not in the spec"
+        for name in sorted(set(build.registry.registered) - _covered(build))
+    }
+
+
+def _failures(builds: Sequence[BuildCoverage]) -> str:
     """A table of the cases that failed, with the reasons."""
     rows = [
         (build.request, attempt.case.id, attempt.reason.replace("|", "\\|"))
@@ -174,19 +236,19 @@ def failures(builds: Sequence[BuildCoverage]) -> str:
         for attempt in build.attempts
         if attempt.reason is not None
     ]
-    return table(("build", "case", "reason"), rows) if rows else "None."
+    return _table(("build", "case", "reason"), rows) if rows else "None."
 
 
-def by_reason(reasons: Mapping[str, str]) -> str:
+def _by_reason(reasons: Mapping[str, str]) -> str:
     """A table of names by reason."""
     names: dict[str, list[str]] = defaultdict(list)
     for name, reason in reasons.items():
         names[reason].append(f"`{name}`")
     rows = [(reason, len(members), ", ".join(sorted(members))) for reason, members in sorted(names.items())]
-    return table(("reason", "count", "names"), rows) if rows else "None."
+    return _table(("reason", "count", "names"), rows) if rows else "None."
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)

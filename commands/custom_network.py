@@ -28,10 +28,8 @@ class CustomNetwork:
 def custom_network(options: HarnessOptions, inputs: Sequence[Mapping[str, Any]]) -> CustomNetwork | None:
     """The network that the options name, on the ``inputs`` that were given; None if they name none.
 
-    With ``--with_operators`` a build is asked for its operators: the treatment, or else the control.
-
-    Raises:
-        OpduelError: options that don't go together, no such network, inputs that it doesn't take, no build to ask.
+    With ``--with_operators`` a build is asked for its operators: the treatment, or else the control. OpduelError:
+    options that don't go together, no such network, inputs that it doesn't take, no build to ask.
     """
     if options.network is None:
         refuse_options(options, "no network")

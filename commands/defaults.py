@@ -42,10 +42,8 @@ def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setti
     """The arguments of a command with defaults before them, but for those that they give themselves.
 
     The config's defaults override ``shared``, a project's, of which the first for an option counts. A default that is
-    for an A/B alone, or for one build alone, is left out where the other is measured.
-
-    Raises:
-        UsageError: a default is no option of the command, or has a bad value; names the file and the field.
+    for an A/B alone, or for one build alone, is left out where the other is measured. UsageError: a default is no
+    option of the command, or has a bad value; names the file and the field.
     """
     path = config_path()
     value_by_name = read_config(path).get(ARGUMENTS, {}).get(command, {})

@@ -13,12 +13,8 @@ from opduel.support.text import counted
 
 
 def explain(path: Path, case: str | None, as_json: bool) -> int:
-    """Print the cause of one case, or one line for each case that has one; returns the exit code.
-
-    Raises:
-        UsageError: it is no report, has no such case, or no cause of it.
-        RunError: standard output could not be written.
-    """
+    """Print the cause of one case, or one line for each case that has one; returns the exit code. UsageError: it is no
+    report, has no such case, or no cause of it; RunError: standard output could not be written."""
     report = read_report(path)
     if case is not None:
         chosen = [_with_cause(path, _find_comparison(path, report, case))]

@@ -31,11 +31,8 @@ STEP_S = 20.0  # but no less, as far as there is time
 
 
 class Fuzz:
-    """One run on drawn inputs.
-
-    Raises:
-        UsageError: options that don't go together, a package that is missing, or a file that can't be written.
-    """
+    """One run on drawn inputs. UsageError: options that don't go together, a package that is missing, or a file that
+    can't be written."""
 
     def __init__(self, options: HarnessOptions) -> None:
         refuse_options(options, "fuzz")
@@ -56,11 +53,8 @@ class Fuzz:
 
     def drawn(self, request: RunRequest, spec: Path | None = None) -> RunRequest:
         """The run on drawn inputs in place of the spec's, with its share of the time budget; ``spec``: its file.
-
-        Raises:
-            UsageError: the file that is to be written would replace one that is read.
-            RunError: nothing that was drawn runs on the control.
-        """
+        UsageError: the file that is to be written would replace one that is read; RunError: nothing that was drawn runs
+        on the control."""
         from opduel.harness.other_runs.fuzz import draw_cases
 
         read = {**self._read, "-b": [] if spec is None else [spec]}

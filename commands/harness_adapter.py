@@ -140,11 +140,8 @@ class HarnessAdapter:
 
     def _look_for_operators(self, request: RunRequest, builds: Sequence[Build]) -> None:
         """Refuse operators of the command line that neither build has. For those of a spec, which is measured on many
-        commits, a line in the log: the other cases are measured, and the case says what is wrong.
-
-        Raises:
-            UsageError: neither build has one.
-        """
+        commits, a line in the log: the other cases are measured, and the case says what is wrong. UsageError: neither
+        build has one."""
         session = self._measuring
         refuse_unknown_operators(session.options, request.cases, request.framework, builds)
         try:

@@ -39,10 +39,8 @@ def inside_environment(build: Build, framework: Framework, own: Mapping[str, str
 def import_folder(cache: Path | None = None) -> Path:
     """A folder that holds nothing but ``opduel``, as a link: on a build's PYTHONPATH it adds no other module.
 
-    The folder above the package would: our own environment's packages, or those of a checkout.
-
-    Raises:
-        RunError: the link can't be made.
+    The folder above the package would: our own environment's packages, or those of a checkout. RunError: the link can't
+    be made.
     """
     digest = hashlib.sha256(PACKAGE.encode()).hexdigest()[:16]
     folder = (cache or platformdirs.user_cache_path("opduel")) / "importable" / digest

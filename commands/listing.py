@@ -18,10 +18,8 @@ Row = tuple[str, str, str]
 def list_cases(pattern: str, options: HarnessOptions | None = None) -> int:
     """Print the cases that match: tab-separated, or in columns on a terminal; returns the exit code.
 
-    They are all that there are, or with ``options`` those that harness.py would measure.
-
-    Raises:
-        UsageError: none matches, or the options are wrong.
+    They are all that there are, or with ``options`` those that harness.py would measure. UsageError: none matches, or
+    the options are wrong.
     """
     rows = [row for row in (_rows() if options is None else _chosen(options)) if _matches(row, pattern)]
     if not rows:

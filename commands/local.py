@@ -48,11 +48,8 @@ def local_work_directory(own: CommitOptions, framework: Framework) -> Path:
 
 def plan_local(options: DriverOptions, session: Session, work: Path) -> tuple[DriverOptions, Session] | None:
     """The options with both commits, and the session with the cases that their difference can touch; says what was
-    chosen and why. None: nothing can differ.
-
-    Raises:
-        UsageError: nothing is changed, no base can be found, or none of the cases is touched.
-    """
+    chosen and why. None: nothing can differ. UsageError: nothing is changed, no base can be found, or none of the cases
+    is touched."""
     own = options.own
     assert own.repo_dir is not None
     repository = open_repository(work, None, own.repo_dir)

@@ -25,10 +25,8 @@ def refuse_unknown_operators(
     or in a ``spec`` that isn't ours.
 
     Only those that no spec of ours has are looked for in the builds: that takes as long as importing the framework.
-    What comes from a file (a saved network) isn't an operator of any build, and a program has none.
-
-    Raises:
-        UsageError: one is in none; RunError: a build can't be started.
+    What comes from a file (a saved network) isn't an operator of any build, and a program has none. UsageError: one is
+    in none; RunError: a build can't be started.
     """
     if not framework.cases.has_operators:
         return

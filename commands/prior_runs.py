@@ -47,11 +47,8 @@ def is_server(place: str | None) -> bool:
 
 
 def read_prior_runs(options: HarnessOptions, framework: Framework, config: Mapping[str, str]) -> PriorRuns | None:
-    """What the runs at ``--prior_runs`` say of cases on this host; None without the option.
-
-    Raises:
-        UsageError: there are no reports there, one can't be read, or a server doesn't give them.
-    """
+    """What the runs at ``--prior_runs`` say of cases on this host; None without the option. UsageError: there are no
+    reports there, one can't be read, or a server doesn't give them."""
     place: str | None = options.prior_runs
     if place is None:
         return None
@@ -99,10 +96,7 @@ def _address(place: str) -> str:
 
 def _token(place: str, options: HarnessOptions, config: Mapping[str, str]) -> Token | None:
     """The token that reports are sent with; none where they are sent to another server: a token is shown to no other.
-
-    Raises:
-        UsageError: it is none.
-    """
+    UsageError: it is none."""
     senders = [parse_place(text).endpoint for text in options.reporting.remote_reporter]
     if senders and origin(place) not in map(origin, senders):
         return None

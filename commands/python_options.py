@@ -16,10 +16,8 @@ _PLAIN = "give a text, a number, a path, or a list of these"
 def options_of_arguments(arguments: Mapping[str, Any], names: Mapping[str, str]) -> HarnessOptions:
     """Return the options of ``arguments``, by option; None and False are not given.
 
-    ``names``: option -> what the function calls it, where that differs.
-
-    Raises:
-        UsageError, which names the argument: there is no such option, or it doesn't take this value.
+    ``names``: option -> what the function calls it, where that differs. UsageError, which names the argument: there is
+    no such option, or it doesn't take this value.
     """
     parser = harness_parser()
     parsed = parser.parse_args([])

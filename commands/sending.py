@@ -37,12 +37,8 @@ class FlushOptions:
 
 
 def flush(reporting: ReporterOptions, options: FlushOptions) -> int:
-    """Send what waits; return the exit code: 3 unless nothing is left.
-
-    Raises:
-        UsageError: other options, no such token, or a token that would go to several servers.
-        RunError: the spool can't be read or written.
-    """
+    """Send what waits; return the exit code: 3 unless nothing is left. UsageError: other options, no such token, or a
+    token that would go to several servers; RunError: the spool can't be read or written."""
     reporting = with_stored_token(reporting, StoredAnswers(config_path()))
     if options.work_dir is not None:
         if options.retry_refused or options.give_up:
@@ -64,11 +60,8 @@ def flush(reporting: ReporterOptions, options: FlushOptions) -> int:
 
 def send(paths: Sequence[Path], reporting: ReporterOptions) -> int:
     """Send reports that are on disk, after what waits for the same servers; return the exit code, as ``flush`` does.
-
-    Raises:
-        UsageError: one is no report, other options than the remote reporter's, or none that says where to.
-        RunError: the spool can't be read or written.
-    """
+    UsageError: one is no report, other options than the remote reporter's, or none that says where to; RunError: the
+    spool can't be read or written."""
     if not reporting.remote_reporter:
         raise UsageError(f"{option_prefix('send')}add --remote_reporter, the server to send to")
     reporters = RemoteReporter.from_options(with_stored_token(reporting, StoredAnswers(config_path())))

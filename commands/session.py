@@ -91,11 +91,9 @@ def plan_session(
     ``driver``: repo_driver.py's own options, if it is that which measures.
 
     The seed is the one that is asked for, else ``usual_seed``, else drawn. ``reporters``: who gets the reports, checked
-    already; None for those that the options ask for, and the usual ones. ``chosen`` says what is measured where that
-    is no spec, with that seed; it is called when the reporters have been checked.
-
-    Raises:
-        UsageError: wrong options, a bad spec, reporters that can't work, too few processors, no valgrind.
+    already; None for those that the options ask for, and the usual ones. ``chosen`` says what is measured where that is
+    no spec, with that seed; it is called when the reporters have been checked. UsageError: wrong options, a bad spec,
+    reporters that can't work, too few processors, no valgrind.
     """
     run_type = _run_type(options)
     check_profile_output(options)
@@ -261,10 +259,8 @@ def deliver_report(
     Reporters on disk that have the report already, at ``stored_path(reporter)``, are skipped. Failed ones are named
     last, in one line that names the file with the report: they don't make the run one that failed. A signal that comes
     meanwhile takes effect afterwards if ``more_follows``; else the command is at its end anyway. ``callgrind``: the
-    run's folder of callgrind's files, of which reporters on disk keep a copy.
-
-    Raises:
-        RunError: the report is nowhere on disk; the other reporters have it.
+    run's folder of callgrind's files, of which reporters on disk keep a copy. RunError: the report is nowhere on disk;
+    the other reporters have it.
     """
     with patience(stops_after=more_follows):
         path_by_reporter = {

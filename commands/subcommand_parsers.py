@@ -12,6 +12,7 @@ from opduel.records.case import DTYPES
 from opduel.records.measurement import SIDES
 from opduel.reporters.formats import FORMATS, described
 from opduel.reporters.options import OPTIONS as REPORTER_OPTIONS
+from opduel.reporters.options import REMOTE_REPORTER
 from opduel.support.command_names import command_name
 
 SHELLS = ("bash", "zsh", "fish", "tcsh", "powershell")
@@ -140,7 +141,7 @@ def _with_server(parser: Parser) -> Parser:
     """Return the parser with the options of the remote reporter."""
     group = parser.add_argument_group("server")
     for option in REPORTER_OPTIONS:
-        if option.reporter == "RemoteReporter":
+        if option.reporter == REMOTE_REPORTER:
             option.add_to(group)
     return parser
 

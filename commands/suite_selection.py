@@ -46,11 +46,8 @@ class SuiteSelection:
     """A suite that the options name: its files, then its cases on two builds."""
 
     def __init__(self, options: HarnessOptions) -> None:
-        """Take the suite's files, and a copy of them for either side.
-
-        Raises:
-            UsageError: options that don't go with a suite, or there is no such suite; RunError: it can't be had.
-        """
+        """Take the suite's files, and a copy of them for either side. UsageError: options that don't go with a suite,
+        or there is no such suite; RunError: it can't be had."""
         assert options.suite is not None
         suite_framework(options.framework)
         refuse_options(options, "a suite")
@@ -108,11 +105,8 @@ class SuiteSelection:
     def choose(self, sides: Mapping[Side, Build], seed: int = 0) -> Choice:
         """The cases of the suite that the options choose, on what ``on_sides`` returned; their ``setup_cache`` is run,
         unless a fleet measures them: then each of its hosts does that. ``seed`` draws those of ``--sample``.
-
-        Raises:
-            UsageError: the suite can't be imported, has no benchmarks, or none is chosen; RunError: a build doesn't
-                answer.
-        """
+        UsageError: the suite can't be imported, has no benchmarks, or none is chosen; RunError: a build doesn't
+        answer."""
         options, benchmarks_by_side = self.options, self._discovered(sides)
         every = all_cases(benchmarks_by_side)
         problems = problems_of(benchmarks_by_side)
@@ -204,11 +198,8 @@ class SuiteSelection:
 
 def suite_of_driver(options: DriverOptions) -> tuple[SuiteSelection, DriverOptions]:
     """Return the suite that is measured on all commits, and the options, with the repository and branch of the suite's
-    configuration where they name none. Log what of the configuration isn't followed.
-
-    Raises:
-        UsageError, RunError: as `SuiteSelection`.
-    """
+    configuration where they name none. Log what of the configuration isn't followed. UsageError, RunError: as
+    `SuiteSelection`."""
     suite, own = SuiteSelection(options.harness), options.own
     suite_settings = read_suite_settings(suite.suite)
     log.info("the suite of all commits: %s", suite.suite.description)

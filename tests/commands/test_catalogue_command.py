@@ -10,9 +10,8 @@ import pytest
 
 import opduel.commands.catalogue
 from opduel.commands.catalogue import PEER_FILE, catalogue_parser, main
-from opduel.commands.coverage_text import BuildCoverage, coverage_text
+from opduel.commands.coverage_text import BuildCoverage, coverage_text, package_coverage_text
 from opduel.commands.own_benchmarks import own_benchmarks_parser
-from opduel.commands.package_coverage import package_coverage_text
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
 from opduel.driver.catalogue.apply import apply_rules
 from opduel.driver.catalogue.registry import Function, Registry, ask_registry
