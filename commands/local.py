@@ -13,7 +13,7 @@ from opduel.commands.entry import log
 from opduel.commands.harness_options import CommitOptions
 from opduel.commands.option_rules import EVERYTHING
 from opduel.commands.session import Session
-from opduel.driver.builds.repository_data import load_repository_data
+from opduel.driver.builds.framework_data import load_repository_data
 from opduel.driver.change_impact import Impact, impact_of, load_impact_rules
 from opduel.driver.git.local import Snapshot, base_of, changed_files, snapshot, top_of
 from opduel.driver.git.repository import Repository, open_repository

@@ -31,7 +31,7 @@ from opduel.driver.builds.builder import Builder, BuildSettings
 from opduel.driver.builds.builders import builder_of, platform_of
 from opduel.driver.builds.cache import prune
 from opduel.driver.builds.compiler import Limits
-from opduel.driver.builds.repository_data import load_repository_data
+from opduel.driver.builds.framework_data import load_repository_data
 from opduel.driver.builds.requirements import requirements_of
 from opduel.driver.commit_file import kept_name
 from opduel.driver.culprits import culprits_document

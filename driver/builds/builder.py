@@ -11,7 +11,7 @@ from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.compiler import Checkout, Compiler, Limits, require_space
-from opduel.driver.builds.repository_data import Platform
+from opduel.driver.builds.framework_data import Platform
 from opduel.driver.git.repository import Repository
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework

@@ -5,9 +5,9 @@ from pathlib import Path
 from opduel.driver.builds.builder import Builder, BuildSettings
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.commit_builder import CommitBuilder
+from opduel.driver.builds.framework_data import Platform, load_platform
 from opduel.driver.builds.package_builder import DATA, PackageBuilder
 from opduel.driver.builds.program_builder import ProgramBuilder
-from opduel.driver.builds.repository_data import Platform, load_platform
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.frameworks.roles import PackageBuilds, ProgramBuilds

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.framework_data import load_releases
 from opduel.driver.builds.process import run
-from opduel.driver.builds.releases import load_releases
 from opduel.driver.builds.resolve import resolve_build
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.records import OpduelError

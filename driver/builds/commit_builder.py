@@ -13,10 +13,9 @@ from opduel.driver.builds.builder import Builder, BuildSettings
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import Library, commit_build, named_after, release_build
+from opduel.driver.builds.framework_data import load_platform, load_releases, load_repository_data
 from opduel.driver.builds.manifest import UnusableBuild, read_manifest
 from opduel.driver.builds.recipes import CommitRecipe, Recipe
-from opduel.driver.builds.releases import load_releases
-from opduel.driver.builds.repository_data import load_platform, load_repository_data
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.records import Build, Commit, OpduelError, RunError, UsageError

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import psutil
 
+from opduel.driver.builds.framework_data import Platform
 from opduel.driver.builds.process import clean_environment, run
-from opduel.driver.builds.repository_data import Platform
 from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.records import BrokenBuildError, Commit, NoSpaceError, RunError
 from opduel.support.output import MOST_KEPT, keep_ends, key_line

@@ -16,6 +16,7 @@ from opduel.driver.builds.builder import Builder, BuildSettings
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.compiler import Compiler, toolchain_of
 from opduel.driver.builds.environment_build import release_build, site_packages
+from opduel.driver.builds.framework_data import load_platform
 from opduel.driver.builds.manifest import UnusableBuild, read_manifest
 from opduel.driver.builds.package_build import BuiltWheel, Donor, find_wheel, package_build
 from opduel.driver.builds.package_sources import (
@@ -30,7 +31,6 @@ from opduel.driver.builds.package_sources import (
     sources_of,
 )
 from opduel.driver.builds.recipes import LockedRecipe, PackageRecipe
-from opduel.driver.builds.repository_data import load_platform
 from opduel.driver.builds.requirements import lock, preferred_path, python_of, with_packages
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework

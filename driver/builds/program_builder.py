@@ -14,9 +14,9 @@ from opduel.driver.builds.builder import Builder, BuildSettings
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import named_after
+from opduel.driver.builds.framework_data import load_platform
 from opduel.driver.builds.manifest import FILE_NAME, Manifest
 from opduel.driver.builds.recipes import ProgramRecipe
-from opduel.driver.builds.repository_data import load_platform
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, UsageError

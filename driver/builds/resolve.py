@@ -8,10 +8,10 @@ from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.environment_build import release_build
+from opduel.driver.builds.framework_data import Releases, load_releases
 from opduel.driver.builds.probe import ProbeError, probe
 from opduel.driver.builds.program_build import program_build
 from opduel.driver.builds.recipes import Recipe
-from opduel.driver.builds.releases import Releases, load_releases
 from opduel.driver.builds.requirements import lock, requirements_of
 from opduel.frameworks import Framework
 from opduel.frameworks.roles import PackageBuilds, ProgramBuilds

@@ -11,7 +11,7 @@ import pytest
 
 from opduel.driver.builds import compiler as compiler_module
 from opduel.driver.builds.compiler import Compiler, Limits
-from opduel.driver.builds.repository_data import Platform
+from opduel.driver.builds.framework_data import Platform
 from opduel.records import Commit, NoSpaceError, RunError
 
 COMMIT = Commit("1" * 40, 0, "Ada <ada@toy.example>", "A commit")

@@ -1,6 +1,6 @@
-"""The data file of a framework's releases, with their Python and pins."""
+"""The data files of a framework: its releases, its repository, and how commits are built on each platform."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -13,10 +13,14 @@ from opduel.driver.builds.recipes import Recipe
 from opduel.frameworks import Framework
 from opduel.records import UsageError
 
-FILE_NAME = "releases.yaml"
+RELEASES_FILE = "releases.yaml"
+REPOSITORY_FILE = "repository.yaml"
+PLATFORM_FILE = "platform.yaml"
+BUILD_SCRIPT = "build.sh"
 
 _Name = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*$")]
 _Version = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9.!+]+$")]
+_CommitId = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{40}$")]
 _Python = Annotated[str, StringConstraints(pattern=r"^3\.[0-9]+$")]
 
 
@@ -83,7 +87,7 @@ def load_releases(framework: Framework) -> Releases:
     Raises:
         UsageError: it isn't YAML or says something impossible; names the file, the field and the fix.
     """
-    path = framework.specifications / FILE_NAME
+    path = framework.specifications / RELEASES_FILE
     if not path.exists():
         return Releases(framework.name, None, None, {}, {}, path)
     data = read_data(path, _File, "it lists this framework's releases")
@@ -110,3 +114,76 @@ def _recipes(path: Path, data: _File) -> dict[str, Recipe]:
                     raise UsageError(f"{field}: {version} is listed twice: remove one")
                 recipes[recipe.request] = recipe
     return recipes
+
+
+class RepositoryData(Strict):
+    """The content of ``repository.yaml``, which explains its fields."""
+
+    remote: str
+    package: str
+    not_native: list[str] = Field(min_length=1)
+    checkout: list[str] = Field(default_factory=list)
+    environment: str
+    releases: dict[str, _CommitId] = Field(default_factory=dict)
+
+
+class _PlatformFile(Strict):
+    submodules: list[str] = Field(default_factory=list)
+    tools: list[str] = Field(min_length=1)
+    optional_tools: list[str] = Field(default_factory=list)
+    processor_minutes: int | None = Field(default=None, gt=0)
+
+
+@dataclass(frozen=True)
+class Platform:
+    """How commits are compiled on one kind of machine: the script, the ``tools`` that it needs, and the
+    ``optional_tools`` that it can use.
+
+    ``processor_minutes`` is the time of a full compile, in minutes of one processor; None where nobody has measured it.
+    """
+
+    name: str
+    script: Path
+    submodules: Sequence[str]
+    tools: Sequence[str]
+    processor_minutes: int | None = None
+    optional_tools: Sequence[str] = ()
+
+
+def load_repository_data(framework: Framework) -> RepositoryData:
+    """Read and check the framework's ``repository.yaml``.
+
+    Raises:
+        UsageError: it is missing or says something impossible; names the file, the field and the fix.
+    """
+    path = framework.specifications / REPOSITORY_FILE
+    data = read_data(path, RepositoryData, "it says where this framework's commits come from")
+    releases = load_releases(framework)
+    for request in data.releases:
+        if request not in releases.recipes:
+            raise UsageError(
+                f"{path}: releases.{request}: is not listed in {releases.path}: remove it, or list it there"
+            )
+    if data.environment not in releases.environments:
+        names = ", ".join(releases.environments)
+        fix = f"use one of {names}" if names else "write that file, with the environment"
+        raise UsageError(f"{path}: environment: there is no {data.environment!r} in {releases.path}: {fix}")
+    return data
+
+
+def load_platform(folder: Path, name: str, needs_data: bool = True) -> Platform:
+    """Return the platform's build script and data, in a folder of its name within ``folder``; the data only if they are
+    there, unless ``needs_data``.
+
+    Raises:
+        UsageError: there is no such platform (those that there are, are named), or its data are bad.
+    """
+    folder = folder / name
+    script = folder / BUILD_SCRIPT
+    if not script.is_file():
+        names = ", ".join(sorted(path.parent.name for path in script.parents[1].glob(f"*/{BUILD_SCRIPT}"))) or "none"
+        raise UsageError(f"--platform {name}: no {BUILD_SCRIPT} in {folder}: write it, or use one of: {names}")
+    if not needs_data and not (folder / PLATFORM_FILE).exists():
+        return Platform(name, script, (), ())
+    data = read_data(folder / PLATFORM_FILE, _PlatformFile, "it says what the build script needs")
+    return Platform(name, script, data.submodules, data.tools, data.processor_minutes, data.optional_tools)
