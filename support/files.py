@@ -59,7 +59,7 @@ def read_bytes(
         look(status)
         if not is_pipe and status.st_size > longest:
             raise TooLargeError(f"is larger than {_size(longest)}")
-        content = _read_pipe(descriptor, longest) if is_pipe else _read_file(descriptor, longest)
+        content = _read(descriptor, longest, is_pipe)
     except OSError as error:
         raise UnreadableError(_error_text(error)) from None
     finally:
@@ -89,17 +89,8 @@ def parse_json(text: str | bytes, **options: Any) -> Any:
         raise UnreadableError(f"is not JSON ({error})") from None
 
 
-def _read_file(descriptor: int, longest: int) -> bytes:
-    """Return the content of a file, up to its end or one byte more than ``longest``."""
-    pieces, remaining = [], longest + 1
-    while remaining > 0 and (piece := os.read(descriptor, min(remaining, _CHUNK))):
-        pieces.append(piece)
-        remaining -= len(piece)
-    return b"".join(pieces)
-
-
-def _read_pipe(descriptor: int, longest: int) -> bytes:
-    """Return the content of a pipe, up to its end or one byte more than ``longest``."""
+def _read(descriptor: int, longest: int, is_pipe: bool) -> bytes:
+    """Return the content of a file or pipe, up to its end or one byte more than ``longest``."""
     pieces, remaining = [], longest + 1
     gives_up_at = time.monotonic() + OPENING_S
     while remaining > 0:
@@ -109,15 +100,16 @@ def _read_pipe(descriptor: int, longest: int) -> bytes:
             if not select.select([descriptor], [], [], SILENCE_S)[0]:
                 raise UnreadableError(f"is a pipe that was silent for {SILENCE_S:g} s") from None
             continue
+        pieces.append(piece)
+        remaining -= len(piece)
         if piece:
-            pieces.append(piece)
-            remaining -= len(piece)
-        elif pieces:
+            continue
+        if len(pieces) > 1 or not is_pipe:
             break
-        elif time.monotonic() > gives_up_at:
+        pieces.clear()
+        if time.monotonic() > gives_up_at:
             raise UnreadableError("is a pipe into which nobody writes")
-        else:
-            time.sleep(0.02)  # its writer was waiting for us
+        time.sleep(0.02)  # its writer was waiting for us
     return b"".join(pieces)
 
 

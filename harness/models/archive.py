@@ -11,7 +11,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -20,7 +19,8 @@ from opduel.harness.models.download import Limits, copy_limited
 from opduel.records import UsageError
 
 _CHUNK = 1 << 20
-_BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+# gzip and bz2 report a damaged file as an OSError without a number.
+_BROKEN = (tarfile.TarError, zipfile.BadZipFile, EOFError, zlib.error, lzma.LZMAError, OSError)
 _UNKNOWN = (NotImplementedError, RuntimeError)  # zipfile's words for a compression it has not, and for a password
 _PACKED: dict[bytes, Callable[..., Any]] = {b"\x1f\x8b": gzip.open, b"BZh": bz2.open, b"\xfd7zXZ": lzma.open}
 _Member = tuple[str, bool, Callable[[], Any]]  # its name, whether it is a regular file, and what opens it
@@ -33,24 +33,14 @@ def unpack(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None
         UsageError: it is no archive, a broken one, has no such member, or more than ``limits`` allow.
     """
     try:
-        with _known_errors():
-            _copy_member(archive, member, stream, limits)
-    except _BROKEN as error:
-        words = " ".join(str(error).split()) or type(error).__name__
-        raise UsageError(f"{archive.name} is not a readable archive ({words}): use .tar, .tar.gz or .zip") from None
+        _copy_member(archive, member, stream, limits)
     except _UNKNOWN as error:
         raise UsageError(f"{archive.name}: {member}: {error}: pack it again without it") from None
-
-
-@contextmanager
-def _known_errors() -> Iterator[None]:
-    """Within it, a damaged bz2 file is an error of an archive, and not of the system, as which bz2 reports it."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is not None or isinstance(error, _BROKEN):
+    except _BROKEN as error:
+        if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise tarfile.ReadError(str(error)) from None
+        words = " ".join(str(error).split()) or type(error).__name__
+        raise UsageError(f"{archive.name} is not a readable archive ({words}): use .tar, .tar.gz or .zip") from None
 
 
 def _copy_member(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None:
@@ -84,7 +74,7 @@ def _zip_members(archive: Path) -> Iterator[_Member]:
 
 
 def _tar_members(archive: Path, limits: Limits) -> Iterator[_Member]:
-    """Read from the first byte to the last: a packed one is unpacked once, and no further than the limit."""
+    """Yield the members in order: a packed archive is unpacked once, and no further than the limit."""
     with archive.open("rb") as file:
         head = file.read(8)
     unpacker = next((unpacker for magic, unpacker in _PACKED.items() if head.startswith(magic)), open)

@@ -54,18 +54,17 @@ def fetch_files(
 
 
 def checksum_of(file: ModelFile) -> str:
-    """The checksum that it is known by, and which one that is: ``sha256-1234...``."""
+    """Return the checksum that it is known by, and which one that is: ``sha256-1234...``."""
     return f"sha256-{file.sha256}" if file.sha256 else f"md5-{file.md5}"
 
 
 def place_of(file: ModelFile, cache: Path) -> Path:
-    """Where it is in the cache, if it is there; of a member of an archive, the archive."""
+    """Return where it is in the cache, if it is there; of a member of an archive, the archive."""
     return cache / checksum_of(file) / (file.filename or _filename(file.location))
 
 
 def original_of(file: ModelFile) -> Path | None:
-    """What was fetched for a file that has a ``path``: itself, or the archive that it is a member of; None where that
-    is gone."""
+    """Return what was fetched for a file that has a ``path``: itself, or its archive; None where that is gone."""
     if file.path is None:
         return None
     own = Path(file.path)
@@ -74,7 +73,7 @@ def original_of(file: ModelFile) -> Path | None:
 
 
 def _fetch(file: ModelFile, cache: Path, on_download: Callable[[str], None], limits: Limits) -> Path:
-    """The file's path in the cache, its content that of the checksum."""
+    """Return the file's path in the cache, its content that of the checksum."""
     target = place_of(file, cache)
     folder = target.parent
     try:
@@ -95,12 +94,12 @@ def _fetch(file: ModelFile, cache: Path, on_download: Callable[[str], None], lim
 def _bring(file: ModelFile, target: Path, on_download: Callable[[str], None], limits: Limits) -> None:
     """Put the file at ``target``; nothing is put there whose checksum differs."""
     remote = re.match(r"(?i)https?://", file.location) is not None
-    mismatch: _WrongChecksum | None = None
 
     def check(aside: Path) -> None:
         if (difference := _mismatch(aside, file)) is not None:
             raise _WrongChecksum(difference)
 
+    mismatch = ""
     for _ in range(DOWNLOADS if remote else 1):
         if remote:
             on_download(f"fetching {bare_address(file.location)}")
@@ -108,7 +107,7 @@ def _bring(file: ModelFile, target: Path, on_download: Callable[[str], None], li
             write_atomically(target, lambda stream: _read_into(file, remote, stream, limits), check, _MODE)
             return
         except _WrongChecksum as error:
-            mismatch = error
+            mismatch = str(error)
     target.unlink(missing_ok=True)
     place = bare_address(file.location)
     raise UsageError(f"{place} has {mismatch}: correct the checksum in the spec if that is the file you mean")
@@ -131,7 +130,7 @@ def _read_into(file: ModelFile, remote: bool, stream: BinaryIO, limits: Limits) 
 
 
 def _local(location: str) -> Path:
-    """The path of an absolute path or a file URL."""
+    """Return the path of an absolute path or a file URL."""
     if not location.lower().startswith("file://"):
         return Path(location)
     parts = urlsplit(location)
@@ -141,7 +140,7 @@ def _local(location: str) -> Path:
 
 
 def _filename(location: str) -> str:
-    """The location's last part as a safe name."""
+    """Return the location's last part as a safe name."""
     path = urlsplit(location).path if "://" in location else location
     return re.sub(r"[^A-Za-z0-9._+=@-]+", "_", unquote(path).rpartition("/")[2]).lstrip(".-")[-100:] or "file"
 
@@ -150,7 +149,7 @@ _md5 = partial(hashlib.md5, usedforsecurity=False)
 
 
 def _mismatch(path: Path, file: ModelFile) -> str | None:
-    """What is wrong with the content of ``path``: ``sha256 1234..., not abcd...``; None if nothing is."""
+    """Return what is wrong with the content of ``path``: ``sha256 1234..., not abcd...``; None if nothing is."""
     for name, make, value in (("sha256", hashlib.sha256, file.sha256), ("md5", _md5, file.md5)):
         if value is None:
             continue

@@ -20,8 +20,10 @@ import collections
 import gc
 import re
 import sys
-import time
-import types
+
+from opduel_serving import Unseen
+from opduel_timing import clock, divided, lower_quartile, repeat
+from opduel_tracing import Names, Tracer, inclusive, is_python, name_of_text, opcodes_of, time_by_stack
 
 # Of calls; of each function the lower quartile is kept: what disturbs only adds. They are so short that most of them
 # end before another process gets the processor, however busy it is.
@@ -34,15 +36,6 @@ FAR = 0.2  # of a call: if the functions differ from it by more, they are left a
 WATCHING = re.compile(r"'_lsprof\.Profiler'|<built-in method sys\.getprofile>")  # what ``watched`` itself calls
 STARTS_THREAD = re.compile(r"_thread\.start_\w*thread$")
 MIXED_UP = "runs several Python threads, and cProfile of Python 3.12 and later takes them for one"
-
-clock = time.perf_counter_ns if hasattr(time, "perf_counter_ns") else lambda: int(time.perf_counter() * 1e9)
-
-
-class Unseen(Exception):
-    """The functions of this case can't be distinguished; the text says why."""
-
-    kind = "error"
-    says_all = True
 
 
 class Held:
@@ -122,14 +115,6 @@ PROBED = {
 SUSPENDED = 0x20 | 0x80 | 0x200  # flags of a code: of generators, coroutines, and asynchronous generators
 
 
-def region(call, number, after):
-    """What is timed, watched or not: so many calls."""
-    for _ in range(number):
-        call()
-        if after:
-            after()
-
-
 def timed(function, *args):
     start = clock()
     function(*args)
@@ -150,14 +135,6 @@ def watched(function, *args):
     return [entry for entry in profiler.getstats() if not WATCHING.search(str(entry.code))]
 
 
-def is_python(code):
-    return isinstance(code, types.CodeType)
-
-
-def lower_quartile(values):
-    return sorted(values)[len(values) // 4]
-
-
 class Cost:
     """What watching adds to each call, in ns, by its kind: ``PYTHON``, ``C``, ``FROM_C``, ``RESUMED`` and so on.
 
@@ -172,18 +149,18 @@ class Cost:
         self.real = {}  # probe -> ns of a turn, in each of the probes
         self.watched_ns = {}  # probe -> ns of a turn in the loop, and in what it calls
         self.opcodes = {}  # probe -> of a turn in the loop, and in what it calls: instructions, and how many look up
-        for name, (repeat, function) in PROBED.items():
-            codes = counted(repeat, function, PROBE_TURNS) or {}
-            both = repeat.__code__, getattr(function, "__code__", None)
+        for name, (loop_of, function) in PROBED.items():
+            codes = counted(loop_of, function, PROBE_TURNS) or {}
+            both = loop_of.__code__, getattr(function, "__code__", None)
             self.opcodes[name] = [tuple(n / PROBE_TURNS for n in codes.get(code, (0, 0))) for code in both]
         self.within, self.around, self.slowed, self.opcode, self.lookup = {}, {}, 0.0, 0.0, 0.0
 
     def probe(self):
         """Measure once more."""
-        for name, (repeat, function) in PROBED.items():
-            self.real.setdefault(name, []).append(timed(repeat, function, PROBE_TURNS) / PROBE_TURNS)
+        for name, (loop_of, function) in PROBED.items():
+            self.real.setdefault(name, []).append(timed(loop_of, function, PROBE_TURNS) / PROBE_TURNS)
             turn_ns = [0.0, 0.0]  # in the loop, and in what it calls
-            for entry in watched(repeat, function, PROBE_TURNS):
+            for entry in watched(loop_of, function, PROBE_TURNS):
                 turn_ns[entry.callcount >= PROBE_TURNS] += 1e9 * entry.inlinetime / PROBE_TURNS
             self.watched_ns.setdefault(name, []).append(turn_ns)
 
@@ -329,9 +306,9 @@ def in_turn(call, number, batches, before, after, cost):
     real, watched_batches = [], []
     for _ in range(batches):
         before()
-        real.append(timed(region, call, number, after))
+        real.append(timed(repeat, call, number, after))
         before()
-        watched_batches.append({entry.code: entry for entry in watched(region, call, number, after)})
+        watched_batches.append({entry.code: entry for entry in watched(repeat, call, number, after)})
         cost.probe()
     cost.settle()
     codes = dict.fromkeys(code for batch in watched_batches for code in batch)
@@ -343,38 +320,36 @@ def in_turn(call, number, batches, before, after, cost):
     return lower_quartile(real), list(entries.values())
 
 
-def functions(call, calls, number, before, after, own, tracing):
+def functions(call, calls, number, before, after, own):
     """What about ``calls`` calls spend in which function: main.py says what is answered.
 
     A timed region is ``number`` calls, or as many as fit where that is None.  ``before`` comes before each of them;
-    ``after``, if it isn't None, after each call, and counts for it.  ``own`` are files and folders of opduel's code;
-    ``tracing`` is the module beside this one.
+    ``after``, if it isn't None, after each call, and counts for it.  ``own`` are files and folders of opduel's code.
 
     Raises Unseen, and whatever the call does.
     """
-    batches = max(1, min(BATCHES, calls // (number or 1)))
-    number = number or max(1, calls // batches)
-    tracer = tracing.Tracer()
+    batches, number = divided(calls, BATCHES, number)
+    tracer = Tracer()
     before()
     tracer.run(call, min(number, TRACED_CALLS))
-    starts = any(STARTS_THREAD.search(tracing.name_of_text(site)) for site in tracer.sites if not is_python(site))
+    starts = any(STARTS_THREAD.search(name_of_text(site)) for site in tracer.sites if not is_python(site))
     if sys.version_info >= (3, 12) and (starts or len(sys._current_frames()) > 1):
         raise Unseen(MIXED_UP)
     before()
-    opcodes = tracing.opcodes_of(region, call, 1, after)
-    cost = Cost(tracing.opcodes_of)
+    opcodes = opcodes_of(repeat, call, 1, after)
+    cost = Cost(opcodes_of)
     real, entries = in_turn(call, number, batches, before, after, cost)
-    names = tracing.Names(tracer, own)
+    names = Names(tracer, own)
     if opcodes is not None:
         opcodes = {code: (every * number, lookups * number) for code, (every, lookups) in opcodes.items()}
     parts = merged(entries, names, cost, opcodes)
     times, far, missed = settled(parts, real)
     times = {name: times[name] / number for name in sorted(times, key=lambda name: -times[name])}
     callers = {name: part["callers"] for name, part in parts.items()}
-    stacks = tracing.divided(tracer.stacks, names, times, callers)
-    wholes = tracing.inclusive(stacks)
+    stacks = time_by_stack(tracer.stacks, names, times, callers)
+    wholes = inclusive(stacks)
     changed = {name: (part["added"] + part["slowed"]) / number for name, part in parts.items()}
-    all_changed = tracing.inclusive(tracing.divided(tracer.stacks, names, changed, callers))
+    all_changed = inclusive(time_by_stack(tracer.stacks, names, changed, callers))
     of_all = sum(changed.values()), real / number, missed / number
     rows = []
     for name, ns in times.items():

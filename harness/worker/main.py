@@ -67,10 +67,13 @@ COMMON = os.path.join(
 
 
 def beside(name):
-    """A module of this folder, by its path: the folder is not on the path, where it could hide a build's modules."""
+    """Return a module of this folder; the others import it as ``opduel_NAME``.
+
+    The folder itself is not on the path, where it could hide a build's modules.
+    """
     path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
     spec = importlib.util.spec_from_file_location("opduel_" + name, path)
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
@@ -268,11 +271,11 @@ class Session:
         if timing.is_process(self.call):
             raise serving.Unseen("each call is a process of its own: its functions can't be seen from here")
         number, before = regions(self.call)
+        beside("tracing")
         file = os.path.abspath(self.adaptor.__file__)
         own = [os.path.dirname(os.path.abspath(__file__)), os.path.dirname(COMMON)]
         own.append(os.path.dirname(file) if os.path.basename(file) == "__init__.py" else file)
-        tracing = beside("tracing")
-        return beside("functions").functions(self.call, calls, number, before, self._after(), own, tracing)
+        return beside("functions").functions(self.call, calls, number, before, self._after(), own)
 
     def resources(self, calls):
         number, before = regions(self.call)

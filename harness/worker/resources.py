@@ -3,13 +3,14 @@
 Counts are those of the whole process, or of the processes that a call starts where each is one of its own.  The time is
 that of the calling thread: in user code, in the kernel, or waiting; the three add up to the call, without the time for
 which it could have run and others had the processor.  How exact the kernel's share is depends on the kernel: many
-sample it a few hundred times a second.  Standard library and Python 3.6
-syntax only, as main.py.
+sample it a few hundred times a second.  Standard library and Python 3.6 syntax only, as main.py.
 """
 
 import operator
 import resource
 import time
+
+from opduel_timing import divided, repeat
 
 COUNTS = {
     "minor page faults": "ru_minflt",
@@ -51,16 +52,12 @@ def parted(user, kernel, busy, wall):
 def resources(call, calls, number, before, after, children):
     """What about ``calls`` calls take, as a mean of each: main.py says what is answered, and functions.py what the
     arguments are. ``children``: each call is a process of its own."""
-    regions = max(1, min(REGIONS, calls // (number or 1)))
-    number = number or max(1, calls // regions)
+    regions, number = divided(calls, REGIONS, number)
     total = [0.0] * (len(COUNTS) + 4)
     for _ in range(regions):
         before()
         start = spent(children)
-        for _ in range(number):
-            call()
-            if after:
-                after()
+        repeat(call, number, after)
         total = list(map(operator.add, total, map(operator.sub, spent(children), start)))
     means = [amount / (regions * number) for amount in total]
     counts = {name: means[number] for number, name in enumerate(COUNTS)}

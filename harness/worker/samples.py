@@ -15,6 +15,9 @@ import struct
 import sys
 import time
 
+from opduel_serving import Unseen
+from opduel_timing import divided, repeat
+
 NUMBERS = {"x86_64": 298, "aarch64": 241}  # of the system call, by machine
 SOFTWARE, CPU_CLOCK = 1, 0  # PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK
 IP = 1  # PERF_SAMPLE_IP
@@ -27,13 +30,6 @@ RECORD_SAMPLE = 9
 PAGES = 64  # of the ring of samples, a power of 2
 HEAD, TAIL = 1024, 1032  # places in the ring's first page
 REGIONS = 64
-
-
-class Unseen(Exception):
-    """There are no samples; the text says why."""
-
-    kind = "error"
-    says_all = True
 
 
 class Clock:
@@ -117,17 +113,13 @@ def samples(call, calls, number, before, after):
     """Samples of about ``calls`` calls: main.py says what is answered, and functions.py what the arguments are."""
     clock = Clock(PERIOD_NS if calls > 1 else LONG_PERIOD_NS)
     try:
-        regions = max(1, min(REGIONS, calls // (number or 1)))
-        number = number or max(1, calls // regions)
+        regions, number = divided(calls, REGIONS, number)
         spent = 0.0
         for _ in range(regions):
             before()
             start = user_seconds()
             clock.start()
-            for _ in range(number):
-                call()
-                if after:
-                    after()
+            repeat(call, number, after)
             clock.stop()
             spent += user_seconds() - start
         return {"calls": regions * number, "ns": 1e9 * spent / (regions * number), "samples": places(clock.counts)}

@@ -35,6 +35,21 @@ def spin(count):
         pass
 
 
+def divided(calls, most, number):
+    """Return ``(regions, number)``: at most ``most`` timed regions of ``number`` calls each, about ``calls`` in all; of
+    as many as fit where ``number`` is None."""
+    regions = max(1, min(most, calls // (number or 1)))
+    return regions, number or max(1, calls // regions)
+
+
+def repeat(call, number, after):
+    """Make the calls of a timed region, with what comes after each."""
+    for _ in range(number):
+        call()
+        if after:
+            after()
+
+
 def wipe():
     """Evict the processor's caches, where that was asked for: a byte of every line of more memory than they hold."""
     if EVICTING:

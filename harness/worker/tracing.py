@@ -244,7 +244,7 @@ class Names:
         return (self.line(code, code.co_firstlineno) if is_python(code) else called_at), called_at
 
 
-def divided(stacks, names, times, callers):
+def time_by_stack(stacks, names, times, callers):
     """{(names, outermost first): ns}: each function's time, divided among the stacks in which it was called.
 
     ``callers`` says what of a function's time is in calls from which function, {name: {name: ns}}: it is divided among

@@ -21,12 +21,13 @@ from opduel.records.measurement import SIDES, Side
 
 
 def module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"opduel_{name}", WORKER.with_name(f"{name}.py"))
+    """Return a module of the worker, with those that it imports, as the worker loads it."""
+    spec = importlib.util.spec_from_file_location("worker_main", WORKER)
     assert spec
     assert spec.loader
-    worker_module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(worker_module)
-    return worker_module
+    main = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(main)
+    return main.beside(name)  # type: ignore[no-any-return]
 
 
 def library(name: str, build_id: str = "a", says: str = "") -> dict[str, Any]:

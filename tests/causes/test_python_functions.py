@@ -20,12 +20,13 @@ SHUFFLED = [number * 7919 % 20011 for number in range(20000)]
 
 
 def module(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"opduel_{name}", WORKER.with_name(f"{name}.py"))
+    """Return a module of the worker, with those that it imports, as the worker loads it."""
+    spec = importlib.util.spec_from_file_location("worker_main", WORKER)
     assert spec
     assert spec.loader
-    worker_module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(worker_module)
-    return worker_module
+    main = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(main)
+    return main.beside(name)  # type: ignore[no-any-return]
 
 
 TRACING = module("tracing")
@@ -38,7 +39,7 @@ def functions() -> ModuleType:
 
 def looked_at(functions: ModuleType, call: Callable[[], object], calls: int = 32, **how: Any) -> dict[str, Any]:
     usual: dict[str, Any] = {"number": None, "before": lambda: None, "after": None, "own": [__file__]}
-    answer: dict[str, Any] = functions.functions(call, calls, **{**usual, **how}, tracing=TRACING)
+    answer: dict[str, Any] = functions.functions(call, calls, **{**usual, **how})
     return answer
 
 
