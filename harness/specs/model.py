@@ -241,9 +241,8 @@ class Test(Settings, TestOfFile):
     def plain_inputs(self, inputs: Inputs) -> dict[str, Any]:
         """Return a case's inputs as JSON data as it was written; of two operators, beside what either side calls."""
         plain = inputs.model_dump(exclude={"case"}, exclude_unset=True)
-        if not self.sides:
-            return plain
-        return {"inputs": plain, **{side: call.model_dump(exclude_unset=True) for side, call in self.sides.items()}}
+        sides: dict[str, Any] = {side: call.model_dump(exclude_unset=True) for side, call in self.sides.items()}
+        return {**sides, "inputs": plain} if sides else plain
 
     def of_file(self, path: Path) -> "Test":
         """Return the test of the spec in the file at ``path``, from which its files' relative locations count."""
