@@ -19,14 +19,13 @@ SIDE, RUN = "{side}", "{run}"  # in the name of an exported file
 
 @dataclass(frozen=True)
 class ReporterOption:
-    """An option of a reporter, whose class is called ``reporter`` and lies in the module ``opduel.reporters.<module>``.
+    """An option of a reporter. ``reporter`` says where its class is, below ``opduel.reporters``.
 
     ``metavar`` is the option's argument, None for a switch. Where the environment has ``variable``, the reporter is
     asked for, too.
     """
 
     name: str
-    module: str
     reporter: str
     help: str
     metavar: str | None = None
@@ -47,96 +46,57 @@ class ReporterOption:
         return asked or bool(self.variable and os.environ.get(self.variable, "").strip())
 
 
-_SAFER = f"others can read it in the process list: rather a file, or {TOKEN_VARIABLE}"
-_REMOTE, _COMMAND = ("remote.reporter", "RemoteReporter"), ("notify_command", "NotifyCommand")
+REMOTE_REPORTER, _COMMAND = "remote.reporter:RemoteReporter", "notify_command:NotifyCommand"
+_TABLE = "print a table on standard output, the worst first (the default on a terminal)"
+_LINES = "print one tab-separated line per case on standard output, for pipes"
+_JSON = "print the report as JSON on standard output, in place of the table"
+_LOCAL = "save report.json in a folder of its own, below DIR by framework, platform, spec, date and commits"
+_SIMPLE_LOCAL = (
+    "save DIR/report.json (DIR/<user_identifier>/report.json if one is given); an older one is kept beside it"
+)
+_HTML = "write the run as one page for a browser, with plots; needs no network"
+_EXPORT = (
+    f"write FILE for other tools ({', '.join(FORMATS)}); in its name {SIDE} stands for control and treatment, "
+    f"{RUN} for the run's id; repeatable"
+)
+_POST = f'post the report to a results server: "{PLACE}"; repeatable'
+_TOKEN = f"for --remote_reporter; others can read it in the process list: rather a file, or {TOKEN_VARIABLE}"
+_TOKEN_FILE = "a file with the token that only its owner can read"
+_SPOOL = "where reports wait until the server has them (default: the user's state folder)"
+_GITHUB = (
+    "in GitHub Actions: a summary of the step, annotations, outputs for later steps; and, with GITHUB_TOKEN in the "
+    "environment, a comment on the pull request, kept up to date"
+)
+_GITLAB = (
+    f"in a merge request's pipeline of GitLab CI, with a token in {GITLAB_TOKEN}: a note on the merge request, kept up "
+    "to date"
+)
+_RUN_COMMAND = (
+    "run COMMAND, without a shell, when a regression is confirmed or a case starts to fail: it gets the message on its "
+    "standard input, and details in OPDUEL_* variables"
+)
+_ALSO = "also notify of regressions that were measured only once; the message says so"
+_WEBHOOK = (
+    f"likewise, post the message to URL, as JSON in Slack's format (default: the URL in {WEBHOOK_VARIABLE}, if it is "
+    "set); @FILE reads the URL from a file, which keeps it out of the process list"
+)
 OPTIONS = (
-    ReporterOption(
-        "screen_reporter",
-        *("screen", "ScreenReporter"),
-        "print a table on standard output, the worst first (the default on a terminal)",
-    ),
-    ReporterOption(
-        "simple_screen_reporter",
-        *("simple_screen", "SimpleScreenReporter"),
-        "print one tab-separated line per case on standard output, for pipes",
-    ),
-    ReporterOption(
-        "json",
-        *("simple_screen", "JsonReporter"),
-        "print the report as JSON on standard output, in place of the table",
-    ),
-    ReporterOption(
-        "local_reporter",
-        *("local", "LocalReporter"),
-        "save report.json in a folder of its own, below DIR by framework, platform, spec, date and commits",
-        "DIR",
-    ),
-    ReporterOption(
-        "simple_local_reporter",
-        *("local", "SimpleLocalReporter"),
-        "save DIR/report.json (DIR/<user_identifier>/report.json if one is given); an older one is kept beside it",
-        "DIR",
-    ),
-    ReporterOption(
-        "html_reporter",
-        *("export", "HtmlReporter"),
-        "write the run as one page for a browser, with plots; needs no network",
-        "FILE",
-    ),
-    ReporterOption(
-        "export_reporter",
-        *("export", "ExportReporter"),
-        f"write FILE for other tools ({', '.join(FORMATS)}); in its name {SIDE} stands for control and treatment, "
-        f"{RUN} for the run's id; repeatable",
-        "FORMAT=FILE",
-        repeatable=True,
-    ),
-    ReporterOption(
-        "remote_reporter",
-        *_REMOTE,
-        f'post the report to a results server: "{PLACE}"; repeatable',
-        "PLACE",
-        repeatable=True,
-    ),
-    ReporterOption("remote_access_token", *_REMOTE, f"for --remote_reporter; {_SAFER}", "TOKEN"),
-    ReporterOption("remote_access_token_file", *_REMOTE, "a file with the token that only its owner can read", "FILE"),
-    ReporterOption(
-        "spool", *_REMOTE, "where reports wait until the server has them (default: the user's state folder)", "DIR"
-    ),
-    ReporterOption(
-        "github",
-        *("github", "GithubReporter"),
-        "in GitHub Actions: a summary of the step, annotations, outputs for later steps; and, with GITHUB_TOKEN in the "
-        "environment, a comment on the pull request, kept up to date",
-    ),
-    ReporterOption(
-        "gitlab",
-        *("gitlab", "GitlabReporter"),
-        f"in a merge request's pipeline of GitLab CI, with a token in {GITLAB_TOKEN}: a note on the merge request, "
-        "kept up to date",
-    ),
-    ReporterOption(
-        "notify_command",
-        *_COMMAND,
-        "run COMMAND, without a shell, when a regression is confirmed or a case starts to fail: it gets the message on "
-        "its standard input, and details in OPDUEL_* variables",
-        "COMMAND",
-        repeatable=True,
-    ),
-    ReporterOption(
-        UNVERIFIED,
-        *_COMMAND,
-        "also notify of regressions that were measured only once; the message says so",
-    ),
-    ReporterOption(
-        "notify_webhook",
-        *("notify_webhook", "NotifyWebhook"),
-        "likewise, post the message to URL, as JSON in Slack's format (default: the URL in "
-        f"{WEBHOOK_VARIABLE}, if it is set); @FILE reads the URL from a file, which keeps it out of the process list",
-        "URL",
-        repeatable=True,
-        variable=WEBHOOK_VARIABLE,
-    ),
+    ReporterOption("screen_reporter", "screen:ScreenReporter", _TABLE),
+    ReporterOption("simple_screen_reporter", "simple_screen:SimpleScreenReporter", _LINES),
+    ReporterOption("json", "simple_screen:JsonReporter", _JSON),
+    ReporterOption("local_reporter", "local:LocalReporter", _LOCAL, "DIR"),
+    ReporterOption("simple_local_reporter", "local:SimpleLocalReporter", _SIMPLE_LOCAL, "DIR"),
+    ReporterOption("html_reporter", "export:HtmlReporter", _HTML, "FILE"),
+    ReporterOption("export_reporter", "export:ExportReporter", _EXPORT, "FORMAT=FILE", repeatable=True),
+    ReporterOption("remote_reporter", REMOTE_REPORTER, _POST, "PLACE", repeatable=True),
+    ReporterOption("remote_access_token", REMOTE_REPORTER, _TOKEN, "TOKEN"),
+    ReporterOption("remote_access_token_file", REMOTE_REPORTER, _TOKEN_FILE, "FILE"),
+    ReporterOption("spool", REMOTE_REPORTER, _SPOOL, "DIR"),
+    ReporterOption("github", "github:GithubReporter", _GITHUB),
+    ReporterOption("gitlab", "gitlab:GitlabReporter", _GITLAB),
+    ReporterOption("notify_command", _COMMAND, _RUN_COMMAND, "COMMAND", repeatable=True),
+    ReporterOption(UNVERIFIED, _COMMAND, _ALSO),
+    ReporterOption("notify_webhook", "notify_webhook:NotifyWebhook", _WEBHOOK, "URL", True, WEBHOOK_VARIABLE),
 )
 OPTION_BY_NAME = {option.name: option for option in OPTIONS}
 
@@ -197,6 +157,6 @@ def _options_of_other_packages() -> list[ReporterOption]:
     from opduel.reporters.registry import reporters_of_other_packages
 
     return [
-        ReporterOption(reporter.option, "", "", reporter.help, reporter.metavar, reporter.repeatable)
+        ReporterOption(reporter.option, "", reporter.help, reporter.metavar, reporter.repeatable)
         for reporter in reporters_of_other_packages()
     ]

@@ -4,8 +4,8 @@ import logging
 import os
 from collections.abc import Sequence
 from functools import cache
-from importlib import import_module
 from importlib.metadata import entry_points
+from pkgutil import resolve_name
 
 from opduel.records import UsageError
 from opduel.reporters.base import Reporter
@@ -48,8 +48,8 @@ def chosen_reporters(options: ReporterOptions, terminal: bool) -> list[Reporter]
     Raises:
         UsageError: an option's argument is empty or wrong, two would write one file, or a switch has no effect.
     """
-    places = dict.fromkeys((option.module, option.reporter) for option in OPTIONS if option.is_given(options))
-    kinds = [getattr(import_module(f"opduel.reporters.{module}"), reporter) for module, reporter in places]
+    places = dict.fromkeys(option.reporter for option in OPTIONS if option.is_given(options))
+    kinds = [resolve_name(f"opduel.reporters.{place}") for place in places]
     chosen = [reporter for kind in (*kinds, *reporters_of_other_packages()) for reporter in kind.from_options(options)]
     _check(chosen)
     if options.notify_unverified and not any(isinstance(reporter, Notifier) for reporter in chosen):

@@ -133,7 +133,7 @@ def test_a_notifiers_switch_alone_is_wrong_usage(monkeypatch: pytest.MonkeyPatch
 
 
 def test_every_reporter_has_an_option_of_its_own() -> None:
-    kinds = [resolve_name(f"opduel.reporters.{option.module}:{option.reporter}") for option in OPTIONS]
+    kinds = [resolve_name(f"opduel.reporters.{option.reporter}") for option in OPTIONS]
     assert {kind.option for kind in kinds} <= {option.name for option in OPTIONS}
     assert len({kind.option for kind in kinds}) == len(set(kinds))
     assert len({option.name for option in OPTIONS}) == len(OPTIONS)
