@@ -54,11 +54,8 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Parse as argparse does.
-
-        Raises:
-            UsageError: an option has an empty value, which happens when a script's variable is not set.
-        """
+        """Parse as argparse does. Raises UsageError: an option has an empty value, which happens when a script's
+        variable is not set."""
         parsed, unknown = super().parse_known_args(args, namespace)
         for action in self._actions:
             value = getattr(parsed, action.dest, None)
@@ -71,11 +68,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, unknown
 
     def print_help(self, file: Any = None) -> None:
-        """Print the help on standard output.
-
-        Raises:
-            RunError: it can't be written.
-        """
+        """Print the help on standard output. Raises RunError: it can't be written."""
         if file is None:
             print_result(self.format_help())
         else:

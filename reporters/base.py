@@ -33,11 +33,7 @@ class Reporter(ABC):
     @classmethod
     def from_options(cls, options: ReporterOptions) -> list[Self]:
         """Return the reporters that the options ask for: none, one, or one for each time that a repeatable option was
-        given.
-
-        Raises:
-            UsageError: an option's argument is empty or wrong.
-        """
+        given. Raises UsageError: an option's argument is empty or wrong."""
         argument = options.value(cls.option)
         if argument in (None, False, ()):
             return []
@@ -50,19 +46,13 @@ class Reporter(ABC):
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
-        """Return the reporter that the option asks for; ``value`` is its argument, None for a switch.
-
-        Raises:
-            UsageError: the argument is wrong.
-        """
+        """Return the reporter that the option asks for; ``value`` is its argument, None for a switch. Raises
+        UsageError: the argument is wrong."""
         return cls()
 
     def check(self) -> None:  # noqa: B027 - most have nothing to check
-        """Check, before anything is measured, whether reporting can work.
-
-        Raises:
-            UsageError: it can't; the text says why and names the fix.
-        """
+        """Check, before anything is measured, whether reporting can work. Raises UsageError: it can't; the text says
+        why and names the fix."""
 
     def meet(self, reporters: "Sequence[Reporter]") -> None:
         """Learn which other reporters get the same runs; those that store reports come before the others."""
@@ -82,18 +72,12 @@ class Reporter(ABC):
 
     @abstractmethod
     def report(self, report: Report) -> str | None:
-        """Deliver ``report``; return a line for the user (such as a path), or None.
-
-        Raises:
-            OpduelError: it could not be delivered; the text says why and names the fix.
-        """
+        """Deliver ``report``; return a line for the user (such as a path), or None. Raises OpduelError: it could not be
+        delivered; the text says why and names the fix."""
 
     def catch_up(self) -> str | None:
         """Deliver what earlier runs left undelivered, if anything. Long-running commands call it from time to time.
-
-        Raises:
-            OpduelError: it still can't be delivered; the text says why and names the fix.
-        """
+        Raises OpduelError: it still can't be delivered; the text says why and names the fix."""
         return None
 
 
@@ -105,11 +89,8 @@ class FindingsReporter(Reporter):
 
     @abstractmethod
     def report_findings(self, report: Report, culprits: Sequence[str]) -> None:
-        """Deliver ``report``; ``culprits`` are lines for its head.
-
-        Raises:
-            OpduelError: it could not be delivered; the text says why and names the fix.
-        """
+        """Deliver ``report``; ``culprits`` are lines for its head. Raises OpduelError: it could not be delivered; the
+        text says why and names the fix."""
 
     def report(self, report: Report) -> None:
         self.report_findings(report, [])

@@ -48,10 +48,7 @@ def cells(part: Candidate, unit: str) -> Iterator[str]:
 
 def cause_text(comparison: Comparison) -> str:
     """Return the cause of a case: its change, the sentence, then a table for each source, or why that saw nothing.
-
-    Raises:
-        ValueError: the case has no cause.
-    """
+    Raises ValueError: the case has no cause."""
     if comparison.cause is None:
         raise ValueError(f"{comparison.case} has no cause")
     lines = [sentence_line(comparison)]

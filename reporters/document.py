@@ -60,20 +60,14 @@ def to_bytes(report: Report) -> bytes:
 
 
 def write_report(path: Path, report: Report) -> None:
-    """Write the document at ``path``, atomically.
-
-    Raises:
-        OSError: it could not be written; whatever was at ``path`` is still there.
-    """
+    """Write the document at ``path``, atomically. Raises OSError: it could not be written; whatever was at ``path`` is
+    still there."""
     write_atomically(path, to_bytes(report))
 
 
 def read_report(path: Path) -> Report:
-    """Read the report that ``path`` holds. Unknown keys are ignored.
-
-    Raises:
-        UsageError: it can't be read, is no such document, or has another schema version.
-    """
+    """Read the report that ``path`` holds. Unknown keys are ignored. Raises UsageError: it can't be read, is no such
+    document, or has another schema version."""
     try:
         content = read_bytes(path, LONGEST_REPORT)
     except UnreadableError as error:
@@ -82,11 +76,8 @@ def read_report(path: Path) -> Report:
 
 
 def from_text(text: str) -> Report:
-    """Return the report that ``to_bytes`` made, as a text.
-
-    Raises:
-        UsageError: it is no such document, or has another schema version.
-    """
+    """Return the report that ``to_bytes`` made, as a text. Raises UsageError: it is no such document, or has another
+    schema version."""
     return _from_bytes(Path(REPORT_NAME), text.encode("utf-8"))
 
 

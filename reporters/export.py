@@ -26,11 +26,8 @@ class Export:
     side: Side | None = None
 
     def check(self) -> None:
-        """Check that the format goes with the file's name, and that the files can be written.
-
-        Raises:
-            UsageError: it doesn't, or they can't; the text names the option and the fix.
-        """
+        """Check that the format goes with the file's name, and that the files can be written. Raises UsageError: it
+        doesn't, or they can't; the text names the option and the fix."""
         if self.side is not None and SIDE in self.file:
             raise UsageError(f"{self.option} {self.file}: {SIDE} writes both sides: leave it or --side out")
         word = SIDE if self.side is None else "--side"
@@ -42,11 +39,8 @@ class Export:
             check_folder((named or [path])[-1].parent, self.option.removeprefix("--"))
 
     def write(self, report: Report) -> list[str]:
-        """Write the file, or both; returns a line for each, which says what the format left out.
-
-        Raises:
-            RunError: a file could not be written; whatever was in its place is still there.
-        """
+        """Write the file, or both; returns a line for each, which says what the format left out. Raises RunError: a
+        file could not be written; whatever was in its place is still there."""
         lines = []
         for side, path in zip(self._sides(), self.files(path_part(str(report.run.id or "unknown"))), strict=True):
             written = write_format(report, self.to, side, self.option)
@@ -58,11 +52,8 @@ class Export:
         return lines
 
     def files(self, run: str = RUN) -> list[Path]:
-        """Return what will be written, by default the run's id still unknown.
-
-        Raises:
-            UsageError: the name means no path; the text names the option.
-        """
+        """Return what will be written, by default the run's id still unknown. Raises UsageError: the name means no
+        path; the text names the option."""
         names = [self.file.replace(SIDE, side or "").replace(RUN, run) for side in self._sides()]
         return [user_path(name, self.option) for name in names]
 

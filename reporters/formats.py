@@ -59,21 +59,15 @@ FORMATS: Mapping[str, Format] = {
 
 
 def write_format(report: "Report", to: str, side: "Side | None", option: str) -> Rendered:
-    """Return the report in the format ``to``; errors name ``option``.
-
-    Raises:
-        UsageError: the format needs a side, or takes none.
-    """
+    """Return the report in the format ``to``; errors name ``option``. Raises UsageError: the format needs a side, or
+    takes none."""
     check_side(to, side is not None, option, "--side", "add --side control or --side treatment")
     return FORMATS[to].write(report, side)
 
 
 def check_side(to: str, is_given: bool, option: str, word: str, fix: str) -> None:
-    """Check that a side is given if the format ``to`` needs one, and not if it takes none.
-
-    Raises:
-        UsageError: the text names ``option``, and ends with ``fix``, or says to leave ``word`` out.
-    """
+    """Check that a side is given if the format ``to`` needs one, and not if it takes none. Raises UsageError: the text
+    names ``option``, and ends with ``fix``, or says to leave ``word`` out."""
     sides = FORMATS[to].sides
     if sides == "one" and not is_given:
         raise UsageError(f"{option}: a file of {to} has one side: {fix}")

@@ -72,11 +72,8 @@ class GithubReporter(FindingsReporter, option="github"):
         self._places: list[str] = []
 
     def check(self) -> None:
-        """Check that this is a step of a workflow; from now on nothing printed is taken for a command.
-
-        Raises:
-            UsageError: it is none.
-        """
+        """Check that this is a step of a workflow; from now on nothing printed is taken for a command. Raises
+        UsageError: it is none."""
         if self._environment.get("GITHUB_ACTIONS") != "true":
             raise UsageError(
                 f"--{self.option}: this is not a step of GitHub Actions (GITHUB_ACTIONS is not true): leave it out, or "
@@ -89,11 +86,8 @@ class GithubReporter(FindingsReporter, option="github"):
         atexit.register(self._go_on)
 
     def report_findings(self, report: Report, culprits: Sequence[str]) -> None:
-        """Report the run; ``culprits`` are lines for the head of the summary. Outputs are of all runs together.
-
-        Raises:
-            RunError: the summary or the outputs could not be written.
-        """
+        """Report the run; ``culprits`` are lines for the head of the summary. Outputs are of all runs together. Raises
+        RunError: the summary or the outputs could not be written."""
         self._conclusions.append(conclusion(report))
         self._worse += [
             printable(comparison.case) for comparison in worst_first(report.comparisons) if comparison.is_worse

@@ -23,11 +23,7 @@ class GitlabReporter(FindingsReporter, option="gitlab"):
         self._environment = os.environ if environment is None else environment
 
     def check(self) -> None:
-        """Check that this is a job of GitLab CI.
-
-        Raises:
-            UsageError: it is none.
-        """
+        """Check that this is a job of GitLab CI. Raises UsageError: it is none."""
         if self._environment.get("GITLAB_CI") != "true":
             raise UsageError(
                 f"--{self.option}: this is not a job of GitLab CI (GITLAB_CI is not true): leave it out, or use "

@@ -26,10 +26,7 @@ def within(seconds: float, action: Callable[[], A]) -> A:
     """Return what the action returns, or raise what it raises, within ``seconds``.
 
     The action runs in a thread, which is abandoned after that time: looking up a name can't be aborted, and a server
-    that sends a byte now and then never times out.
-
-    Raises:
-        TooLongError: the action took longer, and may still succeed.
+    that sends a byte now and then never times out. Raises TooLongError: the action took longer, and may still succeed.
     """
     future: Future[A] = Future()
 

@@ -73,10 +73,8 @@ class KeptComment:
     def comment(self, report: Report, culprits: Sequence[str]) -> None:
         """Write the run's comment, or rewrite it where there is one; ``culprits`` are lines for its head.
 
-        Each attempt looks for the comment first, so that one whose answer was lost leaves no second comment.
-
-        Raises:
-            RunError: the server doesn't take it; the text holds no token.
+        Each attempt looks for the comment first, so that one whose answer was lost leaves no second comment. Raises
+        RunError: the server doesn't take it; the text holds no token.
         """
         marker = marker_of(self.key, report)
         end = f"\n[{self.server.run_name}]({printable(self.run)})\n" if self.run else ""

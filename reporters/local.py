@@ -138,11 +138,8 @@ def _new_numbered_folder(parent: Path) -> Path:
 
 def _write_beside(path: Path, report: Report, callgrind: Path | None) -> str:
     """Write the page of the report that lies at ``path`` beside it, the flame graphs of its causes for speedscope, and
-    callgrind's files of them; returns the line that says where the report is.
-
-    Raises:
-        PartlyReportedError: one of these could not be made or written. The report is there all the same.
-    """
+    callgrind's files of them; returns the line that says where the report is. Raises PartlyReportedError: one of these
+    could not be made or written. The report is there all the same."""
     line, written = f"report: {path}", path.with_suffix(PAGE)
     try:
         write_page(written, report)

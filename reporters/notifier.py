@@ -42,11 +42,7 @@ class Notifier(Reporter):
 
     @abstractmethod
     def send(self, alert: Alert) -> None:
-        """Send it.
-
-        Raises:
-            RunError: it could not be sent; the text has no secret in it.
-        """
+        """Send it. Raises RunError: it could not be sent; the text has no secret in it."""
 
 
 def pages_of(reporters: Sequence[Reporter], report: Report) -> list[str]:

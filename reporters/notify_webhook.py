@@ -39,11 +39,8 @@ class NotifyWebhook(Notifier, option="notify_webhook"):
         whole_s: float = WHOLE_S,
         source: str = "--notify_webhook",
     ) -> None:
-        """Post to ``url``; as many attempts as there are pauses, and one more. ``source``: who gave the address.
-
-        Raises:
-            UsageError: it is no address that can be posted to; the text doesn't show it.
-        """
+        """Post to ``url``; as many attempts as there are pauses, and one more. ``source``: who gave the address. Raises
+        UsageError: it is no address that can be posted to; the text doesn't show it."""
         self._url = url
         self._host = _host_of(url, source)
         self._pauses_s = pauses_s

@@ -43,10 +43,8 @@ def chosen_reporters(options: ReporterOptions, terminal: bool) -> list[Reporter]
     """Return the reporters that ``options`` ask for, in the order of their options.
 
     If none of them writes to standard output, the screen reporter is added on a terminal; elsewhere the simple screen
-    reporter is added if there would be none at all.
-
-    Raises:
-        UsageError: an option's argument is empty or wrong, two would write one file, or a switch has no effect.
+    reporter is added if there would be none at all. Raises UsageError: an option's argument is empty or wrong, two
+    would write one file, or a switch has no effect.
     """
     places = dict.fromkeys(option.reporter for option in OPTIONS if option.is_given(options))
     kinds = [resolve_name(f"opduel.reporters.{place}") for place in places]
@@ -62,11 +60,8 @@ def chosen_reporters(options: ReporterOptions, terminal: bool) -> list[Reporter]
 
 
 def _check(reporters: Sequence[Reporter]) -> None:
-    """Check that no reporter replaces what another one wrote, and that nothing else is printed beside JSON.
-
-    Raises:
-        UsageError: two options exclude each other.
-    """
+    """Check that no reporter replaces what another one wrote, and that nothing else is printed beside JSON. Raises
+    UsageError: two options exclude each other."""
     paths: set[str] = set()
     for reporter in reporters:
         for file in reporter.files():

@@ -24,11 +24,8 @@ def single_text(report: SingleReport) -> str:
 
 
 def read_single(path: Path) -> SingleReport:
-    """Read the report that ``path`` holds. Unknown keys are ignored.
-
-    Raises:
-        UsageError: it can't be read, is no such document, or has another schema version.
-    """
+    """Read the report that ``path`` holds. Unknown keys are ignored. Raises UsageError: it can't be read, is no such
+    document, or has another schema version."""
     try:
         document = parse_json(read_text(path, LONGEST_REPORT))
     except UnreadableError as error:

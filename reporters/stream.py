@@ -13,10 +13,8 @@ def write_text(stream: TextIO, text: str) -> None:
     """Write and flush ``text``; characters that the stream's encoding lacks become escapes.
 
     If the reader is gone (``| head``), the remaining text is dropped, and so is what the interpreter would flush at
-    exit (docs.python.org/3/library/signal.html#note-on-sigpipe).
-
-    Raises:
-        OSError: it can't be written, such as to a full disk. The stream may write it later; ``discard`` drops it.
+    exit (docs.python.org/3/library/signal.html#note-on-sigpipe). Raises OSError: it can't be written, such as to a full
+    disk. The stream may write it later; ``discard`` drops it.
     """
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
@@ -27,11 +25,8 @@ def write_text(stream: TextIO, text: str) -> None:
 
 
 def print_result(text: str, fix: str = "") -> None:
-    """Write a command's result on standard output; ``fix`` says what to do when that is not possible.
-
-    Raises:
-        RunError: it can't be written.
-    """
+    """Write a command's result on standard output; ``fix`` says what to do when that is not possible. Raises RunError:
+    it can't be written."""
     advice = f": {fix}" if fix else ""
     if sys.stdout in _nowhere:
         raise RunError(f"standard output: is closed{advice}")

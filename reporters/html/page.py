@@ -62,11 +62,8 @@ def to_notebook_html(report: Report) -> str:
 
 
 def write_page(path: Path, report: Report) -> None:
-    """Write the page at ``path``, atomically.
-
-    Raises:
-        OSError: it could not be written; whatever was at ``path`` is still there.
-    """
+    """Write the page at ``path``, atomically. Raises OSError: it could not be written; whatever was at ``path`` is
+    still there."""
     write_atomically(path, to_html(report).encode("utf-8"))
 
 

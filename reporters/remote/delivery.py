@@ -59,10 +59,8 @@ class Sender:
         """Send what waits for these endpoints, or for all; what is left stays in the spool, and nothing is lost.
 
         After the first sign that a server is away, or wants another token, it gets no other report this time. All of it
-        takes ``Waits.whole_s`` at most; with ``each``, each report may.
-
-        Raises:
-            RunError: the spool can't be read or written.
+        takes ``Waits.whole_s`` at most; with ``each``, each report may. Raises RunError: the spool can't be read or
+        written.
         """
         until = self.clock() + self.waits.whole_s
 

@@ -23,11 +23,8 @@ class Place:
 
 
 def parse_place(text: str) -> Place:
-    """Return the place that ``<domain>/<endpoint>|<category>`` names.
-
-    Raises:
-        UsageError: it names none, or contains a password; the text shows no password.
-    """
+    """Return the place that ``<domain>/<endpoint>|<category>`` names. Raises UsageError: it names none, or contains a
+    password; the text shows no password."""
     endpoint, bar, category = (part.strip() for part in text.rpartition("|"))
     if not bar or not endpoint or not category:
         raise _wrong(text, f"write {PLACE}, in quotes")
@@ -39,11 +36,8 @@ def parse_place(text: str) -> Place:
 
 
 def parse_endpoint(text: str) -> str:
-    """Return the URL of an endpoint, with its host in lower case, and https if there is no scheme.
-
-    Raises:
-        UsageError: it is not such a URL, or contains a password; the text shows no password.
-    """
+    """Return the URL of an endpoint, with its host in lower case, and https if there is no scheme. Raises UsageError:
+    it is not such a URL, or contains a password; the text shows no password."""
     if not text.isprintable() or " " in text or "\\" in text or len(text) > _LONGEST_ENDPOINT:
         raise _wrong(
             text, "correct the address: it contains a blank, a backslash or an unprintable character, or is too long"

@@ -37,12 +37,8 @@ class RemoteReporter(Reporter, option="remote_reporter"):
 
     @classmethod
     def from_options(cls, options: ReporterOptions) -> list[Self]:
-        """Return a reporter for each place that the options name.
-
-        Raises:
-            UsageError: a place or the token is invalid, there is a token and no place, or a server would get a run
-            twice.
-        """
+        """Return a reporter for each place that the options name. Raises UsageError: a place or the token is invalid,
+        there is a token and no place, or a server would get a run twice."""
         if not options.value(cls.option):
             reads = "://" in (options.prior_runs or "")  # from a server, with the token
             for name in ("spool",) if reads else ("remote_access_token", "remote_access_token_file", "spool"):
@@ -124,11 +120,7 @@ class RemoteReporter(Reporter, option="remote_reporter"):
         raise PartlyReportedError(line, why) if line else RunError(why)
 
     def keep(self, report: Report) -> None:
-        """Keep the report in the spool, to be sent with what waits there.
-
-        Raises:
-            RunError: it can't be kept.
-        """
+        """Keep the report in the spool, to be sent with what waits there. Raises RunError: it can't be kept."""
         try:
             self.sender.spool.keep(*self._payload(report))
         except OSError as error:
@@ -153,11 +145,8 @@ class RemoteReporter(Reporter, option="remote_reporter"):
 
 
 def sender_from(options: ReporterOptions, environment: Mapping[str, str]) -> Sender:
-    """Return a sender with the token and the spool that the options name.
-
-    Raises:
-        UsageError: the token is invalid, or its file can't be read.
-    """
+    """Return a sender with the token and the spool that the options name. Raises UsageError: the token is invalid, or
+    its file can't be read."""
     token = find_token(options.remote_access_token, options.remote_access_token_file, environment)
     return Sender(Spool(user_path(options.spool, "--spool") if options.spool else default_spool()), token)
 

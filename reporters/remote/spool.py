@@ -47,20 +47,12 @@ class Spool:
         self.directory = directory
 
     def prepare(self) -> None:
-        """Make the folder if it isn't there.
-
-        Raises:
-            OSError: it can't be made.
-        """
+        """Make the folder if it isn't there. Raises OSError: it can't be made."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     @contextmanager
     def outbox(self) -> Iterator[Outbox]:
-        """Open the outbox.
-
-        Raises:
-            OSError: the folder can't be made; RunError: the file in it can't be used.
-        """
+        """Open the outbox. Raises OSError: the folder can't be made; RunError: the file in it can't be used."""
         self.prepare()
         file = SqliteFile(self.directory / _FILE, OUTBOX_TABLE, "--spool", shared=True)
         try:
@@ -69,20 +61,14 @@ class Spool:
             file.close()
 
     def keep(self, place: Place, run: str, body: bytes) -> None:
-        """Keep what is to be posted; it is safely on disk when this returns. A run is kept once for a place.
-
-        Raises:
-            OSError, RunError: it could not be kept.
-        """
+        """Keep what is to be posted; it is safely on disk when this returns. A run is kept once for a place. Raises
+        OSError, RunError: it could not be kept."""
         with self.outbox() as outbox:
             outbox.add(REPORT, [f"{place.endpoint}|{place.category}"], run, body)
 
     def entries(self) -> list[Entry]:
-        """Return the reports that wait, were refused or are damaged, in the order in which they are sent.
-
-        Raises:
-            OSError, RunError: the folder can't be read.
-        """
+        """Return the reports that wait, were refused or are damaged, in the order in which they are sent. Raises
+        OSError, RunError: the folder can't be read."""
         if not self.directory.is_dir():
             return []
         with self.outbox() as outbox:
@@ -92,11 +78,8 @@ class Spool:
     def locked(
         self, wait_s: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
     ) -> Iterator[bool]:
-        """Keep other processes from sending from this spool; yield False if one still does after ``wait_s``.
-
-        Raises:
-            OSError: the folder can't be written, or its lock is a link.
-        """
+        """Keep other processes from sending from this spool; yield False if one still does after ``wait_s``. Raises
+        OSError: the folder can't be written, or its lock is a link."""
         self.prepare()
         if stat.S_IMODE(self.directory.stat().st_mode) & 0o022:
             log.warning("--spool %s: others can write there: chmod go-w %s", self.directory, self.directory)

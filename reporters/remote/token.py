@@ -31,11 +31,8 @@ class Token:
 
 def find_token(text: str | None, file: str | None, environment: Mapping[str, str]) -> Token | None:
     """Return the token of ``--remote_access_token``, else of ``--remote_access_token_file``, else of the environment.
-
-    Raises:
-        UsageError: it can't be a token, or the file can't be read, or others can read it. The text doesn't show the
-        token.
-    """
+    Raises UsageError: it can't be a token, or the file can't be read, or others can read it. The text doesn't show the;
+    token."""
     if text is not None:
         return _checked(text, "--remote_access_token")
     if file is not None:
@@ -52,11 +49,8 @@ def _checked(text: str, where: str) -> Token:
 
 
 def _read(path: Path) -> str:
-    """Return the file's text.
-
-    Raises:
-        UsageError: it can't be read, is not a regular file, or others than its owner can read or change it.
-    """
+    """Return the file's text. Raises UsageError: it can't be read, is not a regular file, or others than its owner can
+    read or change it."""
     option = f"--remote_access_token_file {path}"
 
     def look(status: os.stat_result) -> None:
