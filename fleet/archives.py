@@ -31,10 +31,10 @@ _sending: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 @dataclass(frozen=True)
 class _Content:
-    """Something that can be sent. ``packed`` writes it to a path, and returns the file to send and its SHA-256."""
+    """Something that can be sent: its name, and what writes it to a path, or returns the file that holds it already."""
 
     name: str
-    packed: Callable[[Path], tuple[Path, str]]
+    pack: Callable[[Path], Path | None]
 
 
 class Archives:
@@ -47,14 +47,14 @@ class Archives:
         self._packed: dict[str, tuple[Path, str]] = {}  # digest -> the archive, and its SHA-256
         for build in (request.control, request.treatment):
             if build.commit is not None and build.directory is not None:
-                self._contents[build.digest] = _Content(build.requested, _packer(partial(pack, build)))
+                self._contents[build.digest] = _Content(build.requested, partial(pack, build))
         if suite is not None:
             name = f"the suite {suite.suite.name}"
-            self._contents[suite.suite.digest] = _Content(name, _packer(partial(pack_suite, suite.suite)))
+            self._contents[suite.suite.digest] = _Content(name, partial(pack_suite, suite.suite))
         self._of_all = tuple(self._contents)  # needed by every case
         for file in (file for case in request.cases for file in case.files.values()):
             if file.path is not None:
-                self._contents[checksum_of(file)] = _Content(file.location, partial(_unpacked_file, file))
+                self._contents[checksum_of(file)] = _Content(file.location, partial(_fetched_file, file))
 
     @classmethod
     @contextlib.contextmanager
@@ -94,27 +94,26 @@ class Archives:
     def _send_one(self, client: Client, host: str, address: str, digest: str) -> str | None:
         content, sender = self._contents[digest], secrets.token_hex(8)
         if digest not in self._packed:
-            self._packed[digest] = content.packed(self._folder / digest)
+            file = content.pack(self._folder / digest) or self._folder / digest
+            self._packed[digest] = file, file_digest(file)
         path, sha256 = self._packed[digest]
         size = path.stat().st_size
         log.info("fleet: sending %s (%.1f MB) to %s", content.name, size / 1e6, host)
-        with path.open("rb") as file:
-            while (piece := file.read(PIECE)) or not size:
-                offset = file.tell() - len(piece)
+        with path.open("rb") as stream:
+            while (piece := stream.read(PIECE)) or not size:
+                offset = stream.tell() - len(piece)
                 reply_by_address = client.run(receive, digest, sender, offset, piece, size, sha256, workers=[address])
                 if (why := reply_by_address[address]) or not size:
                     return None if why is None else str(why)
         return None
 
 
-def _packer(pack_it: Callable[[Path], str]) -> Callable[[Path], tuple[Path, str]]:
-    return lambda archive: (archive, pack_it(archive))
-
-
-def _unpacked_file(file: ModelFile, _: Path) -> tuple[Path, str]:
+def _fetched_file(file: ModelFile, _: Path) -> Path:
+    """Return the file that was fetched. Raise RunError if it is no longer that."""
     try:
-        if (path := original_of(file)) is not None:
-            return path, file_digest(path)
-        raise RunError(f"{file.path}: is no longer the file that was fetched: start the run again")
+        path = original_of(file)
     except OSError as error:
         raise RunError(f"{file.path}: cannot be read ({error.strerror}): start the run again") from None
+    if path is None:
+        raise RunError(f"{file.path}: is no longer the file that was fetched: start the run again")
+    return path

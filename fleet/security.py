@@ -1,7 +1,6 @@
 """Mutual TLS: whoever has a certificate of the fleet's own authority belongs to the fleet."""
 
 import datetime
-import os
 from pathlib import Path
 
 from cryptography import x509
@@ -33,20 +32,17 @@ def make_certificates(folder: Path, days: int) -> list[Path]:
             raise UsageError(f"{folder}: has only one of {AUTHORITY} and {AUTHORITY_KEY}: give another folder")
         authority, authority_key = _authority(folder)
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = (
-            _builder("opduel fleet", authority.subject, key.public_key(), days)
-            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-            .add_extension(
-                x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
-                critical=False,
-            )
-            .add_extension(
-                x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), critical=False
-            )
-            .sign(authority_key, hashes.SHA256())
+        certificate = _issue(
+            "opduel fleet",
+            key.public_key(),
+            authority.subject,
+            authority_key,
+            days,
+            x509.BasicConstraints(ca=False, path_length=None),
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]),
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()),
         )
-        _write_key(folder / KEY, key)
-        write_atomically(folder / CERTIFICATE, certificate.public_bytes(serialization.Encoding.PEM))
+        _write(folder, KEY, key, CERTIFICATE, certificate)
     except OSError as error:
         raise RunError(f"{folder}: certificates cannot be written ({error.strerror}): give another folder") from None
     return [folder / name for name in NEEDED]
@@ -63,41 +59,55 @@ def _authority(folder: Path) -> tuple[x509.Certificate, ec.EllipticCurvePrivateK
             raise UsageError(f"{folder}: {AUTHORITY} or {AUTHORITY_KEY} is damaged: give another folder") from None
         return certificate, key
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "opduel fleet authority")])
-    new_certificate = (
-        _builder("opduel fleet authority", name, key.public_key(), AUTHORITY_DAYS)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
-        .sign(key, hashes.SHA256())
+    certificate = _issue(
+        "opduel fleet authority",
+        key.public_key(),
+        _named("opduel fleet authority"),
+        key,
+        AUTHORITY_DAYS,
+        x509.BasicConstraints(ca=True, path_length=0),
+        x509.SubjectKeyIdentifier.from_public_key(key.public_key()),
     )
-    _write_key(folder / AUTHORITY_KEY, key)
-    write_atomically(folder / AUTHORITY, new_certificate.public_bytes(serialization.Encoding.PEM))
-    return new_certificate, key
+    _write(folder, AUTHORITY_KEY, key, AUTHORITY, certificate)
+    return certificate, key
 
 
-def _builder(name: str, issuer: x509.Name, key: ec.EllipticCurvePublicKey, days: int) -> x509.CertificateBuilder:
+def _issue(
+    name: str,
+    key: ec.EllipticCurvePublicKey,
+    issuer: x509.Name,
+    issuers_key: ec.EllipticCurvePrivateKey,
+    days: int,
+    *extensions: x509.ExtensionType,
+) -> x509.Certificate:
+    """Return a certificate of this key, which is valid for so many days."""
     now = datetime.datetime.now(datetime.UTC)
-    return (
+    builder = (
         x509.CertificateBuilder()
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+        .subject_name(_named(name))
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(hours=1))  # hosts' clocks differ
         .not_valid_after(now + datetime.timedelta(days=days))
     )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
+    return builder.sign(issuers_key, hashes.SHA256())
 
 
-def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    """Write a key that only its owner can read, from the first byte on."""
-    content = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    beside = path.with_name(f".{path.name}.new")
-    descriptor = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-    beside.replace(path)
+def _named(name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+
+
+def _write(
+    folder: Path, key_name: str, key: ec.EllipticCurvePrivateKey, name: str, certificate: x509.Certificate
+) -> None:
+    """Write a key, which only its owner can read, and its certificate."""
+    pem = serialization.Encoding.PEM
+    content = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    write_atomically(folder / key_name, content, mode=0o600)
+    write_atomically(folder / name, certificate.public_bytes(pem))
 
 
 def security_of(folder: Path, option: str = "--fleet_certificates") -> Security:

@@ -8,6 +8,7 @@ import platform
 import signal
 import socket
 import threading
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -223,26 +224,24 @@ class _LocalFleets:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._used: dict[int, tuple[int, SpecCluster, contextlib.ExitStack]] = {}  # workers -> clients, and the fleet
+        self._clients: Counter[int] = Counter()  # by the fleet's number of workers
+        self._fleets: dict[int, tuple[SpecCluster, contextlib.ExitStack]] = {}
 
     @contextlib.contextmanager
     def started(self, count: int) -> Iterator[SpecCluster]:
         """Yield a fleet of so many workers, which ends with its last client."""
         with self._lock:
-            if count not in self._used:
+            if not self._clients[count]:
                 stack = contextlib.ExitStack()
-                self._used[count] = 0, stack.enter_context(_local_fleet(count)), stack
-            clients, cluster, stack = self._used[count]
-            self._used[count] = clients + 1, cluster, stack
+                self._fleets[count] = stack.enter_context(_local_fleet(count)), stack
+            self._clients[count] += 1
         try:
-            yield cluster
+            yield self._fleets[count][0]
         finally:
             with self._lock:
-                clients, cluster, stack = self._used.pop(count)
-                if clients > 1:
-                    self._used[count] = clients - 1, cluster, stack
-                else:
-                    stack.close()
+                self._clients[count] -= 1
+                if not self._clients[count]:
+                    self._fleets.pop(count)[1].close()
 
 
 _LOCAL = _LocalFleets()

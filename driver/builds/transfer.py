@@ -12,7 +12,6 @@ from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.builds.manifest import FILE_NAME, Manifest, UnusableBuild, read_manifest
 from opduel.driver.builds.recipes import ProgramRecipe
 from opduel.records import Build, RunError
-from opduel.support.digests import file_digest
 from opduel.support.text import one_line
 
 
@@ -27,8 +26,8 @@ def build_at(directory: str | None, digest: str) -> Build | None:
     return manifest.build(Path(directory)) if manifest.digest == digest else None
 
 
-def pack(build: Build, archive: Path) -> str:
-    """Write the build's folder to ``archive``, a tar file; returns its SHA-256.
+def pack(build: Build, archive: Path) -> None:
+    """Write the build's folder to ``archive``, a tar file.
 
     Raises:
         RunError: the build lies in no cache, or a file can't be read or written.
@@ -40,12 +39,11 @@ def pack(build: Build, archive: Path) -> str:
         names = sorted(path.name for path in folder.iterdir() if path.name != FILE_NAME)
     except OSError as error:
         raise RunError(f"{folder}: {error.strerror}: make it readable") from None
-    return pack_files(folder, [FILE_NAME, *names], archive)  # the first says what the rest is
+    pack_files(folder, [FILE_NAME, *names], archive)  # the first says what the rest is
 
 
-def pack_files(folder: Path, names: Sequence[str], archive: Path, dereference: bool = False) -> str:
-    """Write what the folder has of these names to ``archive``, a tar file; returns its SHA-256. ``dereference``: files
-    in place of links.
+def pack_files(folder: Path, names: Sequence[str], archive: Path, dereference: bool = False) -> None:
+    """Write what the folder has of these names to ``archive``, a tar file. ``dereference``: files in place of links.
 
     Raises:
         RunError: a file can't be read or written.
@@ -54,7 +52,6 @@ def pack_files(folder: Path, names: Sequence[str], archive: Path, dereference: b
         with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT, dereference=dereference) as tar:
             for name in names:
                 tar.add(folder / name, name)
-        return file_digest(archive)
     except OSError as error:
         place = error.filename or archive
         raise RunError(f"{place}: {error.strerror}: free space there, or name another folder in TMPDIR") from None

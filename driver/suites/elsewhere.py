@@ -29,8 +29,8 @@ class ChosenSuite:
         return [order for order in self.orders if order.key in needed]
 
 
-def pack_suite(suite: Suite, archive: Path) -> str:
-    """Write the suite's files to ``archive``, a tar file; returns its SHA-256.
+def pack_suite(suite: Suite, archive: Path) -> None:
+    """Write the suite's files to ``archive``, a tar file.
 
     Raises:
         RunError: they are no longer what they were when the run began, or can't be read or written.
@@ -38,7 +38,7 @@ def pack_suite(suite: Suite, archive: Path) -> str:
     if digest_of(suite.folder) != suite.digest:
         raise RunError(f"--suite {suite.folder}: was changed since it was read: start the run again")
     names = [str(path) for path in files_of(suite.folder) if (suite.folder / path).is_file()]
-    return pack_files(suite.folder, names, archive, dereference=True)
+    pack_files(suite.folder, names, archive, dereference=True)
 
 
 def unpack_suite(archive: Path, digest: str, folder: Path) -> None:

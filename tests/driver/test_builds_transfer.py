@@ -11,7 +11,6 @@ from toy_framework import Toy, leftovers
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.builds.transfer import build_at, pack, unpack
 from opduel.records import Build, RunError
-from opduel.support.digests import file_digest
 
 
 @pytest.fixture
@@ -21,7 +20,7 @@ def build(toy: Toy, tmp_path: Path) -> Build:
 
 def test_a_build_comes_over_whole(build: Build, tmp_path: Path) -> None:
     archive = tmp_path / "archive"
-    assert pack(build, archive) == file_digest(archive)
+    pack(build, archive)
     assert build.directory is not None
     own = Path(build.interpreter).readlink()
     shutil.rmtree(build.directory)
