@@ -32,11 +32,7 @@ class FleetAddress:
 
 
 def parse_address(text: str, option: str = "--fleet") -> FleetAddress:
-    """Parse a fleet's address, given to ``option``.
-
-    Raises:
-        UsageError: it is not an address of a fleet.
-    """
+    """Parse a fleet's address, given to ``option``. Raise UsageError if it is not an address of a fleet."""
     kind, _, number = text.partition(":")
     if kind == LOCAL:
         if not re.fullmatch("[0-9]{1,2}", number) or not 1 <= int(number) <= 64:

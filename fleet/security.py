@@ -111,11 +111,8 @@ def _write(
 
 
 def security_of(folder: Path, option: str = "--fleet_certificates") -> Security:
-    """Return Dask's settings of TLS for all connections.
-
-    Raises:
-        UsageError: a file is missing or damaged, or the certificate has expired or is not the authority's.
-    """
+    """Return Dask's settings of TLS for all connections. Raise UsageError if a file is missing or damaged, or the
+    certificate has expired or is not the authority's."""
     paths = {name: folder / name for name in NEEDED}
     for path in paths.values():
         if not path.is_file():

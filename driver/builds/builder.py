@@ -59,11 +59,8 @@ class Builder(ABC):
 
     @abstractmethod
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
-        """Return the commit's build, from the cache or made now; a compile runs on these processors (None: all).
-
-        Raises:
-            RunError: it can't be built; says why, and for a compile where the log is.
-        """
+        """Return the commit's build, from the cache or made now; a compile runs on these processors (None: all). Raise
+        RunError if it can't be built; it says why, and for a compile where the log is."""
 
     @abstractmethod
     def is_cached(self, commit: Commit, strategy: str) -> bool:

@@ -21,11 +21,8 @@ _Model = TypeVar("_Model", bound=Strict)
 
 
 def read_data(path: Path, model: type[_Model], purpose: str) -> _Model:
-    """Return the file's content; ``purpose`` says what the file is for, to whoever must restore it.
-
-    Raises:
-        UsageError: it is missing, isn't YAML or does not fit the model.
-    """
+    """Return the file's content; ``purpose`` says what the file is for, to whoever must restore it. Raise UsageError if
+    it is missing, isn't YAML or does not fit the model."""
     try:
         return model.model_validate(_read(path, purpose))
     except ValidationError as error:

@@ -48,11 +48,8 @@ class Releases:
         return list(dict.fromkeys(recipe.package for recipe in self.recipes.values()))
 
     def recipe(self, package: str, version: str) -> Recipe:
-        """Return the recipe of one release; case, dots and underscores in the name don't matter.
-
-        Raises:
-            UsageError: it is not in the data; the text lists those that are.
-        """
+        """Return the recipe of one release; case, dots and underscores in the name don't matter. Raise UsageError if it
+        is not in the data; the text lists those that are."""
         name = canonicalize_name(package)
         if exact := self.recipes.get(f"{name}=={version}"):
             return exact
@@ -82,11 +79,8 @@ class _File(Strict):
 
 
 def load_releases(framework: Framework) -> Releases:
-    """Read and check the framework's ``releases.yaml``; without one the framework has no releases.
-
-    Raises:
-        UsageError: it isn't YAML or says something impossible; names the file, the field and the fix.
-    """
+    """Read and check the framework's ``releases.yaml``; without one the framework has no releases. Raise UsageError if
+    it isn't YAML or says something impossible; it names the file, the field and the fix."""
     path = framework.specifications / RELEASES_FILE
     if not path.exists():
         return Releases(framework.name, None, None, {}, {}, path)
@@ -151,11 +145,8 @@ class Platform:
 
 
 def load_repository_data(framework: Framework) -> RepositoryData:
-    """Read and check the framework's ``repository.yaml``.
-
-    Raises:
-        UsageError: it is missing or says something impossible; names the file, the field and the fix.
-    """
+    """Read and check the framework's ``repository.yaml``. Raise UsageError if it is missing or says something
+    impossible; it names the file, the field and the fix."""
     path = framework.specifications / REPOSITORY_FILE
     data = read_data(path, RepositoryData, "it says where this framework's commits come from")
     releases = load_releases(framework)

@@ -62,11 +62,8 @@ def package_build(
     cache: BuildCache,
     source: Callable[[], Donor | BuiltWheel],
 ) -> Build:
-    """Return the commit's build, from the cache or made now; ``source`` is called only if it is made.
-
-    Raises:
-        RunError: it can't be built, no interpreter, no network, no space, or what was made does not import.
-    """
+    """Return the commit's build, from the cache or made now; ``source`` is called only if it is made. Raise RunError if
+    it can't be built, or what was made does not import."""
 
     def make(directory: Path, lock: int) -> Manifest:
         began = time.monotonic()

@@ -61,10 +61,7 @@ class PackageBuilder(Builder):
 
     def strategy(self, commits: Sequence[Commit]) -> str:
         """Return how these are built: "source" compiles all that have no build, "auto" only those without a donor.
-
-        Raises:
-            UsageError: what was asked for does not serve; names the commit.
-        """
+        Raise UsageError if what was asked for does not serve; it names the commit."""
         requested = self._settings.strategy
         if requested == "release":
             raise UsageError(f"--build release: {self._framework.name} has no releases of commits: use --build auto")

@@ -70,11 +70,8 @@ class Project:
 
 
 def load_rules(folder: Path, project: str) -> Rules:
-    """Return the rules for all packages, with those of ``<project>.yaml``, if there is one.
-
-    Raises:
-        UsageError: a file is missing or invalid.
-    """
+    """Return the rules for all packages, with those of ``<project>.yaml``, if there is one. Raise UsageError if a file
+    is missing or invalid."""
     rules = read_data(folder / RULES, Rules, "it says how commits of Python packages are built")
     path = folder / f"{project}.yaml"
     if not path.exists():
@@ -85,11 +82,8 @@ def load_rules(folder: Path, project: str) -> Rules:
 
 
 def read_project(content: bytes | None, usual_name: str) -> Project:
-    """Read a project file; without one (None) the commit is built by setuptools.
-
-    Raises:
-        UsageError: it can't be read.
-    """
+    """Read a project file; without one (None) the commit is built by setuptools. Raise UsageError if it can't be
+    read."""
     data = _table(content)
     system, project = data.get("build-system"), data.get("project")
     system = system if isinstance(system, dict) else {}

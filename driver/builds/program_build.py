@@ -22,11 +22,7 @@ _ELF = b"\x7fELF"
 
 def program_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:
     """Return the program at a path, or of that name among the user's commands; ``environment`` holds variables that it
-    needs.
-
-    Raises:
-        UsageError: there is none, or it can't be executed.
-    """
+    needs. Raise UsageError if there is none, or it can't be executed."""
     path = _find(requested)
     own = _digest_of(path)
     if _is_native(path):

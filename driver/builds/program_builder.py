@@ -29,11 +29,8 @@ log = logging.getLogger(__name__)
 
 
 class ProgramBuilder(Builder):
-    """Builds commits of one repository, each by the script in the platform's folder.
-
-    Raises:
-        UsageError: there is no such script, or nothing says where the program is in a build.
-    """
+    """Builds commits of one repository, each by the script in the platform's folder. Raise UsageError if there is no
+    such script, or nothing says where the program is in a build."""
 
     def __init__(
         self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path

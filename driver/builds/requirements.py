@@ -26,11 +26,7 @@ _PYTHON_VERSION = re.compile(r"3\.[0-9]+")
 
 def requirements_of(request: str) -> tuple[str, ...] | None:
     """Return the requirements that ``request`` says: several with spaces between, or the lines of a file that ends in
-    .txt; None if it is another path.
-
-    Raises:
-        UsageError: it is neither, or the file can't be read.
-    """
+    .txt; None if it is another path. Raise UsageError if it is neither, or the file can't be read."""
     path = os.path.expanduser(request)
     if request.endswith(_FILE_SUFFIX) and not os.path.isdir(path):
         return _lines_of(Path(path))
@@ -101,11 +97,8 @@ def preferred_path(place: Path, purpose: str, project: str, python: str, sdists:
 
 
 def python_of(requested: Sequence[str]) -> str | None:
-    """Return the Python that the requirements name, ``3.12``; None if they name none.
-
-    Raises:
-        UsageError: it is no version, or they name two.
-    """
+    """Return the Python that the requirements name, ``3.12``; None if they name none. Raise UsageError if it is no
+    version, or they name two."""
     versions = {match[1] for line in requested if (match := _PYTHON.fullmatch(line))}
     for version in versions:
         if not _PYTHON_VERSION.fullmatch(version):

@@ -53,11 +53,8 @@ def resolve_build(
 
 
 def recipe_of(request: str, framework: Framework) -> Recipe | None:
-    """Return the recipe of the release that ``request`` names; None if it is a path, a program, or requirements.
-
-    Raises:
-        UsageError: none of these can be meant.
-    """
+    """Return the recipe of the release that ``request`` names; None if it is a path, a program, or requirements. Raise
+    UsageError if none of these can be meant."""
     if isinstance(framework.builds, ProgramBuilds) or _requirements(request, framework) is not None:
         return None
     release = _RELEASE.fullmatch(request)
@@ -69,11 +66,8 @@ def recipe_of(request: str, framework: Framework) -> Recipe | None:
 
 
 def names_build(request: str, framework: Framework) -> bool:
-    """Return whether a request that is neither a path nor a release names a build: requirements, or a command.
-
-    Raises:
-        UsageError: it looks like requirements, and can't be read.
-    """
+    """Return whether a request that is neither a path nor a release names a build: requirements, or a command. Raise
+    UsageError if it looks like requirements, and can't be read."""
     if isinstance(framework.builds, ProgramBuilds):
         return os.sep not in request and shutil.which(request) is not None
     return _requirements(request, framework) is not None

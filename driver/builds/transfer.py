@@ -27,11 +27,8 @@ def build_at(directory: str | None, digest: str) -> Build | None:
 
 
 def pack(build: Build, archive: Path) -> None:
-    """Write the build's folder to ``archive``, a tar file.
-
-    Raises:
-        RunError: the build lies in no cache, or a file can't be read or written.
-    """
+    """Write the build's folder to ``archive``, a tar file. Raise RunError if the build lies in no cache, or a file
+    can't be read or written."""
     if build.directory is None:
         raise RunError(f"{build.requested}: lies in no build cache, so that it cannot be copied to other hosts")
     folder = Path(build.directory)
@@ -44,10 +41,7 @@ def pack(build: Build, archive: Path) -> None:
 
 def pack_files(folder: Path, names: Sequence[str], archive: Path, dereference: bool = False) -> None:
     """Write what the folder has of these names to ``archive``, a tar file. ``dereference``: files in place of links.
-
-    Raises:
-        RunError: a file can't be read or written.
-    """
+    Raise RunError if a file can't be read or written."""
     try:
         with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT, dereference=dereference) as tar:
             for name in names:

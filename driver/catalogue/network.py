@@ -132,11 +132,7 @@ def _distinct(calls: Sequence[Mapping[str, Any]]) -> list[Call]:
 
 def operator_tests(network: Network, name: str, rules: Rules) -> list[dict[str, Any]]:
     """Return the network's operator calls as a spec's tests; those whose rules name a backward are measured backward,
-    too.
-
-    Raises:
-        UsageError: there are no calls.
-    """
+    too. Raise UsageError if there are no calls."""
     if not network.calls:
         raise UsageError(f"{name}: none of its operators can be measured: {_listed(network.left_out)}")
     identifiers: set[str] = set()

@@ -80,11 +80,7 @@ def ask_build(
     read: Callable[[Mapping[str, Any]], _Answer],
 ) -> _Answer:
     """Run a script with its arguments in the build's interpreter, and return what ``read`` makes of the JSON that it
-    prints.
-
-    Raises:
-        RunError: the answer is missing (``failure`` in words) or not understood.
-    """
+    prints. Raise RunError if the answer is missing (``failure`` in words) or not understood."""
     environment = {**worker_environment(), **framework.environment(1), **build.environment}
     outcome = run([build.interpreter, *script], timeout=timeout_s, whole_environment=environment)
     return read_answer(build, outcome, failure, read)

@@ -92,11 +92,8 @@ def catalogue_names(framework: Framework) -> list[str]:
 
 
 def load_rules(framework: Framework, name: str = USUAL) -> Rules:
-    """Return the framework's rules, or those of the catalogue called ``name``, if it has several.
-
-    Raises:
-        UsageError: the file is missing, isn't YAML or says something impossible; names file, field and fix.
-    """
+    """Return the framework's rules, or those of the catalogue called ``name``, if it has several. Raise UsageError if
+    the file is missing, isn't YAML or says something impossible; it names file, field and fix."""
     path = framework.specifications / f"{name}{SUFFIX}"
     rules = read_data(path, Rules, PURPOSE)
     for name in rules.more:

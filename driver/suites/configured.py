@@ -42,11 +42,8 @@ class SuiteSettings:
 
 
 def read_suite_settings(suite: Suite) -> SuiteSettings:
-    """Return the settings in the suite's configuration; empty ones if it has none.
-
-    Raises:
-        UsageError: the configuration can't be read.
-    """
+    """Return the settings in the suite's configuration; empty ones if it has none. Raise UsageError if the
+    configuration can't be read."""
     for folder in list(suite.folder.parents)[:_ABOVE]:
         if (folder / CONFIGURATION).is_file():
             configuration = read_configuration(folder / CONFIGURATION)

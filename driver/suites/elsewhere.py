@@ -30,11 +30,8 @@ class ChosenSuite:
 
 
 def pack_suite(suite: Suite, archive: Path) -> None:
-    """Write the suite's files to ``archive``, a tar file.
-
-    Raises:
-        RunError: they are no longer what they were when the run began, or can't be read or written.
-    """
+    """Write the suite's files to ``archive``, a tar file. Raise RunError if they are no longer what they were when the
+    run began, or can't be read or written."""
     if digest_of(suite.folder) != suite.digest:
         raise RunError(f"--suite {suite.folder}: was changed since it was read: start the run again")
     names = [str(path) for path in files_of(suite.folder) if (suite.folder / path).is_file()]
@@ -42,11 +39,8 @@ def pack_suite(suite: Suite, archive: Path) -> None:
 
 
 def unpack_suite(archive: Path, digest: str, folder: Path) -> None:
-    """Put the suite's files in ``folder``.
-
-    Raises:
-        RunError: the archive is damaged or holds another suite, or the folder can't be written.
-    """
+    """Put the suite's files in ``folder``. Raise RunError if the archive is damaged or holds another suite, or the
+    folder can't be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive) as tar:

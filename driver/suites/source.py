@@ -238,11 +238,8 @@ def read_configuration(path: Path) -> Mapping[str, Any]:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """Return all files of a suite, relative to it, sorted; without what Python and asv write themselves.
-
-    Raises:
-        UsageError: there are too many. OSError: a folder can't be read.
-    """
+    """Return all files of a suite, relative to it, sorted; without what Python and asv write themselves. Raise
+    UsageError if there are too many. OSError: a folder can't be read."""
     files = []
     for path in _walked(folder, (os.path.realpath(folder),)):
         files.append(path.relative_to(folder))
