@@ -243,10 +243,10 @@ def with_profiling(measuring_s: float, cases: int) -> float:
     return min(measuring_s / (1 - PROFILING_SHARE), measuring_s + PROFILING_START_S + PROFILING_CASE_S * cases)
 
 
-def count_cause_profiles(cases: Sequence[Case], explain: str, confirms: bool) -> int:
+def count_cause_profiles(cases: Sequence[Case], explain: str, replicates: bool) -> int:
     """Return as how many profiles a time budget counts the causes of a run with ``--explain`` so; how many causes there
-    will be isn't known before the cases are measured. ``confirms``: the run has a second measurement, or is one."""
-    if explain == "none" or (explain == "confirmed" and not confirms):
+    will be isn't known before the cases are measured. ``replicates``: the run has a second measurement, or is one."""
+    if explain == "none" or (explain == "confirmed" and not replicates):
         return 0
     return PROFILES_PER_CAUSE * min(MOST_EXPLAINED, sum(case.metric in EXPLAINED_METRICS for case in cases))
 

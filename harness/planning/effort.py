@@ -206,10 +206,31 @@ def share_out(planned: Mapping[str, Repetitions], costs: Mapping[str, Costs], st
     for case_id, repetitions in planned.items():
         most_s = max(start_s, round_s - seconds[case_id])
         if len(planned) > 1 and seconds[case_id] > most_s:
-            forks = max(1, math.floor(repetitions.forks * most_s / seconds[case_id]))
-            quads = math.floor(repetitions.quads * repetitions.forks / forks * most_s / seconds[case_id])
-            shared[case_id] = Repetitions(forks, max(costs[case_id].free_quads, min(repetitions.quads, quads)))
+            shared[case_id] = shorten(repetitions, most_s / seconds[case_id], costs[case_id])
     return shared
+
+
+def shorten(repetitions: Repetitions, share: float, costs: Costs) -> Repetitions:
+    """Return repetitions that take about this share of the time: fewer forks, and where one is left, fewer quads."""
+    forks = max(1, math.floor(repetitions.forks * share))
+    quads = math.floor(repetitions.quads * repetitions.forks / forks * share)
+    return Repetitions(forks, max(costs.free_quads, min(repetitions.quads, quads)))
+
+
+def within_time(
+    planned: Mapping[str, Repetitions], rounds: Mapping[str, int], costs: Mapping[str, Costs], left_s: float
+) -> dict[str, Repetitions]:
+    """Return the repetitions, of a case whose ``rounds`` would take longer than its share of the time left, shortened.
+    What a case doesn't need of an equal share goes to the others."""
+    seconds = {case_id: costs[case_id].of_round(planned[case_id]) for case_id in rounds}
+    limited, rounds_left = dict(planned), sum(rounds.values())
+    for case_id in sorted(rounds, key=lambda case_id: seconds[case_id]):
+        most_s = left_s / rounds_left
+        if seconds[case_id] > most_s:
+            limited[case_id] = shorten(planned[case_id], most_s / seconds[case_id], costs[case_id])
+        rounds_left -= rounds[case_id]
+        left_s -= rounds[case_id] * costs[case_id].of_round(limited[case_id])
+    return limited
 
 
 def fill(planned: Mapping[str, Repetitions], costs: Mapping[str, Costs], start_s: float) -> dict[str, Repetitions]:

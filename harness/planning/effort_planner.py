@@ -17,6 +17,7 @@ from opduel.harness.planning.effort import (
     fill,
     in_two_forks,
     share_out,
+    within_time,
 )
 from opduel.harness.planning.noise_by_level import noise_by_level, quads_of
 from opduel.records import Case, Effort, PairSample
@@ -66,15 +67,23 @@ class EffortPlanner:
         return case.id in self.costs and case.id in self.noise
 
     def plan(
-        self, cases: Iterable[Case], samples: Mapping[str, Sequence[PairSample]], looks: Sequence[int]
+        self,
+        cases: Iterable[Case],
+        samples: Mapping[str, Sequence[PairSample]],
+        looks: Sequence[int],
+        left_s: float = math.inf,
     ) -> dict[str, Repetitions]:
         """Decide the repetitions of the next round that these cases share; one that nothing is known of has none, and
-        is measured as a pilot."""
+        is measured as a pilot.  In the time left each case gets to its second look, the first that can flag it."""
         known_cases = [case for case in cases if self.knows(case)]
         chosen = {
             case.id: self._choose(case, samples.get(case.id, ()), looks, len(known_cases)) for case in known_cases
         }
-        chosen = fill(share_out(chosen, self.costs, self.start_s), self.costs, self.start_s)
+        second_look = looks[min(1, len(looks) - 1)]
+        rounds = {case_id: second_look - len(samples.get(case_id, ())) for case_id in chosen}
+        missing = {case_id: count for case_id, count in rounds.items() if count > 0}
+        chosen = within_time(share_out(chosen, self.costs, self.start_s), missing, self.costs, left_s)
+        chosen = fill(chosen, self.costs, self.start_s)
         self.planned |= chosen
         return chosen
 

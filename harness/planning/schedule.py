@@ -126,11 +126,11 @@ class Schedule:
         for metric in METRICS:
             of_metric = [request for request in requests if request.case.metric == metric]
             for part in self._share_out([request for request in of_metric if self._plan.can_fork(request.case)]):
-                self._plan_effort(part, metric)
+                self._plan_effort(part, metric, self._clock.left_s * len(part) / len(requests))
                 wave.append(self._round(part, self._aa_schedule.due_within(part), fork=True))
             for request in of_metric:
                 if not self._plan.can_fork(request.case):
-                    self._plan_effort([request], metric)
+                    self._plan_effort([request], metric, self._clock.left_s / len(requests))
                     wave.append(self._round([request], [], fork=False))
                     due = self._aa_schedule.due_alone(request.stage) if metric == DEFAULT_METRIC else []
                     wave += [self._round([], [case], fork=False) for case in due]
@@ -148,11 +148,11 @@ class Schedule:
         drawn = self._rng.sample(forked, len(forked)) if count > 1 else forked
         return [drawn[number::count] for number in range(count)]
 
-    def _plan_effort(self, requests: Sequence[CaseRequest], metric: str) -> None:
-        """Decide how often a round that these cases share measures each of them."""
+    def _plan_effort(self, requests: Sequence[CaseRequest], metric: str, left_s: float) -> None:
+        """Decide how often a round that these cases share measures each of them, in their share of the time left."""
         if metric == DEFAULT_METRIC:
             counts, samples = self._plan.looks.of_metric(metric).counts, self._plan.decisive_samples(self.result)
-            planned = self._effort.plan([request.case for request in requests], samples, counts)
+            planned = self._effort.plan([request.case for request in requests], samples, counts, left_s)
             self._durations.case_s |= {case_id: self._effort.round_s(case_id) for case_id in planned}
 
     def _run_pairs(self, this_round: Round) -> float | None:
