@@ -65,29 +65,31 @@ def keep_hosts(
 
 def hosts_of(report: Report) -> list[HostPart]:
     """Return the hosts of a report: those of its fleet, or the only one."""
-    fleet = report.run.fleet
+    fleet, validity = report.run.fleet, report.run.validity
     if fleet is None or not fleet.hosts:
-        return [_only_host(report)]
-    comparisons, checks = _by_host(report)
-    part_by_name: dict[str, HostPart] = {}
-    for entry in fleet.hosts[:MOST_HOSTS]:
-        kind = kind_of(entry.host)
-        name, is_named = _name_host(entry.name, kind)
-        valid = entry.valid is not False
-        part = HostPart(
-            name,
-            is_named,
-            kind,
-            _bounded_count(entry.shards),
-            _bounded_count(entry.cases),
-            _bounded_count(entry.rounds),
-            valid,
-            None if valid else _line(_reasons_of(entry, fleet.hosts, report.run.validity.reasons[:MOST_HOSTS])),
-            comparisons.get(entry.name, ()),
-            checks.get(entry.name, ()),
+        count, rounds, host = len(report.comparisons), report.run.rounds or 0, report.host
+        entry = FleetHostRecord(
+            name=host.name or "", shards=1, cases=count, rounds=rounds, valid=validity.valid, host=host
         )
-        part_by_name.setdefault(name, part)
-    return list(part_by_name.values())
+        return [_host_part(entry, validity.reasons, report.comparisons, validity.aa_checks)]
+    comparisons, checks = _by_host(report)
+    part_by_host: dict[str, HostPart] = {}
+    for entry in fleet.hosts[:MOST_HOSTS]:
+        reasons = _reasons_of(entry, fleet.hosts, validity.reasons[:MOST_HOSTS])
+        part = _host_part(entry, reasons, comparisons.get(entry.name, ()), checks.get(entry.name, ()))
+        part_by_host.setdefault(part.host, part)
+    return list(part_by_host.values())
+
+
+def _host_part(
+    entry: FleetHostRecord, reasons: Iterable[str], comparisons: Sequence[Comparison], checks: Sequence[AACheckRecord]
+) -> HostPart:
+    kind = kind_of(entry.host)
+    shards, cases, rounds = (max(0, min(count, _LARGEST_NUMBER)) for count in (entry.shards, entry.cases, entry.rounds))
+    valid = entry.valid is not False
+    distrust = None if valid else fit("; ".join(reasons), _LONG) or None
+    name, is_named = _name_host(entry.name, kind)
+    return HostPart(name, is_named, kind, shards, cases, rounds, valid, distrust, comparisons, checks)
 
 
 def _reasons_of(entry: FleetHostRecord, entries: Sequence[FleetHostRecord], reasons: Sequence[str]) -> Iterator[str]:
@@ -129,34 +131,10 @@ def kind_of(host: HostRecord) -> str:
     return fit(", ".join(filter(None, parts))) or "unknown kind"
 
 
-def _only_host(report: Report) -> HostPart:
-    kind, validity = kind_of(report.host), report.run.validity
-    valid = validity.valid is not False
-    return HostPart(
-        *_name_host(report.host.name, kind),
-        kind,
-        1,
-        len(report.comparisons),
-        _bounded_count(report.run.rounds),
-        valid,
-        None if valid else _line(validity.reasons),
-        report.comparisons,
-        validity.aa_checks,
-    )
-
-
-def _name_host(name: str | None, kind: str) -> tuple[str, bool]:
+def _name_host(name: str, kind: str) -> tuple[str, bool]:
     """Return what a host is called, and whether that is its name. A name of dots alone can't stand in a URL's path."""
-    cleaned = fit((name or "").strip())
+    cleaned = fit(name.strip())
     return (cleaned, True) if cleaned.strip(".") else (fit(f"unnamed: {kind}"), False)
-
-
-def _line(reasons: Iterable[str]) -> str | None:
-    return fit("; ".join(reasons), _LONG) or None
-
-
-def _bounded_count(number: int | None) -> int:
-    return max(0, min(number or 0, _LARGEST_NUMBER))
 
 
 def _spreads(part: HostPart, numbers: Mapping[str, int]) -> dict[int, float]:

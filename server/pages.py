@@ -12,13 +12,15 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from opduel.records import Verdict, verdict_words
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash, flame_style
-from opduel.reporters.cause_text import HEADINGS
+from opduel.reporters.cause_text import HEADINGS, caption, cells
+from opduel.reporters.html.cases import implementation_rows
 from opduel.reporters.summary import WORST_FIRST, verdict_counts
+from opduel.reporters.text import printable
 from opduel.reporters.units import human_change, human_interval, human_share, human_value
 from opduel.server.access import CanRead, ReadSession, database_of, settings_of
 from opduel.server.answers import require_found, require_run
 from opduel.server.api import sent_report
-from opduel.server.causes import causes_for_page
+from opduel.server.causes import causes_for_page, may_have_frames
 from opduel.server.comparing import compare_runs, in_words
 from opduel.server.findings import exp
 from opduel.server.histories import (
@@ -263,6 +265,10 @@ def day_of_commit(seconds: int | None) -> str:
 
 
 ENVIRONMENT.filters.update(
+    printable=printable,
+    caption=caption,
+    cells=cells,
+    implementation_rows=implementation_rows,
     change=human_change,
     interval=human_interval,
     share=human_share,
@@ -284,6 +290,7 @@ ENVIRONMENT.globals.update(
     cause_headings=HEADINGS,
     in_words=in_words,
     link_of=link_of,
+    may_have_frames=may_have_frames,
     verdicts=WORST_FIRST,
     epoch=datetime.fromtimestamp(0, UTC),
     places_of=lambda nodes: {node: place for place, node in enumerate(nodes)},

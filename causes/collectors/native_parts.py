@@ -6,13 +6,14 @@ from pathlib import PurePosixPath
 
 from opduel.causes.attribution.flame import CallGraph
 from opduel.causes.collectors.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
-from opduel.causes.collectors.vectors import describe_vectors
-from opduel.records.cause import CODE_OF, Part, without_clone
+from opduel.records.cause import CODE_OF, ONE_BY_ONE, VECTORS, Part, without_clone
 from opduel.records.measurement import SIDES, Side
 
 LEAST_STRIPPED = 0.005  # a smaller share of code without symbols is not worth a note
 # It moves the stack pointer before it calls, which callgrind takes for a return: what it calls counts for it.
 FFI, BY_CTYPES = "libffi.so", "what ctypes calls (libffi.so)"
+MANY, FEW = 0.2, 0.1  # shares of a function's instructions from which on it works on vectors, and up to which not
+DECODED = 0.98  # share of them of which that must be known
 GENERATED = "generated code"  # belongs to no library: compiled while the program runs
 _TAG = re.compile(r"-[0-9a-f]{8}(?=\.)")  # by which wheels tell their copies of a library from others'
 _SUFFIX = re.compile(r"(?:\.cpython-[\w-]+|\.abi3)?\.so(?:\.\d+)*$")
@@ -74,6 +75,17 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
         )
         for name, total in merged.items()
     }
+
+
+def describe_vectors(cost: FunctionCost) -> str:
+    """Return ``vectors of 32 bytes``, or ``one element at a time``; empty where it is neither clearly."""
+    on_vectors = sum(cost.vectors.values())
+    if not cost.self_cost or cost.looked_at < DECODED * cost.self_cost:
+        return ""
+    if on_vectors >= MANY * cost.self_cost:
+        width = max(cost.vectors, key=lambda size: (cost.vectors[size] * size, size))
+        return f"{VECTORS}{width} bytes"
+    return ONE_BY_ONE if on_vectors <= FEW * cost.self_cost else ""
 
 
 def call_graph(profiles: Sequence[CallgrindProfile], calls: Sequence[int], shared: set[str]) -> CallGraph:

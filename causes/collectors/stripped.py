@@ -14,10 +14,10 @@ from functools import cache, cached_property
 from pathlib import PurePosixPath
 
 from opduel.causes.collectors.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
-from opduel.causes.collectors.demangling import demangle
 from opduel.causes.collectors.elf_file import ElfFile
 from opduel.causes.collectors.machine_code import LONGEST, references, vector_bytes
 from opduel.causes.collectors.pretty_function import is_pretty_function, short_function, without_arguments
+from opduel.causes.collectors.symbols import demangle
 from opduel.causes.function_names import bare
 from opduel.records.cause import CODE_OF
 

@@ -27,14 +27,20 @@ from opduel.causes.collectors.native_functions import (
     observe_native,
     plan_calls,
 )
-from opduel.causes.collectors.native_parts import describe_stripped, library_name, parts_of, shared_names
+from opduel.causes.collectors.native_parts import (
+    describe_stripped,
+    describe_vectors,
+    library_name,
+    parts_of,
+    shared_names,
+)
 from opduel.causes.collectors.valgrind_pairs import Observed, why_not
 from opduel.frameworks import Cases
 from opduel.harness.planning.budget import NO_TIME_LEFT
 from opduel.harness.profiles import Profiling
 from opduel.harness.rounds.instructions import MOST_CALLS
 from opduel.records import Case, Frame
-from opduel.records.cause import CODE_OF, Part
+from opduel.records.cause import CODE_OF, ONE_BY_ONE, Part
 
 NUMPY = "/x/site-packages/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux-gnu.so"
 
@@ -342,3 +348,16 @@ def test_what_ctypes_calls_is_one_part_whatever_libffi_says_of_itself() -> None:
     )
     parts = {name: (part.amount, part.calls) for name, part in parts_of(callgrind_profile, 1, set()).items()}
     assert parts == {"what ctypes calls (libffi.so)": (10.0, None), f"{CODE_OF}f": (5.0, None)}
+
+
+def test_functions_work_on_vectors_or_single_elements() -> None:
+    def cost(**changes: object) -> FunctionCost:
+        return FunctionCost(1000, **{"looked_at": 1000, **changes})  # type: ignore[arg-type]
+
+    assert describe_vectors(cost(vectors={16: 50, 32: 400})) == "vectors of 32 bytes"
+    assert describe_vectors(cost(vectors={16: 400, 32: 50})) == "vectors of 16 bytes"
+    assert describe_vectors(cost(vectors={16: 20})) == ONE_BY_ONE
+    assert describe_vectors(cost()) == ONE_BY_ONE
+    assert describe_vectors(cost(vectors={16: 150})) == "", "neither clearly"
+    assert describe_vectors(cost(looked_at=900)) == "", "of some of its instructions it isn't known"
+    assert describe_vectors(FunctionCost()) == ""

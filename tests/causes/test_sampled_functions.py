@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from opduel.causes.collectors.callgrind_file import NAMELESS, FunctionId
-from opduel.causes.collectors.demangling import demangle
 from opduel.causes.collectors.process_pairs import Answers
 from opduel.causes.collectors.sampled_functions import FEWEST, count_by_function, sample_observations
-from opduel.causes.collectors.symbols import Symbols, symbol_at
+from opduel.causes.collectors.symbols import Symbols, demangle, symbol_at
 
 CODE = """
 namespace shop { struct Till { __attribute__((noinline)) int add(int a) { return a * 3 + 1; } }; }
