@@ -19,8 +19,7 @@ from opduel.frameworks import Framework
 from opduel.harness.other_runs.single import SingleRequest, run_single
 from opduel.records import DEFAULT_METRIC, Build, RunError, UsageError
 from opduel.records.single import BaselineComparison, SingleReport
-from opduel.reporters.single_document import read_single, single_text
-from opduel.reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
+from opduel.reporters.single import baseline_text, csv_text, markdown_text, read_single, screen_text, single_text
 from opduel.reporters.stream import print_result, write_text
 from opduel.support.atomic import check_file, write_atomically
 from opduel.support.text import counted

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opduel.records import Candidate, Cause, Comparison, Examination
-from opduel.reporters.text import printable
+from opduel.reporters.text import align, printable
 from opduel.reporters.units import ABSENT, human_effect, human_value
 
 HEADINGS = ("part", "calls", "control", "treatment", "share", "95 %")
@@ -70,11 +70,6 @@ def sentence_line(comparison: Comparison) -> str:
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     """Return the rows as columns, numbers before the name, which may be long; nothing if there are only headings."""
-    if len(rows) < 2:
-        return []
-    turned = [(*row[1:], row[0]) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*turned, strict=True)][:-1]
-    return [
-        "  " + "  ".join([*(cell.rjust(width) for cell, width in zip(row, widths, strict=False)), row[-1]])
-        for row in turned
-    ]
+    numbers = align([row[1:] for row in rows], left_columns=0)
+    lines = [f"  {line}  {row[0]}" for line, row in zip(numbers, rows, strict=True)]
+    return lines if len(rows) > 1 else []

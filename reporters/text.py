@@ -54,6 +54,14 @@ def fold(text: str, width: int) -> list[str]:
     return [*lines, text]
 
 
+def align(rows: Sequence[Sequence[str]], left_columns: int = 1) -> list[str]:
+    """Return rows of cells as lines, with the first ``left_columns`` columns aligned left, the others right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [*["<"] * left_columns, *[">"] * (len(widths) - left_columns)]
+    layout = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
+    return [layout.format(*row).rstrip() for row in rows]
+
+
 def folded_names(names: Sequence[str], width: int, lines: int) -> dict[str, list[str]]:
     """Return each name as at most ``lines`` lines of ``width`` cells, all but the first indented.
 

@@ -20,7 +20,7 @@ from opduel.records import Build, Failure
 from opduel.records.host_record import HostRecord
 from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import Distribution, SingleReport, SingleResult
-from opduel.reporters.single_document import read_single
+from opduel.reporters.single import read_single
 
 ALONE = ("--single", "--treatment", RELEASE)
 BUILD = Build("toy", "toy", "interpreter", "/bin/true", "1.0", "3.11", "digest")

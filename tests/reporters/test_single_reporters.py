@@ -15,8 +15,7 @@ from opduel.records.host_record import HostRecord, RooflineRecord
 from opduel.records.run_record import SingleRunRecord
 from opduel.records.single import BaselineComparison, Distribution, ProfiledOperator, SingleReport, SingleResult
 from opduel.reporters.opperf_form import opperf_results
-from opduel.reporters.single_document import read_single, single_text
-from opduel.reporters.single_tables import baseline_text, csv_text, markdown_text, screen_text
+from opduel.reporters.single import baseline_text, csv_text, markdown_text, read_single, screen_text, single_text
 
 BUILD = Build("toy", "toy==1", "interpreter", "/bin/true", "1.0", "3.11", "digest")
 TIME = Distribution(mean=2e6, p50=1.5e6, p90=3e6, p99=4e6, min=1e6, max=5e6, stdev=5e5)

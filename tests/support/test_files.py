@@ -20,7 +20,7 @@ from opduel.records import UsageError
 from opduel.reporters import read_report
 from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.remote.token import find_token
-from opduel.reporters.single_document import read_single
+from opduel.reporters.single import read_single
 from opduel.support import files
 from opduel.support.files import MissingError, TooLargeError, UnreadableError, parse_json, read_bytes, read_text
 

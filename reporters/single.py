@@ -1,20 +1,32 @@
-"""A single-build run as tables: CSV, Markdown as opperf's, the screen's, and beside a baseline."""
+"""A single-build run as one strict JSON document, which --baseline reads, and as tables: CSV, Markdown as opperf's, the
+screen's, and beside a baseline."""
 
 import csv
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 
-from opduel.records import achieved
-from opduel.records.single import BaselineComparison, SingleReport, SingleResult
+from pydantic import TypeAdapter, ValidationError
+
+from opduel.records import UsageError, achieved
+from opduel.records.single import SINGLE_SCHEMA_VERSION, BaselineComparison, SingleReport, SingleResult
+from opduel.reporters.document import json_text
 from opduel.reporters.markdown import cell
-from opduel.reporters.opperf_form import KB, MS, STATISTICS, group_by_input, without_direction
+from opduel.reporters.opperf_form import KB, MS, STATISTICS, group_by_input, opperf_results, without_direction
 from opduel.reporters.run_text import one_side_words, roofline_words
-from opduel.reporters.text import printable
+from opduel.reporters.text import align, printable
 from opduel.reporters.units import ABSENT, human_change, human_size, human_value
+from opduel.support.files import LONGEST_REPORT, UnreadableError, parse_json, read_text
+from opduel.support.validation import check_version, explain
 
+KIND = "opduel single-build run"
+_ADAPTER: TypeAdapter[SingleReport] = TypeAdapter(SingleReport)
+_FIX = "give a file that --output_file wrote"
+_CASE = ("case", "operator", "direction", "dtype", "context")
 CSV_COLUMNS = (
-    *("case", "operator", "direction", "dtype", "context"),
+    *_CASE,
     *(f"{name}_ms" for name in STATISTICS),
     *("calls", "rounds", "max_storage_mem_alloc_kb", "gflops", "gbytes", "inputs", "failure", "mode", "note"),
 )
@@ -25,39 +37,49 @@ MARKDOWN_COLUMNS = (
 _WORST_FIRST = ("slower", "failed", "incomparable", "gone", "new", "faster", "within")
 
 
+def single_text(report: SingleReport) -> str:
+    """Return the document, ending in a newline. docs/how-to/single.md has its keys."""
+    first = {"kind": KIND, "schema_version": report.schema_version, "results": opperf_results(report)}
+    return json_text(first | asdict(report))
+
+
+def read_single(path: Path) -> SingleReport:
+    """Read the report that ``path`` holds. Unknown keys are ignored. Raises UsageError: it can't be read, is no such
+    document, or has another schema version."""
+    try:
+        document = parse_json(read_text(path, LONGEST_REPORT))
+    except UnreadableError as error:
+        raise UsageError(f"{path}: cannot be read ({error}): {_FIX}") from None
+    if not isinstance(document, dict) or document.get("kind") != KIND:
+        raise UsageError(f"{path}: kind: is not {KIND!r}: {_FIX}")
+    check_version(str(path), document, SINGLE_SCHEMA_VERSION, _FIX)
+    try:
+        return _ADAPTER.validate_python(document)
+    except ValidationError as error:
+        raise UsageError(f"{path}: {explain(error)}: {_FIX}") from None
+
+
 def csv_text(report: SingleReport) -> str:
     """Return one line per case under a line of headings; times in ms, memory in kB (1000 bytes), inputs as JSON."""
     stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    for result in report.cases:
-        times = ["" if result.time is None else f"{getattr(result.time, name) / MS:.6f}" for name in STATISTICS]
-        memory = "" if result.memory is None else f"{sum(result.memory.values()) / KB:.3f}"
-        inputs = json.dumps(result.inputs, separators=(",", ":"))
-        failure = result.failure.reason if result.failure else ""
-        row = [result.case, result.operator, result.direction, result.dtype, result.context, *times]
-        writer.writerow(
-            [
-                *row,
-                result.calls,
-                result.rounds,
-                memory,
-                *_rates(result),
-                inputs,
-                failure,
-                result.mode or "",
-                result.note,
-            ]
-        )
+    writer = csv.DictWriter(stream, CSV_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(map(_csv_row, report.cases))
     return stream.getvalue()
 
 
-def _rates(result: SingleResult) -> list[str]:
-    """Return 10^9 operations and 10^9 bytes a second at the median; empty where the work isn't known."""
-    if result.work is None or result.time is None:
-        return ["", ""]
-    rates = achieved(result.work, result.time.p50)
-    return ["" if rate is None else f"{rate:.6g}" for rate in (rates.gflops, rates.gbytes)]
+def _csv_row(result: SingleResult) -> dict[str, object]:
+    row = {name: getattr(result, name) for name in (*_CASE, "calls", "rounds", "mode", "note")}
+    row |= {"inputs": json.dumps(result.inputs, separators=(",", ":"))}
+    row |= {"failure": result.failure.reason} if result.failure else {}
+    row |= {} if result.memory is None else {"max_storage_mem_alloc_kb": f"{sum(result.memory.values()) / KB:.3f}"}
+    if result.time is None:
+        return row
+    rates = achieved(result.work, result.time.p50) if result.work else None
+    row |= {
+        name: f"{rate:.6g}" for name in ("gflops", "gbytes") if rates and (rate := getattr(rates, name)) is not None
+    }
+    return row | {f"{name}_ms": f"{getattr(result.time, name) / MS:.6f}" for name in STATISTICS}
 
 
 def markdown_text(report: SingleReport) -> str:
@@ -129,11 +151,3 @@ def baseline_text(comparisons: Sequence[BaselineComparison]) -> str:
     counts = [(verdict, sum(comparison.verdict == verdict for comparison in comparisons)) for verdict in _WORST_FIRST]
     summary = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
     return "".join(f"{line}{note}\n" for line, note in zip(lines, notes, strict=True)) + f"\n{summary}\n"
-
-
-def align(rows: Sequence[Sequence[str]], left_columns: int = 1) -> list[str]:
-    """Return rows of cells as lines, with the first ``left_columns`` columns aligned left, the others right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    sides = [*["<"] * left_columns, *[">"] * (len(widths) - left_columns)]
-    layout = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
-    return [layout.format(*row).rstrip() for row in rows]
