@@ -71,13 +71,9 @@ def generated() -> dict[str, str]:
         "The [catalogue](specs.md#the-catalogue) is made by these rules, a YAML file for each framework.",
         Rules.model_json_schema(),
     )
-    pages["explanation/architecture.md"] = architecture()
+    architecture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    pages["explanation/architecture.md"] = architecture.replace("](docs/", "](../")
     return pages
-
-
-def architecture() -> str:
-    """Return ARCHITECTURE.md with links that fit its place in the site."""
-    return (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").replace("](docs/", "](../")
 
 
 def options_page(parser: argparse.ArgumentParser) -> str:
@@ -89,9 +85,11 @@ def options_page(parser: argparse.ArgumentParser) -> str:
         if command.description:
             lines += [_text(command.description), ""]
         for group in command._action_groups:
-            rows = [_row(action, command) for action in group._group_actions if _is_shown(action)]
+            actions = [action for action in group._group_actions if not isinstance(action, argparse._SubParsersAction)]
+            rows = [_row(action, command) for action in actions if action.help != argparse.SUPPRESS]
             if rows:
-                lines += [f"{'##' if command is parser else '###'} {_capitalized(group.title or '')}", ""]
+                title = group.title or ""
+                lines += [f"{'##' if command is parser else '###'} {title[:1].upper()}{title[1:]}", ""]
                 lines += [_text(group.description), ""] if group.description else []
                 lines += ["| option | meaning |", "|---|---|", *rows, ""]
         if command.epilog:
@@ -105,14 +103,6 @@ def _commands(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentPars
         if isinstance(action, argparse._SubParsersAction):
             for child in action.choices.values():
                 yield from _commands(child)
-
-
-def _capitalized(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
-def _is_shown(action: argparse.Action) -> bool:
-    return action.help != argparse.SUPPRESS and not isinstance(action, argparse._SubParsersAction)
 
 
 def _row(action: argparse.Action, parser: argparse.ArgumentParser) -> str:

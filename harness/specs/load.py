@@ -14,7 +14,6 @@ from opduel.records import UsageError
 from opduel.support.text import one_line, show
 from opduel.support.validation import explain
 
-_DIRECTIONS = ("run_backward", "directions")  # two ways to say one thing
 SAVED_NETWORK = frozenset({"nodes", "arg_nodes", "heads"})  # what driver/catalogue/graph.py checks
 
 
@@ -32,7 +31,7 @@ def load_spec(path: Path, categories: Sequence[str] = ()) -> Spec:
         if categories:
             spec = _narrowed(spec, categories)
         if spec.specs:
-            spec = _gathered(spec, [_member(spec, path, index) for index in range(len(spec.specs))])
+            spec = _gathered(spec, path)
         expand_cases(spec)
     except UsageError as error:
         raise UsageError(f"{path}: {one_line(str(error))}") from None
@@ -80,20 +79,20 @@ def is_bundle(path: Path) -> bool:
     return isinstance(data, dict) and "specs" in data
 
 
-def _gathered(bundle: Spec, members: Sequence[tuple[Spec, Sequence[str]]]) -> Spec:
-    """Return the bundle with the tests of its specs (``members``, each with the ids of its cases), in its order;
-    UsageError if two of these have a case of one id.
+def _gathered(bundle: Spec, path: Path) -> Spec:
+    """Return the bundle with the tests of its specs, in its order; UsageError if one can't be in it, or if two of these
+    have a case of one id.
 
     The bundle's own ``defaults`` hold where neither a test nor its own file says otherwise.
     """
-    assert bundle.specs
     origins: dict[str, str] = {}
-    for name, (_, ids) in zip(bundle.specs, members, strict=True):
-        for case_id in ids:
-            if case_id in origins:
-                raise UsageError(f"specs: {origins[case_id]} and {name} both have a case {case_id}: rename one of them")
-        origins.update(dict.fromkeys(ids, name))
-    tests = [_settled(test, member.defaults) for member, _ in members for test in member.tests]
+    tests: list[AnyTest] = []
+    for index, name in enumerate(bundle.specs or ()):
+        member, case_ids = _member(bundle, path, index, name)
+        for case_id in case_ids & origins.keys():
+            raise UsageError(f"specs: {origins[case_id]} and {name} both have a case {case_id}: rename one of them")
+        origins.update(dict.fromkeys(case_ids, name))
+        tests += [_settled(test, member.defaults) for test in member.tests]
     return bundle.model_copy(update={"tests": tests, "specs": None})
 
 
@@ -101,16 +100,15 @@ def _settled(test: AnyTest, defaults: Settings) -> AnyTest:
     """Return the test with all that it leaves to its own spec's defaults."""
     names = [name for name in Settings.model_fields if name in type(test).model_fields]
     own_settings = {name for name in names if getattr(test, name) is not None}
-    if own_settings & set(_DIRECTIONS):
-        own_settings |= set(_DIRECTIONS)
+    if own_settings & {"run_backward", "directions"}:  # two ways to say one thing
+        own_settings |= {"run_backward", "directions"}
     return test.model_copy(update={name: getattr(defaults, name) for name in names if name not in own_settings})
 
 
-def _member(bundle: Spec, path: Path, index: int) -> tuple[Spec, list[str]]:
+def _member(bundle: Spec, path: Path, index: int, name: str) -> tuple[Spec, set[str]]:
     """Return one of a bundle's specs, and the ids of its cases; UsageError if it can't be in this bundle."""
-    assert bundle.specs
-    field, name = f"specs[{index}]", bundle.specs[index]
-    if name in bundle.specs[:index]:
+    field = f"specs[{index}]"
+    if name in (bundle.specs or ())[:index]:
         raise UsageError(f"{field} {show(name)} is listed twice: keep one")
     if not name or Path(name).is_absolute():
         raise UsageError(f"{field} is {show(name)}: use a path relative to this file's folder")
@@ -120,7 +118,7 @@ def _member(bundle: Spec, path: Path, index: int) -> tuple[Spec, list[str]]:
             raise UsageError("is a bundle itself: list its specs instead")
         if member.framework != bundle.framework:
             raise UsageError(f"is for {member.framework}, the bundle for {bundle.framework}: remove it")
-        return member, [case.id for case in expand_cases(member)]
+        return member, {case.id for case in expand_cases(member)}
     except UsageError as error:
         raise UsageError(f"{field}: {name}: {error}") from None
 
