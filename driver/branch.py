@@ -54,8 +54,8 @@ class Branch:
             record(self._journal, "history", selection.note)
             if selection.after is not None:
                 self._write_down(selection.after)
-        new = self._not_waiting(selection)
-        queue = new + self._to_retry(new)
+        new, retried = self._queue(selection)
+        queue = new + retried
         if not queue:
             waiting = len(self._troubled())
             log.info("nothing to measure%s", f"; {waiting} to be tried again later" if waiting else "")
@@ -82,14 +82,14 @@ class Branch:
         selection = self._select()
         if selection.note:
             log.warning("history: %s", selection.note)
-        new = self._not_waiting(selection)
-        return new + self._to_retry(new)
+        new, retried = self._queue(selection)
+        return new + retried
 
     def expect(self, ahead: CommitsAhead) -> None:
         """Tell what is begun ahead of the commits that ``measure`` will choose, as far as that is known now."""
         with suppress(OpduelError, OSError):  # it will be said when it is this branch's turn
-            new = self._not_waiting(self._pending())
-            self._expect(new + self._to_retry(new), ahead)
+            new, retried = self._queue(self._pending())
+            self._expect(new + retried, ahead)
 
     def _expect(self, queue: Sequence[Commit], ahead: CommitsAhead) -> None:
         if self._settings.ahead:
@@ -126,10 +126,19 @@ class Branch:
         with_tip = once and settings.commit is not None
         return pending(tip, last, start, settings.step, repository, with_tip)
 
-    def _not_waiting(self, selection: Pending) -> list[Commit]:
-        """Return the chosen commits; going on for ever, without those that failed and are not due yet."""
-        later = {id for id, item in self._troubled().items() if not self._journal.is_due(item)}
-        return [commit for commit in selection.commits if commit.id not in later or self._settings.interval_s is None]
+    def _queue(self, selection: Pending) -> tuple[list[Commit], list[Commit]]:
+        """Return the chosen commits, and those that failed in earlier passes and are due again. Going on for ever,
+        chosen ones that failed and are not due yet are left out."""
+        is_due = {id: self._journal.is_due(item) for id, item in self._troubled().items()}
+        once = self._settings.interval_s is None
+        new = [commit for commit in selection.commits if once or is_due.get(commit.id, True)]
+        new_ids = {commit.id for commit in new}
+        retried: list[Commit] = []
+        for id, due in is_due.items() if self._settings.retries else ():
+            if due and id not in new_ids:
+                with suppress(UsageError):  # of another repository
+                    retried.append(self._repository.commit(id))
+        return new, retried
 
     def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
         """Return a treatment's control, why that one, the commits of the line (control first), and the strategy."""
@@ -209,23 +218,16 @@ class Branch:
                 outcome = self._investigate(commit, ahead)
             except OSError as error:
                 raise explain_os_error(self._settings, error) from error
-        except NotSettled as error:
+        except (NotSettled, SuiteChangedError) as error:  # the commit is not at fault, and the next start goes on
             text = f"{commit.short}: {error}"
             tally.fail(commit.id, text)
-            if error.report.configuration.run_type == "benchmark":
+            if isinstance(error, NotSettled) and error.report.configuration.run_type == "benchmark":
                 tally.outcomes.append((commit, Outcome(error.report)))
-            record(self._journal, "not settled", text)
+            record(self._journal, "not settled" if isinstance(error, NotSettled) else "failed", text)
             return False
-        except SuiteChangedError as error:  # the commit is not at fault, and the next start measures it
-            text = f"{commit.short}: {error}"
-            tally.fail(commit.id, text)
-            record(self._journal, "failed", text)
-            return False
-        except (UsageError, NoSpaceError) as error:
-            if alone and self._settings.interval_s is None:
+        except (UsageError, RunError) as error:
+            if alone and self._settings.interval_s is None and isinstance(error, UsageError | NoSpaceError):
                 raise
-            self._fail(commit, error, tally)
-        except RunError as error:
             self._fail(commit, error, tally)
         else:
             tally.outcomes.append((commit, outcome))
@@ -339,15 +341,6 @@ class Branch:
         with suppress(UsageError):  # of another repository
             return self._repository.commit(last) if last else None
         return None
-
-    def _to_retry(self, new: Sequence[Commit]) -> list[Commit]:
-        new_ids = {commit.id for commit in new}
-        commits: list[Commit] = []
-        for id, item in self._troubled().items() if self._settings.retries else ():
-            if id not in new_ids and self._journal.is_due(item):
-                with suppress(UsageError):  # of another repository
-                    commits.append(self._repository.commit(id))
-        return commits
 
     def _item(self, commit: Commit) -> str:
         """Name the journal's entry of the commit when it fails with these settings."""

@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from opduel.driver.function_lines import changes_function, defines, function_ranges
-from opduel.driver.git.patch import ChangedFile, parse_patch
+from opduel.driver.git.patch import ChangedFile
 from opduel.driver.git.repository import Repository
 from opduel.records import Candidate, Cause, Commit
 from opduel.records.cause import CODE_OF, Source, source_file_of, without_clone
@@ -155,7 +155,7 @@ class _Code:
     def __init__(self, repository: Repository, good: Commit, bad: Commit) -> None:
         self._repository, self._commits = repository, (good, bad)
         self._texts: dict[str, tuple[str, str]] = {}
-        files = parse_patch(repository.patch(good, bad))
+        files = repository.changes(good, bad)
         submodules = {file.path for file in files if file.is_submodule}
         projects = [file for file in files if file.path not in submodules and _matches(file.path, (_PROJECT,))]
         required = {file.path for file in projects if _differs(self._text(file), _required)}

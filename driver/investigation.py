@@ -51,6 +51,7 @@ class Investigation:
         self._runs = runs
         self._journal = journal
         self._branch = branch
+        self._ends: Range = 0, len(revisions) - 1
         self._builds: dict[int, Build] = {}
         self._unsure: set[str] = set()  # cases with a measurement of a part of the line that can't be trusted
         self._turns = turns or BuildTurns()
@@ -66,7 +67,7 @@ class Investigation:
         Raises:
             UnbuildableError: control or treatment can't be built.
         """
-        benchmark = self._make(f"{self.name}/benchmark", "benchmark", (0, len(self._revisions) - 1))
+        benchmark = self._make(f"{self.name}/benchmark", "benchmark", self._ends)
         outcome = self._follow_up(benchmark, sought)
         if outcome.why_untrusted:
             self._runs.forget(f"{self.name}/")
@@ -74,7 +75,7 @@ class Investigation:
 
     def build_ends(self) -> tuple[Build, Build]:
         """Build control and treatment. Raise UnbuildableError if one can't be built."""
-        return self._build(0), self._build(len(self._revisions) - 1)
+        return self._build(self._ends[0]), self._build(self._ends[1])
 
     def begin_ahead(self, rank: int, measures: bool, given_up: threading.Event) -> bool:
         """Build control and treatment before it is this line's turn, and make the benchmark, too, if it ``measures``.
@@ -86,11 +87,9 @@ class Investigation:
             UnbuildableError: control or treatment can't be built.
             KeyboardInterrupt: the benchmark was given up.
         """
-        builds = self._build_ahead((0, len(self._revisions) - 1), rank, given_up)
+        builds = self._build_ahead(self._ends, rank, given_up)
         if builds is None or not measures:
             return False
-        control, treatment = builds
-        log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
         order = self._order(f"{self.name}/benchmark", "benchmark", builds)
         return self._runs.measure_ahead(order, rank, given_up.is_set) is not None
 
@@ -154,7 +153,7 @@ class Investigation:
             in_vain = attribution is not None and attribution.finding == "more" and not new
             later, threshold = step_of(comparison).change, comparison.threshold
             remainder = remaining_change(comparison.verdict, later, changes, threshold, in_vain)
-            if remainder is not None and remainder[2] < len(names) - 1:
+            if remainder is not None and remainder[2] < self._ends[1]:
                 remainder_kind, size, end = remainder
                 new.append(KnownChange(names[end], names[-1], remainder_kind, size, self.name))
         return {case: new for case, new in changes_by_case.items() if new}
@@ -177,28 +176,27 @@ class Investigation:
     ) -> Outcome:
         """Measure the parts of the line in which no change of these cases is known, and bisect those that have one."""
         log.info("known culprits do not account for all of: %s; measuring the rest", ", ".join(more))
-        last = len(self._revisions) - 1
         cases: dict[Range, list[str]] = {}
         for case in sorted(more):
-            for gap in gaps(last, [placed_change.range for placed_change in known_by_case[case]]):
+            for gap in gaps(self._ends[1], [placed_change.range for placed_change in known_by_case[case]]):
                 cases.setdefault(gap, []).append(case)
-        changed_cases: dict[str, None] = {}
+        confirmed = set(outcome.confirmed)
         culprits: list[Culprit] = []
         try:
             for gap in sorted(cases):
                 steps = self._compare(*gap, cases[gap], {case: more[case].verdict for case in cases[gap]})
                 self._leave_out({case for case, step in steps.items() if step.unsure})
-                trusted = {case: step for case, step in steps.items() if not step.unsure}
-                changed = {case: step for case, step in trusted.items() if step.finding == more[case].finding}
-                changed_cases |= dict.fromkeys(changed)
+                changed = {
+                    case: step for case, step in steps.items() if not step.unsure and step.finding == more[case].finding
+                }
+                confirmed |= changed.keys()
                 culprits += self._bisect(changed, {case: more[case].threshold for case in changed}, gap)
         except RunError as error:
-            confirmed = tuple(sorted({*outcome.confirmed, *changed_cases}))
-            return replace(outcome, confirmed=confirmed).cut_short(error)
-        if not changed_cases:
+            return replace(outcome, confirmed=tuple(sorted(confirmed))).cut_short(error)
+        if confirmed == set(outcome.confirmed):
             return outcome
-        confirmed = tuple(sorted({*outcome.confirmed, *changed_cases}))
-        return replace(outcome, confirmed=confirmed, culprits=merge_culprits([*(outcome.culprits or ()), *culprits]))
+        culprits = [*(outcome.culprits or ()), *culprits]
+        return replace(outcome, confirmed=tuple(sorted(confirmed)), culprits=merge_culprits(culprits))
 
     def _leave_out(self, unsure: Set[str]) -> None:
         """Leave cases with an untrusted measurement out of the search, with a warning; later lines search for them."""
@@ -209,9 +207,8 @@ class Investigation:
     def _verify_and_bisect(self, benchmark: Report, suspects: Sequence[str]) -> Outcome:
         if not suspects:
             return Outcome(benchmark)
-        last = len(self._revisions) - 1
         log.info("flagged: %s; verifying on fresh processes", ", ".join(suspects))
-        verification = self._make(f"{self.name}/verify", "verify", (0, last), sorted(suspects), benchmark)
+        verification = self._make(f"{self.name}/verify", "verify", self._ends, sorted(suspects), benchmark)
         if verification.is_biased:
             return Outcome(benchmark, verification)
         verified = {comparison.case: comparison for comparison in verification.comparisons}
@@ -229,7 +226,7 @@ class Investigation:
         steps = {case: step_of(verified[case]) for case in confirmed if case not in untrusted}
         thresholds = {case: verified[case].threshold for case in steps}
         try:
-            return replace(outcome, culprits=self._bisect(steps, thresholds, (0, last)))
+            return replace(outcome, culprits=self._bisect(steps, thresholds, self._ends))
         except RunError as error:  # the next pass continues this search; confirmed cases stay confirmed
             return outcome.cut_short(error)
 
@@ -261,10 +258,7 @@ class Investigation:
         builds = self._build_ahead(between, LAST, given_up)
         if builds is None or given_up.is_set():
             return None
-        control, treatment = builds
-        name = self._step_name(*between, cases)
-        log.info("measuring ahead: %s against %s", treatment.requested, control.requested)
-        order = self._order(name, "regress", builds, sorted(cases))
+        order = self._order(self._step_name(*between, cases), "regress", builds, sorted(cases))
         report = self._runs.measure_ahead(order, LAST, given_up.is_set)
         return None if report is None else steps_of(report, cases, sought)
 
@@ -332,7 +326,7 @@ class Investigation:
 
     def _evidence(self, between: CulpritRange) -> tuple[Report, ...]:
         """Return the reports of a range's direct A/B: those of the verification when the range is the whole line."""
-        if (between.start, between.end) == (0, len(self._revisions) - 1):
+        if (between.start, between.end) == self._ends:
             return self._runs.reports(f"{self.name}/verify")
         names = f"{self._revisions[between.start].name}..{self._revisions[between.end].name}"
         return self._runs.reports(f"{self.name}/regress/{names}/")

@@ -132,8 +132,10 @@ class Runs:
             KeyboardInterrupt: the run was given up.
             RunError: nothing could be measured.
         """
-        report = self._finished(order.name)
-        return report or self._harness.measure_ahead(self._named(order, order.name), rank, is_given_up)
+        if (report := self._finished(order.name)) is not None:
+            return report
+        log.info("measuring ahead: %s against %s", order.treatment.requested, order.control.requested)
+        return self._harness.measure_ahead(self._named(order, order.name), rank, is_given_up)
 
     @property
     def hosts(self) -> int:

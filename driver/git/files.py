@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from opduel.driver.git.command import Git
+from opduel.driver.git.patch import ChangedFile, parse_patch
 from opduel.records import Commit, NoSpaceError, RunError, UsageError, is_full
 
 log = logging.getLogger(__name__)
@@ -69,11 +70,11 @@ class Trees:
                 return self.git.run("cat-file", "blob", entry.id)
         return None
 
-    def patch(self, older: Commit, newer: Commit) -> str:
-        """Return what changed from one commit to another, without context, as `opduel.driver.git.patch` reads it."""
+    def changes(self, older: Commit, newer: Commit) -> list[ChangedFile]:
+        """Return the files that differ between two commits, with the lines that changed."""
         options = ["-r", "-z", "--raw", "--patch", "--unified=0", "--find-renames", "--no-color", "--no-ext-diff"]
         options += ["--no-textconv", "--ignore-submodules=none", "--submodule=short"]
-        return self.git.run("diff-tree", *options, older.id, newer.id).decode("utf-8", "replace")
+        return parse_patch(self.git.run("diff-tree", *options, older.id, newer.id).decode("utf-8", "replace"))
 
     def mentions(self, commit: Commit, text: str) -> bool:
         """Tell whether that text is in a file of the commit, or in a file's path; submodules are not searched."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from made_runs import MadeHarness, a_build, a_commit
 
+from opduel.driver.git.patch import ChangedFile, Hunk
 from opduel.driver.git.refs import Fetched, Moved
 from opduel.driver.journal import Journal
 from opduel.driver.outcome import Outcome
@@ -35,8 +36,9 @@ class MadeRepository:
         self.on_fetch()
         return Fetched(self.moved, self.default)
 
-    def patch(self, older: Commit, newer: Commit) -> str:
-        return f"diff --git a/setup.py b/setup.py\n@@ -1 +1 @@\n-{older.id}\n+{newer.id}\n"
+    def changes(self, older: Commit, newer: Commit) -> list[ChangedFile]:
+        hunk = Hunk(range(1, 2), range(1, 2), "", [older.id], [newer.id])
+        return [ChangedFile("setup.py", "setup.py", False, [hunk])]
 
     def has_branches(self) -> bool:
         return bool(self.line)
