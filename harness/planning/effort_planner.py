@@ -23,6 +23,7 @@ from opduel.harness.planning.noise_by_level import noise_by_level, quads_of
 from opduel.records import Case, Effort, PairSample
 from opduel.records.measurement import SIDES
 
+PLANNED_SHARE = 0.75  # of the time left: rounds take longer than planned, by starting pairs and the A/A check
 MOST_AT_ONCE = 4  # forks in a round that takes longer than all rounds of the case before it
 
 
@@ -82,7 +83,7 @@ class EffortPlanner:
         second_look = looks[min(1, len(looks) - 1)]
         rounds = {case_id: second_look - len(samples.get(case_id, ())) for case_id in chosen}
         missing = {case_id: count for case_id, count in rounds.items() if count > 0}
-        chosen = within_time(share_out(chosen, self.costs, self.start_s), missing, self.costs, left_s)
+        chosen = within_time(share_out(chosen, self.costs, self.start_s), missing, self.costs, PLANNED_SHARE * left_s)
         chosen = fill(chosen, self.costs, self.start_s)
         self.planned |= chosen
         return chosen

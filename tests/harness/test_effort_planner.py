@@ -9,7 +9,7 @@ from toy_bench import toy_case
 
 from opduel.comparator import plan_looks
 from opduel.harness.planning.effort import CaseTime, Costs, Noise, Repetitions
-from opduel.harness.planning.effort_planner import MOST_AT_ONCE, EffortPlanner
+from opduel.harness.planning.effort_planner import MOST_AT_ONCE, PLANNED_SHARE, EffortPlanner
 from opduel.records import Case, PairSample
 
 COUNTS = plan_looks(50).counts
@@ -97,7 +97,7 @@ def test_with_little_time_left_rounds_are_as_short_as_takes_each_case_to_its_sec
     left_s = 0.7 * COUNTS[1] * round_s
     limited = learning.plan(cases(), {}, COUNTS, left_s)
     assert sum(COSTS.of_round(repetitions) for repetitions in limited.values()) * COUNTS[1] <= 1.2 * left_s
-    assert learning.plan(cases(), {}, COUNTS, left_s=1.01 * COUNTS[1] * round_s) == unlimited
+    assert learning.plan(cases(), {}, COUNTS, left_s=1.01 * COUNTS[1] * round_s / PLANNED_SHARE) == unlimited
 
 
 def test_a_quiet_case_leaves_its_share_of_the_time_to_a_noisy_one() -> None:
@@ -105,7 +105,7 @@ def test_a_quiet_case_leaves_its_share_of_the_time_to_a_noisy_one() -> None:
     learning.noise["a"] = NOISY
     planned = learning.plan(cases(), {}, COUNTS)
     noisy_s, quiet_s = (COUNTS[1] * COSTS.of_round(planned[name]) for name in "ab")
-    limited = learning.plan(cases(), {}, COUNTS, left_s=1.01 * (noisy_s + 2 * quiet_s))
+    limited = learning.plan(cases(), {}, COUNTS, left_s=1.01 * (noisy_s + 2 * quiet_s) / PLANNED_SHARE)
     assert limited == planned
 
 
