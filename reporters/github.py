@@ -15,17 +15,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
-from opduel.records import Comparison, Report, RunError, UsageError
+from opduel.records import Comparison, Report, RunError
 from opduel.reporters.alerts import is_confirmed
 from opduel.reporters.base import FindingsReporter
-from opduel.reporters.kept_comment import CommentServer, KeptComment, keep_comment
+from opduel.reporters.kept_comment import CommentServer, KeptComment, check_place, keep_comment
 from opduel.reporters.markdown import summary
 from opduel.reporters.notifier import places_of
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import Conclusion, caveats, conclusion, worst_first
 from opduel.reporters.text import printable, shorten
 from opduel.reporters.units import human_change, human_effect, human_value
-from opduel.support.command_names import command_name
 from opduel.support.files import UnreadableError, read_text
 
 Kind = Literal["error", "warning", "notice"]
@@ -74,11 +73,7 @@ class GithubReporter(FindingsReporter, option="github"):
     def check(self) -> None:
         """Check that this is a step of a workflow; from now on nothing printed is taken for a command. Raises
         UsageError: it is none."""
-        if self._environment.get("GITHUB_ACTIONS") != "true":
-            raise UsageError(
-                f"--{self.option}: this is not a step of GitHub Actions (GITHUB_ACTIONS is not true): leave it out, or "
-                f"use {command_name('convert')} REPORT --to md"
-            )
+        check_place(self._environment, "GITHUB_ACTIONS", "a step of GitHub Actions", self.option)
         for name in (_OUTPUT, _SUMMARY):
             if not self._environment.get(name):
                 log.warning("--%s: %s is not set: nothing is written there", self.option, name)

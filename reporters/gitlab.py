@@ -8,11 +8,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
-from opduel.records import Report, UsageError
+from opduel.records import Report
 from opduel.reporters.base import FindingsReporter
-from opduel.reporters.kept_comment import CommentServer, KeptComment, keep_comment
+from opduel.reporters.kept_comment import CommentServer, KeptComment, check_place, keep_comment
 from opduel.reporters.options import GITLAB_TOKEN
-from opduel.support.command_names import command_name
 
 
 class GitlabReporter(FindingsReporter, option="gitlab"):
@@ -24,11 +23,7 @@ class GitlabReporter(FindingsReporter, option="gitlab"):
 
     def check(self) -> None:
         """Check that this is a job of GitLab CI. Raises UsageError: it is none."""
-        if self._environment.get("GITLAB_CI") != "true":
-            raise UsageError(
-                f"--{self.option}: this is not a job of GitLab CI (GITLAB_CI is not true): leave it out, or use "
-                f"{command_name('convert')} REPORT --to md"
-            )
+        check_place(self._environment, "GITLAB_CI", "a job of GitLab CI", self.option)
 
     def report_findings(self, report: Report, culprits: Sequence[str]) -> None:
         keep_comment(merge_request_of(self._environment), report, culprits, self.option)

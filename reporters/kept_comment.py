@@ -12,10 +12,11 @@ from typing import Any
 import requests
 import urllib3
 
-from opduel.records import Report, RunError
+from opduel.records import Report, RunError, UsageError
 from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, retry, retry_after_s, within
 from opduel.reporters.markdown import cell, summary
 from opduel.reporters.text import printable
+from opduel.support.command_names import command_name
 from opduel.support.redaction import redact
 
 LONGEST = 65_536  # characters of a comment: GitHub's limit; GitLab takes 1,000,000
@@ -151,6 +152,15 @@ class KeptComment:
         if is_temporary and wait_s:
             fix = f", and to wait {wait_s:.0f} s"
         return _NotTakenError(f"{self.server.name} says {status}{fix}", is_temporary, status, wait_s or 0.0)
+
+
+def check_place(environment: Mapping[str, str], variable: str, place: str, option: str) -> None:
+    """Check that this process runs in that place, as the variable says. Raises UsageError: it doesn't."""
+    if environment.get(variable) != "true":
+        raise UsageError(
+            f"--{option}: this is not {place} ({variable} is not true): leave it out, or use "
+            f"{command_name('convert')} REPORT --to md"
+        )
 
 
 def keep_comment(comment: KeptComment | str, report: Report, culprits: Sequence[str], option: str) -> None:

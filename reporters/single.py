@@ -76,9 +76,9 @@ def _csv_row(result: SingleResult) -> dict[str, object]:
     if result.time is None:
         return row
     rates = achieved(result.work, result.time.p50) if result.work else None
-    row |= {
-        name: f"{rate:.6g}" for name in ("gflops", "gbytes") if rates and (rate := getattr(rates, name)) is not None
-    }
+    for name in ("gflops", "gbytes"):
+        rate = getattr(rates, name, None)
+        row |= {} if rate is None else {name: f"{rate:.6g}"}
     return row | {f"{name}_ms": f"{getattr(result.time, name) / MS:.6f}" for name in STATISTICS}
 
 
