@@ -15,7 +15,9 @@ import json
 import os
 import pickle
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +26,6 @@ from typing import Any
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.builds.transfer import build_at, unpack
 from opduel.driver.suites.work import without_suite
-from opduel.fleet.before_run import run_before
 from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, REFUSAL, REPORT, ROUNDS, HostSettings, Job
 from opduel.fleet.received import SuiteHere, cases_with_files
 from opduel.fleet.stragglers import open_cases
@@ -37,8 +38,10 @@ from opduel.records.build import PROGRAM_VARIABLE
 from opduel.records.measurement import Side
 from opduel.reporters.document import to_bytes
 from opduel.support.atomic import write_atomically
+from opduel.support.text import one_line
 
-EVENT_EVERY_S = 60.0  # between events during setup_cache, as a silent host is given up
+EVENT_EVERY_S = 30.0  # between events while nothing is measured, as a host that is silent for minutes is given up
+_TAIL = 2000  # bytes of the output of --before_run
 _finishing = threading.Event()
 
 
@@ -110,7 +113,7 @@ def _measure(job: Job, host: HostSettings, folder: Path) -> None:
     builds = {side: _build(side, build, job, framework, host) for side, build in build_by_side.items()}
     labels = job.labels
     if suite:
-        with _reporting_activity():
+        with reporting("preparing"):
             builds, problems = suite.prepare(builds, framework)
         if labels.suite:
             record = dataclasses.replace(labels.suite, problems=(*labels.suite.problems, *problems))
@@ -131,7 +134,8 @@ def _measure(job: Job, host: HostSettings, folder: Path) -> None:
         find_causes=job.find_causes,
     )
     if host.before_run is not None:
-        run_before(host.before_run, host.before_run_timeout, lambda: _send_event({"event": "before_run"}))
+        with reporting("before_run"):
+            run_before(host.before_run, host.before_run_timeout)
     _send_event({"event": "measuring"})
     report = run_ab(request, _send_progress)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # let the report be written
@@ -193,16 +197,44 @@ def program_here(client_build: Build, build: Build) -> Build:
     return dataclasses.replace(build, interpreter=sys.executable, environment=environment)
 
 
+def run_before(command: str, timeout_s: float) -> None:
+    """Run the host's own shell command, which drops caches, say. Raise RunError if it fails or takes too long.
+
+    At the end, also by an exception, it is killed with all that it started.
+    """
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command, shell=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            why = f"took more than {timeout_s:g} s: it was ended, and nothing is measured here"
+            raise RunError(f"--before_run {why}") from None
+        finally:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if code == 0:
+            return
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
+        lines = output.read().decode("utf-8", "replace").strip().splitlines()
+    how = f"ended with {code}" if code > 0 else f"was killed by signal {-code}"
+    raise RunError(f"--before_run {how}: {one_line(lines[-1]) if lines else 'it said nothing'}")
+
+
 @contextlib.contextmanager
-def _reporting_activity() -> Iterator[None]:
-    """Send an event every ``EVENT_EVERY_S`` during the ``with``."""
+def reporting(activity: str) -> Iterator[None]:
+    """Send an event of this kind at once, and every ``EVENT_EVERY_S`` during the ``with``."""
     has_ended = threading.Event()
 
-    def say() -> None:
+    def report() -> None:
+        _send_event({"event": activity})
         while not has_ended.wait(EVENT_EVERY_S):
-            _send_event({"event": "preparing"})
+            _send_event({"event": activity})
 
-    thread = threading.Thread(target=say, daemon=True)
+    thread = threading.Thread(target=report, daemon=True)
     thread.start()
     try:
         yield

@@ -7,14 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from opduel.fleet.before_run import run_before
+from opduel.fleet import shard_process
+from opduel.fleet.shard_process import reporting, run_before
 from opduel.records import RunError
 
 LONG_S = 30.0
-
-
-def nothing() -> None:
-    pass
 
 
 @pytest.mark.parametrize(
@@ -27,33 +24,36 @@ def nothing() -> None:
 )
 def test_one_that_fails_is_an_error(command: str, why: str) -> None:
     with pytest.raises(RunError, match=f"^{why}$"):
-        run_before(command, LONG_S, nothing)
+        run_before(command, LONG_S)
 
 
 @pytest.mark.parametrize("command", ["true", "echo; echo dropped; exit 0"])
 def test_one_that_succeeds_is_passed_over(command: str) -> None:
-    run_before(command, LONG_S, nothing)
+    run_before(command, LONG_S)
 
 
 def test_one_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
     wrote = tmp_path / "wrote"
     with pytest.raises(RunError, match=r"^--before_run took more than 0\.3 s: it was ended, and nothing"):
-        run_before(f"(sleep 1; touch {wrote}) & sleep 60", 0.3, nothing)
+        run_before(f"(sleep 1; touch {wrote}) & sleep 60", 0.3)
     time.sleep(1)
     assert not wrote.exists()
 
 
 def test_it_is_reported_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opduel.fleet.before_run.EVENT_EVERY_S", 0.2)
-    report_times: list[float] = []
-    run_before("sleep 0.7", LONG_S, lambda: report_times.append(time.monotonic()))
-    assert len(report_times) > 1
+    events: list[dict[str, str]] = []
+    monkeypatch.setattr(shard_process, "EVENT_EVERY_S", 0.2)
+    monkeypatch.setattr(shard_process, "_send_event", events.append)
+    with reporting("before_run"):
+        run_before("sleep 0.7", LONG_S)
+    assert len(events) > 1
+    assert events[0] == {"event": "before_run"}
 
 
 def test_an_interrupt_ends_it(tmp_path: Path) -> None:
     """As that of a measuring process whose worker has gone."""
     start_file, wrote = tmp_path / "begun", tmp_path / "wrote"
-    code = "import sys; from opduel.fleet.before_run import run_before; run_before(sys.argv[1], 60, lambda: None)"
+    code = "import sys; from opduel.fleet.shard_process import run_before; run_before(sys.argv[1], 60)"
     command = [sys.executable, "-c", code, f"touch {start_file}; sleep 1; touch {wrote}; sleep 60"]
     with subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL) as process:
         end = time.monotonic() + LONG_S
