@@ -1,6 +1,8 @@
 """Telling all reporters, and choosing them by options."""
 
 import argparse
+import subprocess
+import sys
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, ClassVar, Self
@@ -15,6 +17,8 @@ from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.options import OPTIONS, WEBHOOK_VARIABLE, ReporterOptions
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 class Broken(Reporter):
@@ -153,3 +157,15 @@ def test_a_repeatable_option_asks_for_a_reporter_each_time() -> None:
 
 def test_the_names_of_all_options_are_known() -> None:
     assert reporter_options() == set(vars(_options())) - {"prior_runs", "of_other_packages"}
+
+
+def test_options_load_no_reporter() -> None:
+    code = """
+import argparse, sys
+from opduel.reporters import add_reporter_options, reporter_options
+add_reporter_options(argparse.ArgumentParser())
+print(sorted(name for name in sys.modules if name.startswith("opduel.reporters.")))
+print({"rich", "jinja2", "requests", "pydantic", "numpy"} & {*sys.modules})
+"""
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert process.stdout == "['opduel.reporters.formats', 'opduel.reporters.options']\nset()\n"
