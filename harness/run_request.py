@@ -122,10 +122,10 @@ def count_profiled(request: RunRequest) -> int:
     """Return how many cases are profiled after measuring if time is left: for breakdowns, profiles and causes."""
     configuration = request.configuration
     broken_down = len(to_break_down(request.cases, request.framework, configuration.breakdown))
-    confirms = configuration.verify or request.first_measurement is not None
+    replicates = configuration.verify or request.first_measurement is not None
     explained = 0
     if request.find_causes is not None:
-        explained = count_cause_profiles(request.cases, configuration.explain, confirms)
+        explained = count_cause_profiles(request.cases, configuration.explain, replicates)
     profiled = 0 if configuration.profile_output is None else len({case.time_id for case in request.cases})
     return broken_down + explained + profiled
 

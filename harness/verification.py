@@ -60,8 +60,8 @@ def first_measurement_of(
 ) -> FirstMeasurement:
     """Return what a later run needs of ``report`` to replicate the cases ``again`` (ids).
 
-    ``cases``: all cases of the report, in its order. The new run measures the report's A/A cases, ``most_aa_cases`` at
-    most, again: it has a report of its own, which is judged by itself.
+    ``cases``: all cases of the report, in its order. The new run repeats the report's A/A checks, ``most_aa_cases`` at
+    most: it has a report of its own, which is judged by itself.
     """
     comparisons = {comparison.case: comparison for comparison in report.comparisons}
     samples = {case_id: comparison.samples for case_id, comparison in comparisons.items()}

@@ -57,12 +57,12 @@ class OutputCheck:
             for case, comparison in self._look_at(cases):
                 if comparison.verdict == "regressed":
                     suspects[case.id] = comparison
-                    comparison = _unconfirmed(comparison, NOT_AGAIN)
+                    comparison = _not_repeated(comparison, NOT_AGAIN)
                 comparison_by_case[case.id] = comparison
             for case, comparison in self._look_at([case for case in cases if case.id in suspects]):
                 second_results = {"unchanged": "agreed when computed again", "failed": "failed when computed again"}
                 if comparison.verdict != "regressed":
-                    comparison = _unconfirmed(
+                    comparison = _not_repeated(
                         suspects[case.id], second_results.get(comparison.verdict, comparison.note)
                     )
                 comparison_by_case[case.id] = replace(comparison, rounds=2)
@@ -156,7 +156,7 @@ def check_outputs(
     return check, replace(plan, spent_s=time.monotonic() - began) if cases else plan
 
 
-def _unconfirmed(first: Comparison, why: str) -> Comparison:
+def _not_repeated(first: Comparison, why: str) -> Comparison:
     return replace(first, verdict="inconclusive", note=f"differed at first ({first.note}), {why}")
 
 

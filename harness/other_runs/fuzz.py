@@ -107,7 +107,7 @@ def _is_difference(comparison: Comparison) -> bool:
 
 
 def shrink(differences: Sequence[Finding], measure: Measure, steps: int = STEPS) -> list[Finding]:
-    """Return the findings on the smallest sizes that still show them, each confirmed by a measurement of its own.
+    """Return the findings on the smallest sizes that still show them, each shown by a measurement of its own.
 
     In every step each finding tries its next smaller sizes, all findings in one measurement.  Hypothesis' own shrinker
     takes a test to give the same answer each time, which a measurement doesn't.  ``measure`` gives the comparisons of

@@ -3,7 +3,6 @@
 There is no other side to take turns with: what the machine does between two such runs is in their difference.
 """
 
-import math
 import random
 import secrets
 import statistics
@@ -19,8 +18,9 @@ import numpy as np
 from opduel.frameworks import Framework, recorded_environment, run_environment
 from opduel.harness.machine.cpus import WIPING_VARIABLE, measure_roofline, plan_cpus, plan_wiping, this_thread_on
 from opduel.harness.machine.host import HostMonitor, host_fingerprint
+from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.numerics.outputs import FOR_GOOD
-from opduel.harness.planning.budget import profiling_seconds
+from opduel.harness.planning.budget import BudgetClock, profiling_seconds
 from opduel.harness.processes.case_request import CaseRequest, time_left
 from opduel.harness.processes.forking import forks_record, with_checked_forks
 from opduel.harness.processes.pair_pool import Bench
@@ -120,12 +120,10 @@ class _Run:
         self._framework = request.framework
         self._outcomes = {case.id: _CaseOutcome() for case in request.cases}
         self._monitor = HostMonitor(allowed=self._cpus.measure | self._cpus.control)
-        self._started = time.monotonic()
-        self._budget_ends = self._started + (
-            math.inf if configuration.time_budget is None else configuration.time_budget
-        )
+        self._clock = BudgetClock(time.monotonic(), configuration.time_budget)
         profiled = 0 if configuration.profile_output is None else len({case.time_id for case in request.cases})
-        self._deadline = self._budget_ends - profiling_seconds(configuration.time_budget, profiled)  # of measuring
+        profiling_s = profiling_seconds(configuration.time_budget, profiled)
+        self._deadline = self._clock.deadline - profiling_s  # of measuring
 
     def run(self) -> SingleReport:
         started = datetime.now(UTC)
@@ -133,19 +131,19 @@ class _Run:
         roofline = measure_roofline(self._cpus, configuration.threads, environment) if configuration.roofline else None
         host = replace(host_fingerprint(), roofline=roofline)
         self._monitor.begin()
-        stopped, aborted, interrupted = None, False, False
+        course = MeasurementResult()
         try:
             with this_thread_on(self._cpus.control):
                 self._measure()
         except _OutOfTime:
-            stopped = f"the time budget of {configuration.time_budget:g} s was spent"
+            course.stopped = f"the time budget of {configuration.time_budget:g} s was spent"
         except (KeyboardInterrupt, RunError) as error:
-            stopped, aborted, interrupted = str(error) or "interrupted", True, isinstance(error, KeyboardInterrupt)
-        if aborted and not any(outcome.processes for outcome in self._outcomes.values()):
-            raise RunError(f"nothing was measured: {stopped}")
-        profiles = self._profiles(aborted)
+            course.stop(error)
+        if course.aborted and not any(outcome.processes for outcome in self._outcomes.values()):
+            raise RunError(f"nothing was measured: {course.stopped}")
+        profiles = self._profiles(course.aborted)
         if profiles is not None and profiles.stopped is not None:
-            stopped, aborted, interrupted = str(profiles.stopped) or "interrupted", True, True
+            course.stop(profiles.stopped)
         run = SingleRunRecord(
             **vars(request.labels),
             id=f"{started:%Y%m%dT%H%M%SZ}-{secrets.token_hex(3)}",
@@ -166,11 +164,11 @@ class _Run:
             env=tuple(sorted(request.env)),
             forks=forks_record(self._framework, request.cases, configuration.threads),
             cpus=tuple(sorted(self._cpus.measure)),
-            complete=stopped is None,
-            aborted=aborted,
-            interrupted=interrupted,
-            stop_reason=stopped,
-            wall_s=time.monotonic() - self._started,
+            complete=course.stopped is None,
+            aborted=course.aborted,
+            interrupted=course.interrupted,
+            stop_reason=course.stopped,
+            wall_s=self._clock.elapsed_s,
             profile_output=profiles.record() if profiles else None,
         )
         cases = tuple(_result(case, self._outcomes[case.id], request.framework) for case in request.cases)
@@ -195,8 +193,7 @@ class _Run:
                 for position, case in enumerate(order, 1):
                     self._measure_case(timing, storage, case)
                     self._monitor.sample()
-                    elapsed = time.monotonic() - self._started
-                    self._on_progress(SingleProgress(number, rounds, position, len(order), elapsed))
+                    self._on_progress(SingleProgress(number, rounds, position, len(order), self._clock.elapsed_s))
 
     def _profiles(self, aborted: bool) -> Profiles | None:
         """Write the profiles that were asked for, unless the run was cut short."""
@@ -204,7 +201,7 @@ class _Run:
         if configuration.profile_output is None:
             return None
         failed = {name: outcome.failures[-1].reason for name, outcome in self._outcomes.items() if outcome.failed}
-        profiling = Profiling(self._bench, self._framework, configuration.threads, request.seed, self._budget_ends)
+        profiling = Profiling(self._bench, self._framework, configuration.threads, request.seed, self._clock.deadline)
         with this_thread_on(self._cpus.control):
             return write_profiles(Path(configuration.profile_output), request.cases, failed, profiling, aborted)
 

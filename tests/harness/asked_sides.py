@@ -31,13 +31,13 @@ class Asked:
     def pin(self, cpus: frozenset[int]) -> None:
         """It is no process."""
 
-    def ask(self, request: Any, timeout_s: float, meanwhile: object = None) -> dict[str, Any]:
+    def ask(self, request: Any, timeout_s: float, while_waiting: object = None) -> dict[str, Any]:
         self.blocks += 1
         if self.blocks > self.answers:
             raise self.error(failure(self.side))
         return {"low": 100.0, "timed_ns": 500.0, "calls": 5, "call_ns": 100.0}
 
 
-def asked(error: type[AskError], control: float, treatment: float) -> Any:
+def asked_pair(error: type[AskError], control: float, treatment: float) -> Any:
     """A pair; how many blocks each side answers."""
     return {"control": Asked("control", error, control), "treatment": Asked("treatment", error, treatment)}

@@ -27,7 +27,7 @@ class FileServer(ScriptedServer):
 
     def __init__(self, *answers: Answer) -> None:
         self.paths: list[str] = []
-        self._left: Sequence[Answer] = answers
+        self._answers_left: Sequence[Answer] = answers
         super().__init__()
 
     def url(self, path: str = "net.params") -> str:
@@ -35,8 +35,8 @@ class FileServer(ScriptedServer):
 
     def answer(self, handler: http.server.BaseHTTPRequestHandler) -> None:
         self.paths.append(handler.path)
-        now = self._left[0]
-        self._left = self._left[1:] or self._left
+        now = self._answers_left[0]
+        self._answers_left = self._answers_left[1:] or self._answers_left
         time.sleep(now.silent_s)
         handler.send_response(now.status)
         if now.sized:

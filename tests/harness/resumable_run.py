@@ -29,7 +29,7 @@ class ListLog:
     def keep(self, text: str) -> None:
         self.texts.append(text)
 
-    def kept(self) -> list[StoredRound]:
+    def stored_rounds(self) -> list[StoredRound]:
         return [entry for entry in map(from_text, self.texts) if isinstance(entry, StoredRound)]
 
 
@@ -45,9 +45,9 @@ class FileLog:
         return self._path.read_text(encoding="utf-8", errors="replace").split("\n")[:-1]
 
     def keep(self, text: str) -> None:
-        whole = not self._path.exists() or self._path.read_bytes()[-1:] in (b"", b"\n")
+        ends_a_line = not self._path.exists() or self._path.read_bytes()[-1:] in (b"", b"\n")
         with self._path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(("" if whole else "\n") + text + "\n")
+            file.write(("" if ends_a_line else "\n") + text + "\n")
             file.flush()
             os.fsync(file.fileno())
 
@@ -60,7 +60,7 @@ def slow() -> Case:
     return replace(toy_case("slow", slower=3), threshold=0.3)
 
 
-def asked(log: Any, *cases: Case, **changes: Any) -> RunRequest:
+def logged_request(log: Any, *cases: Case, **changes: Any) -> RunRequest:
     """A run that keeps its rounds in ``log``, on a host of which nothing is asked."""
     return replace(request(*cases, max_rounds=6), log=log).configured(**{"busy_host": "report", **changes})
 
@@ -76,18 +76,20 @@ def stop_at(rounds: int) -> Callable[[Progress], None]:
 
 
 def kept_samples(rounds: Sequence[StoredRound]) -> set[PairSample]:
-    return {sample for one in rounds for sample in one.result.samples}
+    return {sample for stored in rounds for sample in stored.result.samples}
 
 
 def samples(report: Report) -> list[PairSample]:
-    """All there are, without those of A/A cases."""
-    again = [one.verification.samples for one in report.comparisons if one.verification]
-    return [sample for some in [*(one.samples for one in report.comparisons), *again] for sample in some]
+    """All there are, without those of A/A checks."""
+    again = [comparison.verification.samples for comparison in report.comparisons if comparison.verification]
+    return [sample for some in [*(comparison.samples for comparison in report.comparisons), *again] for sample in some]
 
 
 def run(path: Path) -> Report:
     """One case that is slower on the treatment, one that is alike, and one that always fails; measured twice."""
-    return run_ab(asked(FileLog(path), slow(), same(), toy_case("bad", "abort"), verify=True, verify_after=0.0))
+    return run_ab(
+        logged_request(FileLog(path), slow(), same(), toy_case("bad", "abort"), verify=True, verify_after=0.0)
+    )
 
 
 if __name__ == "__main__":

@@ -128,5 +128,5 @@ def run_beside(noise: SimulatedNoise, folder: Path, same: int, slowed: int, turn
     """Run the toy beside this noise: so many cases of which both sides are the same, and so many that are slower."""
     cases = [toy_case(f"same_{number}", turns=turns) for number in range(same)]
     cases += [toy_case(f"slowed_{number}", turns=turns, slower=1 + SLOWED) for number in range(slowed)]
-    asked = request(*cases, max_rounds=ROUNDS, **noise.variables(folder, seed))
-    return run_ab(asked.configured(sentinels=0, busy_host="report"))
+    run_request = request(*cases, max_rounds=ROUNDS, **noise.variables(folder, seed))
+    return run_ab(run_request.configured(sentinels=0, busy_host="report"))

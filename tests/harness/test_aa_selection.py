@@ -31,11 +31,11 @@ CASES = [toy_case(f"c{number}") for number in range(40)]
 
 def run(*cases: Case, **order: Any) -> MeasurementResult:
     environment = order.pop("environment", {})
-    one = MeasurementPlan(cases, LOOKS, alpha=0.05, seed=order.pop("seed", 1), **order)
-    return Schedule(toy_bench(**environment), one).run()
+    plan = MeasurementPlan(cases, LOOKS, alpha=0.05, seed=order.pop("seed", 1), **order)
+    return Schedule(toy_bench(**environment), plan).run()
 
 
-def asked(cases: Sequence[Case], stage: Stage) -> list[CaseRequest]:
+def requests_for(cases: Sequence[Case], stage: Stage) -> list[CaseRequest]:
     return [CaseRequest(case, 1, stage=stage) for case in cases]
 
 
@@ -47,24 +47,26 @@ def test_one_in_ten_but_few(cases: int, count: int) -> None:
 def test_they_are_drawn_from_the_seed() -> None:
     drawn = {seed: draw_aa_cases(CASES, 4, seed) for seed in range(20)}
     assert drawn[3] == draw_aa_cases(CASES, 4, 3)
-    assert all(len({case.id for case in one}) == 4 for one in drawn.values())
-    assert len({case.id for one in drawn.values() for case in one}) > 20
+    assert all(len({case.id for case in drawn_cases}) == 4 for drawn_cases in drawn.values())
+    assert len({case.id for drawn_cases in drawn.values() for case in drawn_cases}) > 20
     assert draw_aa_cases(CASES[:2], 4, 1) in ((CASES[0], CASES[1]), (CASES[1], CASES[0]))
     assert draw_aa_cases(CASES, 0, 1) == ()
 
 
 def test_on_the_screen_a_round_has_as_large_a_share_of_them_as_of_the_cases() -> None:
     aa_schedule = AASchedule(CASES[:4], 40)
-    assert len(aa_schedule.due_within(asked(CASES, "screening"))) == 4
-    assert len(aa_schedule.due_within(asked(CASES[:20], "screening"))) == 2
-    assert [len(aa_schedule.due_within(asked(CASES[:3], "screening"))) for _ in range(5)] == [1] * 5
+    assert len(aa_schedule.due_within(requests_for(CASES, "screening"))) == 4
+    assert len(aa_schedule.due_within(requests_for(CASES[:20], "screening"))) == 2
+    assert [len(aa_schedule.due_within(requests_for(CASES[:3], "screening"))) for _ in range(5)] == [1] * 5
 
 
 def test_of_the_rounds_of_suspects_alone_every_second_has_one_and_they_take_turns() -> None:
     aa_schedule = AASchedule(CASES[:4], 40)
-    taken = [aa_schedule.due_within(asked(CASES[:9], "confirmation")) for _ in range(16)]
-    assert [len(one) for one in taken] == [1, 0] * 8
-    assert Counter(case.id for one in taken for case in one) == dict.fromkeys(("c0", "c1", "c2", "c3"), 2)
+    chosen_by_round = [aa_schedule.due_within(requests_for(CASES[:9], "confirmation")) for _ in range(16)]
+    assert [len(chosen) for chosen in chosen_by_round] == [1, 0] * 8
+    assert Counter(case.id for chosen in chosen_by_round for case in chosen) == dict.fromkeys(
+        ("c0", "c1", "c2", "c3"), 2
+    )
 
 
 def counted(cases: Sequence[Case]) -> list[Case]:
@@ -73,11 +75,11 @@ def counted(cases: Sequence[Case]) -> list[Case]:
 
 def test_rounds_of_other_metrics_take_no_turns() -> None:
     aa_schedule = AASchedule(CASES[:4], 40)
-    taken = []
+    chosen_by_round = []
     for _ in range(8):
-        taken.append(len(aa_schedule.due_within(asked(CASES[:1], "confirmation"))))
-        assert aa_schedule.due_within(asked(counted(CASES[:1]), "confirmation")) == []
-    assert taken == [1, 0] * 4
+        chosen_by_round.append(len(aa_schedule.due_within(requests_for(CASES[:1], "confirmation"))))
+        assert aa_schedule.due_within(requests_for(counted(CASES[:1]), "confirmation")) == []
+    assert chosen_by_round == [1, 0] * 4
 
 
 @pytest.mark.parametrize("fork", [True, False])
@@ -94,42 +96,42 @@ def test_they_are_a_share_of_the_timed_cases_of_a_run(fork: bool) -> None:
 def test_rounds_of_other_metrics_that_were_kept_take_no_turns() -> None:
     both = [*CASES[:1], *counted(CASES[:1])]
     log = ListLog()
-    Checkpoint(log, "r").phase("first").keep(RoundResult(), Round(asked(both[1:], "confirmation"), 0), 1.0)
+    Checkpoint(log, "r").phase("first").keep(RoundResult(), Round(requests_for(both[1:], "confirmation"), 0), 1.0)
     order = MeasurementPlan(both, LOOKS, alpha=0.05, seed=1, aa_count=1)
     schedule = Schedule(toy_bench(), order, checkpoint=Checkpoint(log, "r").phase("first"))
     schedule._take_in_stored()
-    assert len(schedule._aa_schedule.due_within(asked(both[:1], "confirmation"))) == 1
+    assert len(schedule._aa_schedule.due_within(requests_for(both[:1], "confirmation"))) == 1
 
 
 def test_the_report_says_how_many_there_were_to_be() -> None:
     """Fewer than asked for where there are fewer timed cases; the usual number of none is none."""
     asked_for = request(*CASES[:2], *counted(CASES[:5])).configured(sentinels=50)
     none_timed = request(*counted(CASES[:5]))
-    reports = [without_measuring(one, "") for one in (asked_for, none_timed)]
+    reports = [without_measuring(run_request, "") for run_request in (asked_for, none_timed)]
     assert [report.run.aa_cases for report in reports] == [2, 0]
 
 
 def test_what_is_dropped_has_no_more_turns() -> None:
     aa_schedule = AASchedule(CASES[:2], 2)
     aa_schedule.drop("c1")
-    assert [case.id for case in aa_schedule.due_within(asked(CASES[:2], "screening"))] == ["c0"]
+    assert [case.id for case in aa_schedule.due_within(requests_for(CASES[:2], "screening"))] == ["c0"]
     aa_schedule.drop("c0")
-    assert aa_schedule.due_within(asked(CASES[:2], "screening")) == aa_schedule.due_alone("screening") == []
+    assert aa_schedule.due_within(requests_for(CASES[:2], "screening")) == aa_schedule.due_alone("screening") == []
 
 
 def test_turns_go_on_where_another_process_left_them() -> None:
     """Suspects' rounds are kept, and so is what cases that can't share a process have earned towards a round."""
-    whole, resumed = (AASchedule(CASES[:3], len(CASES)) for _ in range(2))
+    uninterrupted, resumed = (AASchedule(CASES[:3], len(CASES)) for _ in range(2))
     for number in range(7):
-        chosen = whole.due_within(asked(CASES[:2], "confirmation"))
+        chosen = uninterrupted.due_within(requests_for(CASES[:2], "confirmation"))
         resumed.replay(["confirmation", "confirmation"], [case.id for case in chosen], fork=True)
-        due = whole.due_alone("screening" if number % 2 else "confirmation")
+        due = uninterrupted.due_alone("screening" if number % 2 else "confirmation")
         resumed.replay(["screening" if number % 2 else "confirmation"], [], fork=False)
         for case in due:
             resumed.replay([], [case.id], fork=False)
     later = [
-        (aa_schedule.due_within(asked(CASES[:2], "confirmation")), aa_schedule.due_alone("screening"))
-        for aa_schedule in (whole, resumed) * 30
+        (aa_schedule.due_within(requests_for(CASES[:2], "confirmation")), aa_schedule.due_alone("screening"))
+        for aa_schedule in (uninterrupted, resumed) * 30
     ]
     assert later[::2] == later[1::2]
     assert any(alone for _, alone in later)
@@ -144,7 +146,7 @@ def test_rounds_of_their_own_are_a_share_of_all(aa_cases: int, cases: int, per_h
 
 @pytest.mark.parametrize("fork", [True, False])
 def test_their_samples_are_kept_apart_and_compare_the_control_with_itself(fork: bool) -> None:
-    """The treatment is far slower; A/A cases are not affected, nor by an injection."""
+    """The treatment is far slower; A/A checks are not affected, nor by an injection."""
     slow = toy_case("slow", slower=3)
     result = run(slow, aa_count=1, inject=0.9, can_fork=lambda case: fork)
     assert set(result.samples) == set(result.aa_samples) == {"slow"}
@@ -163,8 +165,8 @@ def test_one_that_fails_is_dropped_and_costs_the_run_nothing(operator: str, fork
     assert set(result.aa_samples) == {"a", "b"}
     assert set(result.failures) == {"bad"}
     assert result.stopped is None
-    told = [incident for incident in result.incidents if "A/A" in incident.consequence]
-    assert [incident.case_id for incident in told] == (["bad"] if operator == "abort" else [])
+    incidents = [incident for incident in result.incidents if "A/A" in incident.consequence]
+    assert [incident.case_id for incident in incidents] == (["bad"] if operator == "abort" else [])
     assert all(incident.case_id for incident in result.incidents), "nothing is reported twice"
     assert all(len(result.samples[name]) >= LOOKS.counts[0] for name in "ab")
 
@@ -209,22 +211,22 @@ def test_places_and_sides_are_drawn_from_the_seed(log: list[tuple[str, int, str]
     for seed in range(8):
         log.clear()
         rounds(seed, 2, 5)
-        second = log[[what for _, _, what in log].index("start", 2) :]
-        asked = [what.split()[0] for _, _, what in second if what != "start"][::2]
-        assert Counter(asked) == {"s0": 1, **{f"c{number}": 1 for number in range(5)}}
-        places.add(asked.index("s0"))
-        previous_control = next(pid for side, pid, what in log if what == "start" and side == "control")
-        firsts.add(next(pid for _, pid, what in second if what == "s0 False") == previous_control)
+        second = log[[event for _, _, event in log].index("start", 2) :]
+        case_ids = [event.split()[0] for _, _, event in second if event != "start"][::2]
+        assert Counter(case_ids) == {"s0": 1, **{f"c{number}": 1 for number in range(5)}}
+        places.add(case_ids.index("s0"))
+        previous_control = next(pid for side, pid, event in log if event == "start" and side == "control")
+        firsts.add(next(pid for _, pid, event in second if event == "s0 False") == previous_control)
     assert len(places) >= 3
     assert firsts == {True, False}
 
 
 def test_both_processes_of_a_sentinel_are_of_the_control(log: list[tuple[str, int, str]]) -> None:
     first, second = rounds(1, 2, 1)
-    controls = [pid for side, pid, what in log if what == "start" and side == "control"]
+    controls = [pid for side, pid, event in log if event == "start" and side == "control"]
     assert len(controls) == 2
-    assert {pid for _, pid, what in log if what.startswith("s0")} == set(controls)
-    assert {side for side, _, what in log if what.startswith("c0")} == {"control", "treatment"}
+    assert {pid for _, pid, event in log if event.startswith("s0")} == set(controls)
+    assert {side for side, _, event in log if event.startswith("c0")} == {"control", "treatment"}
     assert first.aa_result is not None
     assert second.aa_result is not None
     assert first.aa_result.samples == [], "there is no second process of the control yet"
@@ -234,12 +236,12 @@ def test_both_processes_of_a_sentinel_are_of_the_control(log: list[tuple[str, in
 
 def test_sentinels_cost_no_process(log: list[tuple[str, int, str]]) -> None:
     rounds(1, 3, 2)
-    assert sorted(side for side, _, what in log if what == "start") == ["control"] * 3 + ["treatment"] * 3
+    assert sorted(side for side, _, event in log if event == "start") == ["control"] * 3 + ["treatment"] * 3
 
 
 def test_a_round_of_sentinels_alone_starts_no_treatment(log: list[tuple[str, int, str]]) -> None:
     (result,) = rounds(1, 1, 0, 2)
-    assert [side for side, _, what in log if what == "start"] == ["control", "control"]
+    assert [side for side, _, event in log if event == "start"] == ["control", "control"]
     assert result.aa_result is not None
     assert {sample.case_id for sample in result.aa_result.samples} == {"s0", "s1"}
 

@@ -125,12 +125,12 @@ class RecordingWorker:
     def __init__(self, side: Side, log: list[Side]) -> None:
         self.side, self.log = side, log
 
-    def ask(self, request: dict[str, Any], timeout_s: float, meanwhile: object = None) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any], timeout_s: float, while_waiting: object = None) -> dict[str, Any]:
         self.log.append(self.side)
         return {"low": 100.0, "timed_ns": 100.0 * request["calls"], "calls": request["calls"]}
 
 
-def asked(seed: int, quads: int) -> str:
+def order_of_blocks(seed: int, quads: int) -> str:
     log: list[Side] = []
     pair: Any = {side: RecordingWorker(side, log) for side in SIDES}
     plan = BlockPlan(1, dict.fromkeys(SIDES, 2), dict.fromkeys(SIDES, 1), quads, 1e9)
@@ -139,13 +139,13 @@ def asked(seed: int, quads: int) -> str:
 
 
 def test_quads_are_abba_or_baab_by_the_seed() -> None:
-    order = asked(seed=1, quads=400)
+    order = order_of_blocks(seed=1, quads=400)
     quads = [order[i : i + 4] for i in range(0, len(order), 4)]
     assert set(quads) == {"ABBA", "BAAB"}
     # A binomial of one half: outside 140..260 of 400 once in a billion seeds.
     assert 140 < quads.count("ABBA") < 260
-    assert order == asked(seed=1, quads=400)
-    assert order != asked(seed=2, quads=400)
+    assert order == order_of_blocks(seed=1, quads=400)
+    assert order != order_of_blocks(seed=2, quads=400)
 
 
 block = st.builds(Block, st.floats(min_value=1, max_value=1e9), st.just(1e6), st.integers(1, 60))
@@ -203,12 +203,12 @@ fork_values = st.builds(
 def test_a_pair_is_the_middle_of_its_forks(forks: list[ForkValue]) -> None:
     sample = pair_sample(CaseRequest(toy_case("a"), 1, stage="confirmation"), 7, forks)
     assert (sample.case_id, sample.stage, sample.round, sample.forks) == ("a", "confirmation", 7, len(forks))
-    kept = sorted(one.log_ratio for one in forks)[len(forks) // 4 : len(forks) - len(forks) // 4]
-    assert sample.log_ratio == pytest.approx(sum(kept) / len(kept), abs=1e-12)
+    middle = sorted(fork.log_ratio for fork in forks)[len(forks) // 4 : len(forks) - len(forks) // 4]
+    assert sample.log_ratio == pytest.approx(sum(middle) / len(middle), abs=1e-12)
     assert sample.fork_ratios == tuple((fork.log_ratio, fork.standard_error) for fork in forks)
-    assert sample.blocks == sum(one.blocks for one in forks)
-    assert sample.calls == sum(one.calls for one in forks)
-    assert min(one.control for one in forks) <= sample.control * (1 + 1e-9)
+    assert sample.blocks == sum(fork.blocks for fork in forks)
+    assert sample.calls == sum(fork.calls for fork in forks)
+    assert min(fork.control for fork in forks) <= sample.control * (1 + 1e-9)
 
 
 def test_one_fork_in_four_may_be_far_off() -> None:
@@ -257,7 +257,7 @@ def test_a_side_that_is_slower_in_half_of_its_blocks_or_in_all(slowed: int) -> N
 class SteadyProcess:
     """Every call takes the same, whatever was said of it."""
 
-    def ask(self, request: dict[str, Any], timeout_s: float, meanwhile: object = None) -> dict[str, Any]:
+    def ask(self, request: dict[str, Any], timeout_s: float, while_waiting: object = None) -> dict[str, Any]:
         assert request["calls"] >= 1
         assert request["inner"] >= 1
         calls = request["calls"] * request["inner"]
@@ -268,8 +268,8 @@ class SteadyProcess:
 def test_settling_tells_what_a_call_takes_here(control: float, treatment: float) -> None:
     processes: Any = {side: SteadyProcess() for side in SIDES}
     call_ns: dict[Side, float] = {"control": control, "treatment": treatment}
-    told = BlockTimer(processes, toy_case("a"), random.Random(1)).settle(call_ns)
-    assert told == (call_ns if max(control, treatment) >= SETTLED_BELOW_NS else dict.fromkeys(SIDES, 250.0))
+    settled_ns = BlockTimer(processes, toy_case("a"), random.Random(1)).settle(call_ns)
+    assert settled_ns == (call_ns if max(control, treatment) >= SETTLED_BELOW_NS else dict.fromkeys(SIDES, 250.0))
 
 
 def test_a_call_of_seconds_is_timed_once_a_side_in_random_order() -> None:

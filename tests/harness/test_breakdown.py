@@ -37,12 +37,14 @@ def test_nothing_was_seen() -> None:
 
 
 def test_a_side_of_which_the_profiler_saw_nothing_has_a_note() -> None:
-    asked = toy_request(replace(toy_case("a"), threshold=0.5))
+    run_request = toy_request(replace(toy_case("a"), threshold=0.5))
     sides = {side: toy_build(side, TOY_OPERATORS="{}") for side in SIDES}
-    asked = replace(asked, control=sides["control"], treatment=sides["treatment"]).configured(breakdown=True)
-    (one,) = run_ab(asked).comparisons
-    assert one.breakdown is not None
-    assert one.breakdown.note == "; ".join(f"{side}: the framework's profiler saw no operator" for side in SIDES)
+    run_request = replace(run_request, control=sides["control"], treatment=sides["treatment"]).configured(
+        breakdown=True
+    )
+    (comparison,) = run_ab(run_request).comparisons
+    assert comparison.breakdown is not None
+    assert comparison.breakdown.note == "; ".join(f"{side}: the framework's profiler saw no operator" for side in SIDES)
 
 
 def test_what_can_not_be_profiled_costs_no_verdict() -> None:
@@ -69,9 +71,9 @@ def test_breakdowns_fit_into_the_time_budget() -> None:
     """Profiling a case would take minutes: it is cut off, and that is said; all was measured in the rest."""
     slow = toy_request(replace(toy_case("a", timeout_s=600.0), threshold=0.5), TOY_PROFILING_S="300")
     report = run_ab(slow.configured(breakdown=True, time_budget=3.0))
-    (one,) = report.comparisons
-    assert one.samples
-    assert one.breakdown is None
+    (comparison,) = report.comparisons
+    assert comparison.samples
+    assert comparison.breakdown is None
     assert report.run.not_broken_down == 1
     assert not report.run.aborted
 
@@ -79,20 +81,20 @@ def test_breakdowns_fit_into_the_time_budget() -> None:
 def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> None:
     names = {"same": "unchanged", "worse": "regressed", "late": "inconclusive", "better": "improved"}
     cases = [toy_case(name) for name in names]
-    found: list[Comparison] = [
+    measured: list[Comparison] = [
         replace(Comparison.without_figures(case, cast(Verdict, names[case.id])), control=1e6) for case in cases
     ]
-    asked: list[str] = []
+    profiled: list[str] = []
 
-    def break_down(_: object, case: Case, *others: object) -> Breakdown | None:
-        asked.append(case.id)
-        return Breakdown((), ()) if len(asked) < 3 else None
+    def break_down(_: object, case: Case, *arguments: object) -> Breakdown | None:
+        profiled.append(case.id)
+        return Breakdown((), ()) if len(profiled) < 3 else None
 
     monkeypatch.setattr(opduel.harness.profiles, "_break_down", break_down)
     result, profiling = MeasurementResult(), Profiling(toy_bench(), Toy(), 1, 1, deadline=0.0)
-    comparisons = add_breakdowns(found, cases, result, profiling, every_case=True)
-    assert asked == ["worse", "better", "same"]
-    assert [one.case for one in comparisons if one.breakdown is not None] == ["worse", "better"]
+    comparisons = add_breakdowns(measured, cases, result, profiling, every_case=True)
+    assert profiled == ["worse", "better", "same"]
+    assert [comparison.case for comparison in comparisons if comparison.breakdown is not None] == ["worse", "better"]
     assert result.not_broken_down == 2
 
 
@@ -101,9 +103,9 @@ def test_after_the_deadline_no_worker_is_started(monkeypatch: pytest.MonkeyPatch
         opduel.harness.profiles.RestartingWorker, "ask", lambda *_, **__: pytest.fail("a worker was asked")
     )
     case, result = toy_case("a"), MeasurementResult()
-    found = [replace(Comparison.without_figures(case, "unchanged"), control=1e6)]
+    comparisons = [replace(Comparison.without_figures(case, "unchanged"), control=1e6)]
     profiling = Profiling(toy_bench(), Toy(), 1, 1, deadline=time.monotonic())
-    assert add_breakdowns(found, [case], result, profiling, every_case=True) == found
+    assert add_breakdowns(comparisons, [case], result, profiling, every_case=True) == comparisons
     assert result.not_broken_down == 1
 
 

@@ -145,8 +145,8 @@ def test_what_there_was_no_time_for_is_what_would_have_been_begun() -> None:
     needed_s, name = least_needed(fresh, durations, resumable=False)
     assert (needed_s, name) == (durations.of_rounds([(toy_case("a"), 5)]), "the next look of a case")
     assert needed_s > 5.0
-    for known, resumable in (([need("b", excess=0.5), *fresh[:1]], False), (fresh, True)):
-        assert least_needed(known, durations, resumable) == (
+    for case_needs, resumable in (([need("b", excess=0.5), *fresh[:1]], False), (fresh, True)):
+        assert least_needed(case_needs, durations, resumable) == (
             durations.of_rounds([(toy_case("a"), 1)]),
             "the next round",
         )
@@ -187,7 +187,7 @@ def test_forecasts_get_their_time_in_figures_and_in_words() -> None:
     cases = {name: toy_case(name) for name in "abcd"}
     settled = Comparison.without_figures(toy_case("d"), "unchanged")
     comparisons = [an_open_case("a", 3), an_open_case("b", 10), an_open_case("c", None), settled]
-    soon, late, never, done = with_seconds(comparisons, cases, durations, plan_looks(30))
+    soon, late, never, settled_case = with_seconds(comparisons, cases, durations, plan_looks(30))
     assert soon.forecast is not None
     assert late.forecast is not None
     assert soon.forecast.seconds == pytest.approx(durations.of_rounds([(cases["a"], 3), (cases["b"], 3)]))
@@ -195,16 +195,16 @@ def test_forecasts_get_their_time_in_figures_and_in_words() -> None:
     seconds = duration(math.ceil(soon.forecast.seconds or 0))
     assert soon.note == f"too noisy; about {seconds} more (3 more rounds) would likely settle it"
     assert never.note == "too noisy; with all 30 rounds, the chance to settle it is 30%"
-    assert done == settled
+    assert settled_case == settled
 
-    told = budget_for([soon, late, never, done], 40.0, 1.0)
-    assert told is not None
-    assert (told.settles, told.open) == (2, 3)
-    assert 40 + late.forecast.seconds <= told.time_budget < 50 + late.forecast.seconds
-    verifying = budget_for([soon, late, never, done], 40.0, 0.7)
+    budget = budget_for([soon, late, never, settled_case], 40.0, 1.0)
+    assert budget is not None
+    assert (budget.settles, budget.open) == (2, 3)
+    assert 40 + late.forecast.seconds <= budget.time_budget < 50 + late.forecast.seconds
+    verifying = budget_for([soon, late, never, settled_case], 40.0, 0.7)
     assert verifying is not None
-    assert verifying.time_budget > told.time_budget
-    assert budget_for([never, done], 40.0, 1.0) is None
+    assert verifying.time_budget > budget.time_budget
+    assert budget_for([never, settled_case], 40.0, 1.0) is None
     unknown = with_seconds(comparisons, cases, None, plan_looks(30))
     assert unknown[0].note == "too noisy; about 3 more rounds would likely settle it"
     assert budget_for(unknown, 40.0, 1.0) is None

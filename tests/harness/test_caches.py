@@ -69,8 +69,8 @@ def test_caches_are_evicted_before_each_sample_and_never_while_the_clock_runs(mo
     happened: list[str] = []
 
     class Read:
-        def __getitem__(self, what: slice) -> None:
-            assert what == slice(None, None, worker.timing.CACHE_LINE)
+        def __getitem__(self, place: slice) -> None:
+            assert place == slice(None, None, worker.timing.CACHE_LINE)
             happened.append("wipe")
 
     def clock() -> int:
@@ -126,13 +126,13 @@ def test_a_sample_is_one_call_and_eviction_counts_as_time_spent() -> None:
 
 @pytest.mark.nightly
 def test_a_run_tells_that_caches_were_evicted() -> None:
-    asked = request(toy_case("a"), max_rounds=2)
-    report = run_ab(replace(asked, configuration=replace(asked.configuration, wipe_cache=True)))
+    run_request = request(toy_case("a"), max_rounds=2)
+    report = run_ab(replace(run_request, configuration=replace(run_request.configuration, wipe_cache=True)))
     assert report.run.wipe_cache == plan_wiping().size
     assert WIPING_VARIABLE not in report.run.environment  # of timed pairs alone: memory is not measured with it
-    (one,) = report.comparisons
-    assert one.samples
-    assert all(sample.calls < 200 for sample in one.samples)
+    (comparison,) = report.comparisons
+    assert comparison.samples
+    assert all(sample.calls < 200 for sample in comparison.samples)
 
 
 def test_one_build_alone_evicts_them_too() -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from resumable_run import ListLog, asked, same, samples, slow, stop_at
+from resumable_run import ListLog, logged_request, same, samples, slow, stop_at
 
 import opduel.harness.rounds.pair
 from opduel.comparator import plan_looks
@@ -31,8 +31,8 @@ def test_an_entry_survives_whatever_its_numbers_and_words() -> None:
     text = to_text(entry)
     assert "\n" not in text
     read = from_text(text)
-    said = Failure("both", "error", "line\nfeed\u2028?", "\x00\x1b")
-    inner.refused["a"] = result.lost["b"] = result.lost_worker = said
+    printable = Failure("both", "error", "line\nfeed\u2028?", "\x00\x1b")
+    inner.refused["a"] = result.lost["b"] = result.lost_worker = printable
     assert read == entry
     nan = replace(entry, result=replace(result, samples=[replace(sample, log_ratio=math.nan)]))
     back = from_text(to_text(nan))
@@ -68,7 +68,7 @@ def stopped() -> tuple[Report, tuple[str, ...]]:
     log = ListLog()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(opduel.harness.rounds.pair, "MOST_FORKS", 1)
-        report = run_ab(asked(log, same()), stop_at(3))
+        report = run_ab(logged_request(log, same()), stop_at(3))
     return report, tuple(log.texts)
 
 
@@ -81,7 +81,7 @@ def test_a_damaged_text_costs_its_round_alone(
     order = MeasurementPlan([same()], LOOKS, 0.05, 11, aa_count=1)
     checkpoint = Checkpoint(ListLog(damaged), from_text(start).run)
     rounds = checkpoint.phase("first").rounds(order)
-    assert [one.number for one in rounds] == [0, 2]
+    assert [stored.number for stored in rounds] == [0, 2]
     assert len(caplog.records) == 1
     assert "skipped" in caplog.text
 
@@ -96,10 +96,10 @@ def test_a_text_that_was_kept_twice_counts_once(caplog: pytest.LogCaptureFixture
                 raise KeyboardInterrupt("stopped by SIGINT")
 
     log = Interrupted()
-    first = run_ab(asked(log, same()))
+    first = run_ab(logged_request(log, same()))
     assert (first.run.interrupted, first.run.rounds) == (True, 2)
-    assert [one.number for one in log.kept()] == [0, 1, 1]
-    second = run_ab(asked(log, same()))
+    assert [stored.number for stored in log.stored_rounds()] == [0, 1, 1]
+    second = run_ab(logged_request(log, same()))
     assert second.run.complete
     assert "round 1 was recorded twice" in caplog.text
     assert [sample.round for sample in samples(second)] == list(range(second.run.rounds))
@@ -115,8 +115,8 @@ def test_a_log_of_another_run_is_passed_over(
     first, texts = stopped
     log, foreign = ListLog(texts), len(texts)
     configured = {name: value for name, value in changes.items() if name in ("alpha", "max_rounds")}
-    others = {name: value for name, value in changes.items() if name not in configured}
-    second = run_ab(replace(asked(log, same(), **configured), **others))
+    changed_fields = {name: value for name, value in changes.items() if name not in configured}
+    second = run_ab(replace(logged_request(log, same(), **configured), **changed_fields))
     assert f"{foreign} of {foreign} entries are of other cases, builds or settings" in caplog.text
     assert second.run.resumed == ()
     assert second.run.id != first.run.id
@@ -126,7 +126,7 @@ def test_a_log_of_another_run_is_passed_over(
 def test_a_label_of_its_cases_makes_it_no_other_run(stopped: tuple[Report, tuple[str, ...]]) -> None:
     """A label decides nothing that is measured."""
     first, texts = stopped
-    second = run_ab(replace(asked(ListLog(texts), same()), cases=[replace(same(), category="spec")]))
+    second = run_ab(replace(logged_request(ListLog(texts), same()), cases=[replace(same(), category="spec")]))
     assert second.run.id == first.run.id
     assert set(samples(first)) <= set(samples(second))
 
@@ -136,7 +136,7 @@ def test_a_full_disk_costs_no_result(caplog: pytest.LogCaptureFixture) -> None:
         def keep(self, text: str) -> None:
             raise OSError(28, "No space left on device")
 
-    report = run_ab(asked(Full(), same()))
+    report = run_ab(logged_request(Full(), same()))
     assert report.run.complete
     assert "No space left on device" in caplog.text
 
@@ -148,7 +148,7 @@ def test_a_fault_of_the_log_ends_the_run_with_what_was_measured() -> None:
             if len(self.texts) == 3:
                 raise ValueError("journal closed")
 
-    report = run_ab(asked(Faulty(), same()))
+    report = run_ab(logged_request(Faulty(), same()))
     assert (report.run.aborted, report.run.interrupted) == (True, False)
     assert report.run.stop_reason == "ValueError: journal closed"
     assert len(samples(report)) == 2
@@ -156,11 +156,13 @@ def test_a_fault_of_the_log_ends_the_run_with_what_was_measured() -> None:
 
 def test_rounds_of_a_verification_whose_beginning_is_lost_are_not_taken_for_the_first_measurement() -> None:
     log = ListLog()
-    run_ab(asked(log, slow(), verify=True, verify_after=0.0))
+    run_ab(logged_request(log, slow(), verify=True, verify_after=0.0))
     texts = [text for text in log.texts if not isinstance(from_text(text), Verifying)]
     checkpoint = Checkpoint(ListLog(texts), from_text(texts[0]).run)
     assert checkpoint.parts("verify") == []
-    assert sum(map(len, checkpoint.parts("first"))) == len([one for one in log.kept() if one.phase == "first"])
+    assert sum(map(len, checkpoint.parts("first"))) == len(
+        [stored for stored in log.stored_rounds() if stored.phase == "first"]
+    )
 
 
 class OnceSeen(HostMonitor):
@@ -168,30 +170,30 @@ class OnceSeen(HostMonitor):
 
     def __init__(self, seconds: float, neighbours: float) -> None:
         spread = MeasureRecord(min=0.0, max=2 * neighbours, mean=neighbours)
-        self.seen = NoiseRecord(samples=2, seconds=seconds, neighbours=spread)
+        self.noise_seen = NoiseRecord(samples=2, seconds=seconds, neighbours=spread)
 
     def sample(self) -> None: ...
 
     @property
     def during(self) -> NoiseRecord:
-        return self.seen
+        return self.noise_seen
 
 
 def test_noise_is_that_of_all_parts() -> None:
     """Of each process up to its last round: the later entries of one tell of the time of those before, too."""
     log = ListLog()
-    for part, seen in enumerate([[(10.0, 0.9), (30.0, 0.5)], [(30.0, 0.1)]]):
+    for part, noises in enumerate([[(10.0, 0.9), (30.0, 0.5)], [(30.0, 0.1)]]):
         checkpoint = Checkpoint(log, "r")
         checkpoint.begin("id", "now")
-        for number, (seconds, mean) in enumerate(seen):
+        for number, (seconds, mean) in enumerate(noises):
             phase = checkpoint.phase("first", OnceSeen(seconds, mean))
             phase.keep(
                 opduel.harness.rounds.pair.RoundResult(),
                 opduel.harness.rounds.pair.Round([], 2 * part + number),
                 1.0,
             )
-    whole = Checkpoint(log, "r").phase("first", OnceSeen(60.0, 0.2)).noise()
-    assert whole is not None
-    assert (whole.samples, whole.seconds, whole.stolen) == (6, 120, None)
+    noise = Checkpoint(log, "r").phase("first", OnceSeen(60.0, 0.2)).noise()
+    assert noise is not None
+    assert (noise.samples, noise.seconds, noise.stolen) == (6, 120, None)
     mean = (30 * 0.5 + 30 * 0.1 + 60 * 0.2) / 120
-    assert whole.neighbours == MeasureRecord(min=0.0, max=1.0, mean=pytest.approx(mean))
+    assert noise.neighbours == MeasureRecord(min=0.0, max=1.0, mean=pytest.approx(mean))

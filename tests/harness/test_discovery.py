@@ -19,40 +19,40 @@ def printed(name: str, unit: str = "ns", lower: bool = True) -> dict[str, Any]:
     return {"name": name, "value": 1.0, "unit": unit, "lower_is_better": lower}
 
 
-def found(control: Any, treatment: Any) -> tuple[list[Case], list[str]]:
-    said: list[str] = []
-    return cases_of(CASE, {"control": control, "treatment": treatment}, said.append), said
+def cases_from(control: Any, treatment: Any) -> tuple[list[Case], list[str]]:
+    messages: list[str] = []
+    return cases_of(CASE, {"control": control, "treatment": treatment}, messages.append), messages
 
 
 def test_every_value_is_a_case_with_its_unit_and_direction() -> None:
     both = [printed("BM_a/64"), printed("rate", "MB/s", False)]
-    cases, said = found(both, both)
+    cases, messages = cases_from(both, both)
     assert [(case.id, case.unit, case.lower_is_better, case.operator) for case in cases] == [
         ("it.BM_a_64/forward/value", "ns", True, "it"),
         ("it.rate/forward/value", "MB/s", False, "it"),
     ]
     assert cases[0].inputs == {**CASE.inputs, "value": "BM_a/64", "unit": "ns"}
     assert cases[1].measure.lower_is_better is False
-    assert said == []
+    assert messages == []
 
 
 def test_what_one_side_prints_alone_is_a_case_and_reported() -> None:
-    cases, said = found([printed("a"), printed("b")], [printed("c"), printed("a")])
+    cases, messages = cases_from([printed("a"), printed("b")], [printed("c"), printed("a")])
     assert [case.inputs["value"] for case in cases] == ["a", "b", "c"]
-    assert said == ["it/forward: the control does not print c", "it/forward: the treatment does not print b"]
+    assert messages == ["it/forward: the control does not print c", "it/forward: the treatment does not print b"]
 
 
 def test_where_one_side_fails_the_other_says_what_there_is() -> None:
-    cases, said = found(CRASH, [printed("a")])
+    cases, messages = cases_from(CRASH, [printed("a")])
     assert [case.id for case in cases] == ["it.a/forward/value"]
-    assert said == []
-    assert found(CRASH, CRASH)[0] == [CASE]  # which fails when it is measured
+    assert messages == []
+    assert cases_from(CRASH, CRASH)[0] == [CASE]  # which fails when it is measured
 
 
 def test_commands_with_values_of_one_id_are_refused() -> None:
     """The samples of both would be one case's."""
     other = replace(CASE, id="it.a/forward/value", operator="it.a")
-    first, _ = found([printed("a.b")], [])
+    first, _ = cases_from([printed("a.b")], [])
     second = cases_of(other, {"control": [printed("b")], "treatment": []})
     with pytest.raises(UsageError) as refused:
         all_cases([(CASE, first), (other, second)])
@@ -65,7 +65,7 @@ def test_commands_with_values_of_one_id_are_refused() -> None:
 
 def test_names_that_look_alike_get_different_ids() -> None:
     names = ["a b", "a/b", "a  b!", "/", "x" * 500]
-    cases, _ = found([printed(name) for name in names], [])
+    cases, _ = cases_from([printed(name) for name in names], [])
     ids = [case.id.partition("/")[0] for case in cases]
     assert ids[:4] == ["it.a_b", "it.a_b_2", "it.a_b_3", "it.value"]
     assert len(ids[4]) < 200

@@ -50,15 +50,19 @@ def bursts() -> Iterator[None]:
 def test_under_bursts_a_change_by_half_stands_and_so_does_most_that_has_not_changed() -> None:
     """At a threshold of a quarter; nothing is called what it isn't."""
     slow = [toy_case(f"slow{number}", slower=2.0) for number in range(2)]
-    cases = [replace(one, threshold=0.25) for one in (*slow, *(toy_case(f"same{number}") for number in range(6)))]
+    cases = [replace(case, threshold=0.25) for case in (*slow, *(toy_case(f"same{number}") for number in range(6)))]
     report = run_ab(request(*cases, max_rounds=30, TOY_CLOCK="real"))
     assert report.run.validity.valid is False
     assert "other processes kept" in " ".join(report.run.validity.reasons)
-    verdicts = {one.case: one.verdict for one in report.comparisons}
-    assert [verdicts[one.id] for one in slow] == ["regressed"] * 2, [one.note for one in report.comparisons]
+    verdicts = {comparison.case: comparison.verdict for comparison in report.comparisons}
+    assert [verdicts[case.id] for case in slow] == ["regressed"] * 2, [
+        comparison.note for comparison in report.comparisons
+    ]
     assert not {"regressed", "improved", "failed"} & {verdict for case, verdict in verdicts.items() if "same" in case}
     assert sum(verdict == "unchanged" for verdict in verdicts.values()) >= 3
-    assert all(one.rounds >= 8 for one in report.comparisons if one.verdict in ("regressed", "unchanged"))
+    assert all(
+        comparison.rounds >= 8 for comparison in report.comparisons if comparison.verdict in ("regressed", "unchanged")
+    )
 
 
 def test_on_a_disturbed_host_settled_cases_are_measured_until_their_verdicts_stand() -> None:
@@ -66,8 +70,8 @@ def test_on_a_disturbed_host_settled_cases_are_measured_until_their_verdicts_sta
     simulated = {"TOY_CLOCK": "simulated"}
 
     def counts(looks: Looks, **order: Any) -> dict[str, int]:
-        measured, found = run(*cases, looks=looks, environment=simulated, **order)
-        assert (found["same"].verdict, found["slow"].verdict) == ("unchanged", "regressed")
+        measured, comparisons = run(*cases, looks=looks, environment=simulated, **order)
+        assert (comparisons["same"].verdict, comparisons["slow"].verdict) == ("unchanged", "regressed")
         return {name: len(samples) for name, samples in measured.samples.items()}
 
     looks = Looks((5, 8, 12, 15))
@@ -85,9 +89,9 @@ def test_time_that_no_open_case_can_use_goes_to_changes_whose_verdicts_do_not_st
 ) -> None:
     monkeypatch.setattr(
         "opduel.harness.planning.selection.affordable",
-        lambda trips, *_, **__: [one for one in trips if one.excess is not None],
+        lambda trips, *_, **__: [need for need in trips if need.excess is not None],
     )
-    result, found = run(
+    result, comparisons = run(
         replace(toy_case("open", mode=3.0), threshold=1e-7),
         replace(toy_case("same"), threshold=0.9),
         toy_case("slow", slower=4),
@@ -97,7 +101,11 @@ def test_time_that_no_open_case_can_use_goes_to_changes_whose_verdicts_do_not_st
         is_disturbed=lambda noise, mhz: True,
         time_budget=60.0,
     )
-    assert [found[name].verdict for name in ("open", "same", "slow")] == ["inconclusive", "unchanged", "regressed"]
+    assert [comparisons[name].verdict for name in ("open", "same", "slow")] == [
+        "inconclusive",
+        "unchanged",
+        "regressed",
+    ]
     assert {name: len(samples) for name, samples in result.samples.items()} == {"open": 5, "same": 5, "slow": 30}
     assert result.stopped is not None
     assert "of the time budget of 60 s are left, and the next round takes" in result.stopped

@@ -241,10 +241,10 @@ def test_a_case_may_take_as_long_as_the_start_of_a_pair() -> None:
 
 
 @given(costs_of_cases, costs_of_cases)
-def test_costs_of_several_rounds_lie_between_those_of_each(costs: Costs, others: Costs) -> None:
-    between = costs.between(others)
+def test_costs_of_several_rounds_lie_between_those_of_each(costs: Costs, later: Costs) -> None:
+    between = costs.between(later)
     for name in ("quad_s", "prepare_s", "beside_s", "pair_s"):
-        low, high = sorted((getattr(costs, name), getattr(others, name)))
+        low, high = sorted((getattr(costs, name), getattr(later, name)))
         assert low * (1 - 1e-9) <= getattr(between, name) <= high * (1 + 1e-9)
     assert between.overlaps == costs.overlaps
 

@@ -124,15 +124,17 @@ def test_both_sides_are_slow_in_the_same_turns_of_a_wandering_processor(
 ) -> None:
     workers = Workers(SimulatedNoise(fork=0.0, quad=0.0, wandering=(1.7, 0.05)), tmp_path, monkeypatch)
     pair = workers.pair()
-    seen = []  # of each quad: whether its first and its last blocks were slow, and the log ratio
+    quads_seen = []  # of each quad: whether its first and its last blocks were slow, and the log ratio
     for _ in range(1500):
         before = pair["treatment"].clock.speed.factor()
         (ratio,) = workers.fork(pair, quads=1, calls=20)  # of 8 to 14 ms
-        seen.append((before > 1, pair["control"].clock.speed.factor() > 1, ratio))
-    assert 0.3 < statistics.fmean(slow for _, slow, _ in seen) < 0.8
-    assert 4 < sum(before != after for before, after, _ in seen) < 150, "turns of 0.1 to 3 s in some 15 s"
-    assert max(abs(ratio) for before, after, ratio in seen if not before and not after) < 0.005
-    assert statistics.stdev(ratio for before, after, ratio in seen if before and after) == pytest.approx(0.05, rel=0.2)
+        quads_seen.append((before > 1, pair["control"].clock.speed.factor() > 1, ratio))
+    assert 0.3 < statistics.fmean(slow for _, slow, _ in quads_seen) < 0.8
+    assert 4 < sum(before != after for before, after, _ in quads_seen) < 150, "turns of 0.1 to 3 s in some 15 s"
+    assert max(abs(ratio) for before, after, ratio in quads_seen if not before and not after) < 0.005
+    assert statistics.stdev(ratio for before, after, ratio in quads_seen if before and after) == pytest.approx(
+        0.05, rel=0.2
+    )
 
 
 def test_the_optimum_is_that_of_kalibera_and_jones() -> None:
@@ -181,7 +183,7 @@ def test_a_run_decides_rightly_at_little_more_than_the_least_cost(
     assert len(efforts) == len(report.comparisons), "the report says how each case was measured"
     if name in ("quads", "forks", "pairs"):
         level = {"quads": "quad_sd", "forks": "fork_sd", "pairs": "pair_sd"}[name]
-        known = statistics.median(getattr(effort, level) for effort in efforts)
-        assert known == pytest.approx(getattr(noise, level.removesuffix("_sd")), rel=0.4), (
+        estimated = statistics.median(getattr(effort, level) for effort in efforts)
+        assert estimated == pytest.approx(getattr(noise, level.removesuffix("_sd")), rel=0.4), (
             "and what noise was the cause"
         )

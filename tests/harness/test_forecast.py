@@ -65,8 +65,8 @@ def test_the_more_there_is_the_less_is_to_come() -> None:
     effort_planner = planner({"quiet": QUIET, "noisy": NOISY})
     totals = [forecast(effort_planner, CASES[:2], pairs).total_s for pairs in (0, 2, 5, 13)]
     assert totals == sorted(totals, reverse=True)
-    done = forecast(effort_planner, CASES[:1], 5)
-    assert (done.rounds, done.total_s) == ({"quiet": 0}, 0.0)
+    expected = forecast(effort_planner, CASES[:1], 5)
+    assert (expected.rounds, expected.total_s) == ({"quiet": 0}, 0.0)
 
 
 def test_a_precise_case_still_comes_to_its_first_look() -> None:
@@ -121,9 +121,9 @@ def test_the_outlook_says_how_long_it_takes_and_what_to_change() -> None:
 
 def test_a_threshold_of_0_is_no_matter_of_noise() -> None:
     exact = replace(CASES[0], threshold=0.0)
-    told = outlook_words(forecast(planner(ALL), [exact]), [exact], planner(ALL), LOOKS, math.inf)
-    assert "to settle 0 of 1 cases" in told
-    assert "too noisy" not in told
+    outlook = outlook_words(forecast(planner(ALL), [exact]), [exact], planner(ALL), LOOKS, math.inf)
+    assert "to settle 0 of 1 cases" in outlook
+    assert "too noisy" not in outlook
 
 
 @given(st.floats(0.02, 0.5), st.floats(0.001, 0.1), st.floats(0.0005, 0.05))
@@ -133,9 +133,9 @@ def test_the_threshold_that_is_proposed_would_do(pair: float, fork: float, thres
     case = replace(toy_case("hopeless"), threshold=threshold)
     if effort_planner.rounds_to_goal(case, (), LOOKS.counts):
         return
-    said = re.search(r"--threshold (\d+)% would do", words([case], effort_planner=effort_planner))
-    assert said is not None
-    proposed = int(said.group(1)) / 100
+    proposal = re.search(r"--threshold (\d+)% would do", words([case], effort_planner=effort_planner))
+    assert proposal is not None
+    proposed = int(proposal.group(1)) / 100
     assert effort_planner.rounds_to_goal(replace(case, threshold=proposed), (), LOOKS.counts)
     assert proposed in THRESHOLDS or proposed > THRESHOLDS[-1]
     assert proposed > threshold

@@ -53,9 +53,9 @@ several = pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two
     ],
 )
 def test_a_fork_must_keep_its_threads_and_compute_with_all(answer: Any, why: str) -> None:
-    found = why_not(answer, 2)
-    assert why in found
-    assert bool(why) == bool(found)
+    reason = why_not(answer, 2)
+    assert why in reason
+    assert bool(why) == bool(reason)
 
 
 def checked(framework: Framework, builds: Mapping[Side, Build], cases: list[Case], threads: int) -> Framework:
@@ -66,11 +66,15 @@ def checked(framework: Framework, builds: Mapping[Side, Build], cases: list[Case
 def test_a_thread_of_the_import_on_one_side_alone_forbids_forks_of_several_threads_on_both() -> None:
     good, losing = conformance.subject(), conformance.subject("needs its thread")
     framework, cases = losing.framework, list(losing.cases)
-    found = checked(framework, losing.builds, cases, 2)
-    assert "control: a fork loses 1 thread of the import" in found.unforked
-    assert (found.can_fork(2, "cpu"), found.can_fork(1, "cpu"), framework.can_fork(2, "cpu")) == (False, True, True)
-    record = forks_record(found, cases, 2)
-    assert record == ForksRecord(alone=1, reason=found.unforked)
+    checked_framework = checked(framework, losing.builds, cases, 2)
+    assert "control: a fork loses 1 thread of the import" in checked_framework.unforked
+    assert (
+        checked_framework.can_fork(2, "cpu"),
+        checked_framework.can_fork(1, "cpu"),
+        framework.can_fork(2, "cpu"),
+    ) == (False, True, True)
+    record = forks_record(checked_framework, cases, 2)
+    assert record == ForksRecord(alone=1, reason=checked_framework.unforked)
     assert checked(framework, losing.builds, cases, 1) is framework, "with one thread nothing is asked"
     assert checked(good.framework, good.builds, cases, 2) is good.framework
     assert forks_record(good.framework, cases, 2) == ForksRecord(forked=1)
@@ -78,8 +82,8 @@ def test_a_thread_of_the_import_on_one_side_alone_forbids_forks_of_several_threa
 
 def test_a_build_that_does_not_start_is_none_to_be_forked() -> None:
     losing = conformance.subject("dies at import on one side")
-    found = checked(losing.framework, losing.builds, list(losing.cases), 2)
-    assert found.unforked.startswith("treatment: exited with code 1")
+    checked_framework = checked(losing.framework, losing.builds, list(losing.cases), 2)
+    assert checked_framework.unforked.startswith("treatment: exited with code 1")
 
 
 def test_the_conformance_test_says_that_several_threads_are_not_forked() -> None:
@@ -140,8 +144,8 @@ def test_a_fork_of_mxnet_computes_with_several_threads(mxnet_1_8: Build, mxnet_1
 def test_an_mxnet_that_computes_with_fewer_threads_is_not_forked(mxnet_1_9: Build) -> None:
     framework = get_framework("mxnet")
     build = dataclasses.replace(mxnet_1_9, environment={**mxnet_1_9.environment, "OMP_NUM_THREADS": "1"})
-    found = checked(framework, {"control": build}, [EXPONENTIAL], 2)
-    assert found.unforked == "control: in a fork an operator computes with 1 of 2 threads"
+    checked_framework = checked(framework, {"control": build}, [EXPONENTIAL], 2)
+    assert checked_framework.unforked == "control: in a fork an operator computes with 1 of 2 threads"
 
 
 @several

@@ -29,20 +29,20 @@ def comparison(case: Case, verdict: Any, ratio: float | None = None, side: Any =
 def finding(
     sizes: Sequence[int], verdict: str = "regressed", ratio: float | None = 2.0, side: str | None = None
 ) -> Finding:
-    one = draw(*sizes)
-    case = replace(LIKE, inputs=one.inputs)
-    return Finding(one, case, comparison(case, verdict, ratio, side))
+    drawn_sizes = draw(*sizes)
+    case = replace(LIKE, inputs=drawn_sizes.inputs)
+    return Finding(drawn_sizes, case, comparison(case, verdict, ratio, side))
 
 
 def compare_cases(is_slow: Callable[[int, int], bool]) -> Callable[[Sequence[Case]], Mapping[str, Comparison]]:
     """Measures without noise: slow or not by the sizes."""
 
     def measure(cases: Sequence[Case]) -> Mapping[str, Comparison]:
-        found = {}
+        comparison_by_case = {}
         for case in cases:
             slow = is_slow(*case.inputs["a"])
-            found[case.id] = comparison(case, "regressed" if slow else "unchanged", 2.0 if slow else 1.0)
-        return found
+            comparison_by_case[case.id] = comparison(case, "regressed" if slow else "unchanged", 2.0 if slow else 1.0)
+        return comparison_by_case
 
     return measure
 
@@ -59,11 +59,11 @@ def compare_cases(is_slow: Callable[[int, int], bool]) -> Callable[[Sequence[Cas
 def test_findings_are_made_as_small_as_still_shows_them(
     is_slow: Callable[[int, int], bool], smallest: tuple[int, int] | None
 ) -> None:
-    (one,) = shrink([finding((16, 32))], compare_cases(is_slow), steps=60)
-    assert is_slow(*one.drawn.sizes)
-    assert smallest is None or one.drawn.sizes == smallest
-    assert one.case.inputs == {"a": list(one.drawn.sizes)}
-    assert not any(is_slow(*less.sizes) for less in smaller(one.drawn))
+    (smallest_finding,) = shrink([finding((16, 32))], compare_cases(is_slow), steps=60)
+    assert is_slow(*smallest_finding.drawn.sizes)
+    assert smallest is None or smallest_finding.drawn.sizes == smallest
+    assert smallest_finding.case.inputs == {"a": list(smallest_finding.drawn.sizes)}
+    assert not any(is_slow(*less.sizes) for less in smaller(smallest_finding.drawn))
 
 
 def test_what_was_not_measured_again_is_left_as_it_was() -> None:
@@ -78,8 +78,8 @@ def test_a_failure_must_be_of_the_same_side() -> None:
         side = "treatment" if cases[0].inputs["a"][0] > 4 else "both"
         return {case.id: comparison(case, "failed", None, side) for case in cases}
 
-    (one,) = shrink([before], measure, steps=60)
-    assert one.drawn.sizes == (5, 1)
+    (smallest_finding,) = shrink([before], measure, steps=60)
+    assert smallest_finding.drawn.sizes == (5, 1)
 
 
 def test_the_largest_difference_comes_first_and_what_fails_on_both_is_none() -> None:
@@ -90,7 +90,7 @@ def test_the_largest_difference_comes_first_and_what_fails_on_both_is_none() -> 
         case = replace(LIKE, id=f"{number}")
         draws.append((draw(2, 2), [case]))
         comparisons[case.id] = comparison(case, verdict, ratio, side)
-    assert [one.case.id for one in findings(draws, comparisons)] == ["4", "2", "0"]
+    assert [finding.case.id for finding in findings(draws, comparisons)] == ["4", "2", "0"]
 
 
 def attempts(refuses: Callable[[int], str | None]) -> Any:
@@ -109,9 +109,9 @@ def test_what_the_control_refuses_is_left_out_and_what_crashes_it_is_not(monkeyp
     cases = [LIKE, replace(LIKE, id="op_large/forward/error", metric="error")]
     drawn = draw_cases(cases, 8, 1, None, None, {})  # type: ignore[arg-type]
     assert 2 <= len(drawn) <= 8
-    for one, (by_time, by_numbers) in drawn:
-        assert one.sizes[0] % 2 == 0
-        assert by_time.inputs == by_numbers.inputs == one.inputs
+    for draw, (by_time, by_numbers) in drawn:
+        assert draw.sizes[0] % 2 == 0
+        assert by_time.inputs == by_numbers.inputs == draw.inputs
         assert (by_time.metric, by_numbers.metric) == ("time", "error")
         assert by_numbers.id == f"{by_time.id}/error"
 
@@ -120,9 +120,9 @@ def test_every_kind_of_inputs_has_its_share(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(opduel.harness.other_runs.fuzz, "smoke_check", attempts(lambda n: None))
     cases = [replace(LIKE, id=f"{name}/forward", operator=f"nd.{name}") for name in ("add", "dot", "exp")]
     drawn = draw_cases(cases, 7, 1, None, None, {})  # type: ignore[arg-type]
-    counts = [sum(one.template.like.operator == case.operator for one, _ in drawn) for case in cases]
+    counts = [sum(draw.template.like.operator == case.operator for draw, _ in drawn) for case in cases]
     assert sorted(counts) == [2, 2, 3]
-    assert len({one.sizes for one, _ in drawn}) > 4, "not the same sizes for each operator"
+    assert len({draw.sizes for draw, _ in drawn}) > 4, "not the same sizes for each operator"
 
 
 def test_nothing_left_to_measure_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -32,8 +32,8 @@ CASES = (
 
 
 def write(folder: Path, *cases: Case, on_case: Callable[[int], None] = lambda _: None, **options: Any) -> Any:
-    asked = GoldenRequest(Toy(), toy_build("control", **options), cases or CASES, SEED)
-    return write_golden(asked, folder, on_case)
+    golden_request = GoldenRequest(Toy(), toy_build("control", **options), cases or CASES, SEED)
+    return write_golden(golden_request, folder, on_case)
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +45,15 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def compared(golden: Golden, *cases: Case, **environment: str) -> dict[str, Comparison]:
-    asked = replace(request(*(cases or CASES)), golden=golden, control=golden.manifest.build, seed=SEED)
-    asked = replace(asked, treatment=toy_build("treatment", **environment))
-    return {one.case.removesuffix("/error"): one for one in run_ab(asked).comparisons}
+    request_of_run = replace(request(*(cases or CASES)), golden=golden, control=golden.manifest.build, seed=SEED)
+    request_of_run = replace(request_of_run, treatment=toy_build("treatment", **environment))
+    return {comparison.case.removesuffix("/error"): comparison for comparison in run_ab(request_of_run).comparisons}
 
 
 def test_variables_of_the_user_are_set(tmp_path: Path) -> None:
-    asked = GoldenRequest(Toy(), toy_build("control"), CASES, SEED, env={"TOY_IMPORT": "dies"})
+    request_of_run = GoldenRequest(Toy(), toy_build("control"), CASES, SEED, env={"TOY_IMPORT": "dies"})
     with pytest.raises(RunError, match="no such library"):
-        write_golden(asked, tmp_path / "new")
+        write_golden(request_of_run, tmp_path / "new")
 
 
 def test_outputs_are_kept_with_all_that_they_are_of(written: Path) -> None:
@@ -81,8 +81,8 @@ def test_outputs_are_kept_with_all_that_they_are_of(written: Path) -> None:
 def test_a_build_is_compared_with_them_as_with_a_control(written: Path) -> None:
     golden = read_golden(written)
     golden.check(CASES)
-    found = compared(golden)
-    assert {name: one.verdict for name, one in found.items()} == {
+    comparison_by_case = compared(golden)
+    assert {name: comparison.verdict for name, comparison in comparison_by_case.items()} == {
         "same": "unchanged",
         "worse": "regressed",
         "allowed": "unchanged",
@@ -91,34 +91,36 @@ def test_a_build_is_compared_with_them_as_with_a_control(written: Path) -> None:
         "broken": "failed",
         "more": "regressed",
     }
-    assert found["worse"].note.startswith("output: at (2,) 3.0 against 4.0; 2 of 4 differ by more than")
-    assert found["worse"].rounds == 2  # computed again, in a fresh process
-    assert found["random"].note.startswith("the control differs from itself in a second process")
-    assert found["broken"].is_broken_by_treatment
-    assert found["more"].treatment == math.inf
+    assert comparison_by_case["worse"].note.startswith("output: at (2,) 3.0 against 4.0; 2 of 4 differ by more than")
+    assert comparison_by_case["worse"].rounds == 2  # computed again, in a fresh process
+    assert comparison_by_case["random"].note.startswith("the control differs from itself in a second process")
+    assert comparison_by_case["broken"].is_broken_by_treatment
+    assert comparison_by_case["more"].treatment == math.inf
 
 
 def test_no_control_is_started_and_the_report_says_so(written: Path) -> None:
     golden = read_golden(written)
-    gone = replace(golden, manifest=replace(golden.manifest, build=toy_build("control", TOY_IMPORT="dies")))
-    asked = replace(request(CASES[0]), golden=gone, control=gone.manifest.build, seed=SEED)
-    report = run_ab(asked)
+    unstartable = replace(golden, manifest=replace(golden.manifest, build=toy_build("control", TOY_IMPORT="dies")))
+    request_of_run = replace(request(CASES[0]), golden=unstartable, control=unstartable.manifest.build, seed=SEED)
+    report = run_ab(request_of_run)
     assert report.comparisons[0].verdict == "unchanged"
     assert report.run.golden == str(written)
-    assert report.control == gone.manifest.build
+    assert report.control == unstartable.manifest.build
 
 
 def test_other_values_under_the_same_name_are_not_compared(written: Path) -> None:
-    found = compared(read_golden(written), CASES[0], CASES[1], TOY_VALUES="others")
-    assert [(one.verdict, one.note) for one in found.values()] == [("inconclusive", OTHER_INPUTS)] * 2
+    comparison_by_case = compared(read_golden(written), CASES[0], CASES[1], TOY_VALUES="others")
+    assert [(comparison.verdict, comparison.note) for comparison in comparison_by_case.values()] == [
+        ("inconclusive", OTHER_INPUTS)
+    ] * 2
 
 
 def test_what_could_not_be_computed_then_is_not_a_fault_of_now(tmp_path: Path) -> None:
     case = numbers("fragile", "refuse", only_on="control")
     write(tmp_path / "new", CASES[0], case)
-    found = compared(read_golden(tmp_path / "new"), case)["fragile"]
-    assert (found.verdict, found.failure and found.failure.side) == ("failed", "control")
-    assert not found.is_broken_by_treatment
+    comparison = compared(read_golden(tmp_path / "new"), case)["fragile"]
+    assert (comparison.verdict, comparison.failure and comparison.failure.side) == ("failed", "control")
+    assert not comparison.is_broken_by_treatment
 
 
 @pytest.mark.parametrize(
@@ -200,8 +202,8 @@ def test_nothing_of_a_user_is_overwritten(written: Path, tmp_path: Path) -> None
 
 
 def test_a_signal_keeps_what_was_computed_and_says_that_it_is_not_all(tmp_path: Path) -> None:
-    def stop(done: int) -> None:
-        if done == 2:
+    def stop(cases_done: int) -> None:
+        if cases_done == 2:
             raise KeyboardInterrupt("stopped by SIGTERM")
 
     with pytest.raises(KeyboardInterrupt):

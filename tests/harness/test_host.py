@@ -259,9 +259,9 @@ def test_own_cpu_time_counts_children_alive_and_gone() -> None:
         child.stdout.readline()
         alive = own_cpu_seconds()
         child.communicate(b"\n")
-    gone = own_cpu_seconds()
+    after_it = own_cpu_seconds()
     assert alive - before >= 0.25
-    assert gone >= alive - 0.03  # the clocks tick in 10 ms
+    assert after_it >= alive - 0.03  # the clocks tick in 10 ms
 
 
 def test_parts_become_one() -> None:
@@ -291,7 +291,7 @@ def test_a_host_is_called_by_its_name_or_as_it_is_told(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize(
-    ("own", "files", "left"),
+    ("own", "files", "left_bytes"),
     [
         ("", {}, 8000),
         ("0::/one", {"one/memory.max": "max", "one/memory.current": "700", "memory.max": "max"}, 8000),
@@ -307,11 +307,11 @@ def test_a_host_is_called_by_its_name_or_as_it_is_told(monkeypatch: pytest.Monke
     ],
 )
 def test_what_memory_is_left_within_a_control_group(
-    own: str, files: dict[str, str], left: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own: str, files: dict[str, str], left_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=8000))
-    made = {"proc/self/cgroup": f"{own}\n", **{f"groups/{name}": text for name, text in files.items()}}
-    for name, text in made.items():
+    text_by_path = {"proc/self/cgroup": f"{own}\n", **{f"groups/{name}": text for name, text in files.items()}}
+    for name, text in text_by_path.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    assert memory_left(tmp_path / "proc", tmp_path / "groups") == left
+    assert memory_left(tmp_path / "proc", tmp_path / "groups") == left_bytes

@@ -1,4 +1,4 @@
-"""Counting instructions: what both sides are asked, what is made of their answers, and real counts under valgrind."""
+"""Counting instructions: what both sides are asked, what is case of their answers, and real counts under valgrind."""
 
 import importlib.util
 import io
@@ -48,9 +48,9 @@ real_counts = pytest.mark.skipif(
 
 
 def counted(name: str, operator: str = "work", **inputs: Any) -> Case:
-    made = replace(toy_case(f"{name}/instructions", operator, **inputs), metric="instructions", threshold=0.005)
-    assert made.time_id == name
-    return made
+    case = replace(toy_case(f"{name}/instructions", operator, **inputs), metric="instructions", threshold=0.005)
+    assert case.time_id == name
+    return case
 
 
 def with_counting(functions: tuple[str, ...] = ("work*",), valgrind: str = "", **environment: str) -> Bench:
@@ -125,7 +125,10 @@ def test_a_run_measures_by_both_metrics_and_finds_one_percent() -> None:
     cases = [replace(toy_case("a"), threshold=0.5), counted("a", slower=1.01), counted("b")]
     looks = plan_looks(5)
     result = Schedule(with_counting(), MeasurementPlan(cases, looks, 0.05, 1)).run()
-    comparisons = {one.case: one for one in RunAnalysis(cases, result.samples, result.failures, looks).comparisons()}
+    comparisons = {
+        comparison.case: comparison
+        for comparison in RunAnalysis(cases, result.samples, result.failures, looks).comparisons()
+    }
     assert comparisons["a/instructions"].verdict == "regressed"
     assert comparisons["a/instructions"].ratio == pytest.approx(1.01)
     assert comparisons["a/instructions"].rounds == 3, "a percent of counts needs no confirmation"
@@ -308,8 +311,8 @@ def test_of_whole_calls_what_surrounds_them_is_subtracted(monkeypatch: pytest.Mo
             self.counts += 100  # the way back from switching it on, and to switching it off
 
         def count(self) -> int:
-            found, self.counts = self.counts, 0
-            return found
+            counts, self.counts = self.counts, 0
+            return counts
 
         def call(self) -> None:
             self.counts += 10 * self.on

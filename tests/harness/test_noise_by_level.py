@@ -37,15 +37,15 @@ def deviations(noise: Noise) -> list[float]:
 def test_the_variances_that_were_put_in_come_back(noise: Noise, forks: int, quads: int) -> None:
     """Of each level that makes up a fifth of a sample's variance; and of all together, as the samples vary."""
     samples = of_cases(noise, 20, 8, forks=forks, quads=quads)
-    known = noise_by_level(samples)
+    noise_by_case = noise_by_level(samples)
     of_sample = noise.of_sample(forks, quads)
     shares = {"quad": 1.0, "fork": noise.fork / forks / of_sample, "pair": noise.pair / of_sample}
     for level, share in shares.items():
         if share > 0.2:
-            estimated = statistics.median(math.sqrt(getattr(case, level)) for case in known.values())
+            estimated = statistics.median(math.sqrt(getattr(case, level)) for case in noise_by_case.values())
             assert estimated == pytest.approx(math.sqrt(getattr(noise, level)), rel=0.25), level
     varied = statistics.fmean(statistics.variance(sample.log_ratio for sample in rows) for rows in samples.values())
-    predicted = [case.of_sample(forks, quads) / varied for case in known.values()]
+    predicted = [case.of_sample(forks, quads) / varied for case in noise_by_case.values()]
     assert 1 / 1.5 < statistics.median(predicted) < 1.5
     assert 1 / 3 < min(predicted) < max(predicted) < 3
 
@@ -73,11 +73,11 @@ def test_stray_forks_hardly_count() -> None:
 
 
 def test_a_case_with_few_samples_is_taken_to_be_as_noisy_as_the_others_and_with_many_as_its_own_say() -> None:
-    others = of_cases(QUIET, 20, 5)
+    other_cases = of_cases(QUIET, 20, 5)
     deviations = []
     for pairs in (1, 4, 30):
         odd = made_samples("odd", Noise(QUIET.quad, 0.03**2, QUIET.pair), pairs)
-        deviations.append(math.sqrt(noise_by_level({**others, "odd": odd})["odd"].fork))
+        deviations.append(math.sqrt(noise_by_level({**other_cases, "odd": odd})["odd"].fork))
     assert deviations[0] < 0.01, "two degrees of freedom may be chance"
     assert deviations[0] < deviations[1] < deviations[2]
     assert deviations[2] == pytest.approx(0.03, rel=0.3)

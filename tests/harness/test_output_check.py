@@ -37,25 +37,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def compared(*cases: Case, **options: Any) -> dict[str, Comparison]:
     output_check = OutputCheck(toy_bench(), 1, lambda case: True, **options)
-    return {one.case.removesuffix("/error"): one for one in output_check.compare(cases)}
+    return {case.case.removesuffix("/error"): case for case in output_check.compare(cases)}
 
 
 def test_what_differs_twice_is_regressed_and_nothing_else_is(folder: Path, tmp_path_factory: Any) -> None:
-    left = tmp_path_factory.mktemp("left") / "once"
-    found = compared(
+    marker = tmp_path_factory.mktemp("left") / "once"
+    comparison_by_case = compared(
         numbers("same"),
         numbers("worse", numbers=[1, 2, 3, 4], off=[0, 0, 1, 2]),
         numbers("rounding", off=[0, 1e-9, 0]),
         numbers("allowed", numbers=[100], off=[1]),
         replace(numbers("tolerant", numbers=[100], off=[1]), tolerance=Tolerance(absolute=2.0)),
         numbers("random", random=True),
-        numbers("once", off=[1, 0, 0], once=str(left)),
+        numbers("once", off=[1, 0, 0], once=str(marker)),
         numbers("nan", numbers=["nan", 1], off=[0, 0]),
         numbers("becomes nan", numbers=[1], off=["nan"]),
         numbers("shape", shape=[3, 1]),
         numbers("more", more=True),
     )
-    verdicts = {name: one.verdict for name, one in found.items()}
+    verdicts = {name: comparison.verdict for name, comparison in comparison_by_case.items()}
     assert verdicts == {
         "same": "unchanged",
         "worse": "regressed",
@@ -69,29 +69,32 @@ def test_what_differs_twice_is_regressed_and_nothing_else_is(folder: Path, tmp_p
         "shape": "regressed",
         "more": "regressed",
     }
-    worse = found["worse"]
+    worse = comparison_by_case["worse"]
     assert worse.note.startswith("output: at (2,) 3.0 against 4.0; 2 of 4 differ by more than")
     assert worse.control == 0
     assert worse.treatment is not None
     assert worse.treatment > 1e4
-    assert (worse.rounds, found["same"].rounds) == (2, 1)
-    assert "the control differs from itself" in found["random"].note
-    assert found["once"].note.endswith("agreed when computed again")
-    assert found["becomes nan"].treatment == math.inf
-    assert found["shape"].note == "output: shape (3,) against (3, 1)"
-    assert found["more"].note == "gradient exists only on the treatment"
+    assert (worse.rounds, comparison_by_case["same"].rounds) == (2, 1)
+    assert "the control differs from itself" in comparison_by_case["random"].note
+    assert comparison_by_case["once"].note.endswith("agreed when computed again")
+    assert comparison_by_case["becomes nan"].treatment == math.inf
+    assert comparison_by_case["shape"].note == "output: shape (3,) against (3, 1)"
+    assert comparison_by_case["more"].note == "gradient exists only on the treatment"
 
 
 def test_failures_are_values(folder: Path) -> None:
-    found = compared(
+    comparison_by_case = compared(
         numbers("refused", "refuse", only_on="treatment"),
         numbers("missing", "missing"),
         numbers("dies", "abort", only_on="treatment"),
         replace(numbers("hangs", "hang", only_on="control"), timeout_s=0.5),
         numbers("same"),
     )
-    told = {name: (one.verdict, one.failure and (one.failure.side, one.failure.kind)) for name, one in found.items()}
-    assert told == {
+    outcomes = {
+        name: (comparison.verdict, comparison.failure and (comparison.failure.side, comparison.failure.kind))
+        for name, comparison in comparison_by_case.items()
+    }
+    assert outcomes == {
         "refused": ("failed", ("treatment", "error")),
         "missing": ("failed", ("both", "missing")),
         "dies": ("failed", ("treatment", "crash")),
@@ -118,37 +121,37 @@ def test_no_worker_is_started_after_the_deadline(folder: Path, monkeypatch: pyte
     started: list[str] = []
     real = opduel.harness.numerics.output_check.RestartingWorker.ask
 
-    def ask(worker: RestartingWorker, *arguments: Any, **others: Any) -> Any:
+    def ask(worker: RestartingWorker, *arguments: Any, **options: Any) -> Any:
         started.append(worker.side)
         time.sleep(max(0.0, deadline - time.monotonic()))
-        return real(worker, *arguments, **others)
+        return real(worker, *arguments, **options)
 
     monkeypatch.setattr(opduel.harness.numerics.output_check.RestartingWorker, "ask", ask)
     deadline = time.monotonic() + 0.5
     late = compared(numbers("a"), numbers("b"), deadline=deadline)
     assert len(started) == 1
-    assert {one.note for one in late.values()} == {"not compared: the time budget was spent"}
+    assert {comparison.note for comparison in late.values()} == {"not compared: the time budget was spent"}
 
 
 def test_a_signal_costs_nothing_that_was_compared_and_claims_nothing_that_was_not_confirmed(folder: Path) -> None:
-    def stop(left: int) -> None:
-        if left == 1:
+    def stop(cases_left: int) -> None:
+        if cases_left == 1:
             raise KeyboardInterrupt("stopped by SIGTERM")
 
-    found = compared(numbers("a"), numbers("b", off=[1, 0, 0]), numbers("c"), on_case=stop)
-    assert {name: one.verdict for name, one in found.items()} == {
+    comparison_by_case = compared(numbers("a"), numbers("b", off=[1, 0, 0]), numbers("c"), on_case=stop)
+    assert {name: comparison.verdict for name, comparison in comparison_by_case.items()} == {
         "a": "unchanged",
         "b": "inconclusive",
         "c": "inconclusive",
     }
-    assert found["b"].note.endswith("not compared again: stopped by SIGTERM")
-    assert found["c"].note == "not compared: stopped by SIGTERM"
+    assert comparison_by_case["b"].note.endswith("not compared again: stopped by SIGTERM")
+    assert comparison_by_case["c"].note == "not compared: stopped by SIGTERM"
 
 
 def test_a_run_has_both_and_each_keeps_its_place() -> None:
     timed = replace(toy_case("b"), threshold=0.9)
     report = run_ab(request(numbers("a", off=[1, 0, 0]), timed, numbers("b")))
-    assert [(one.case, one.metric) for one in report.comparisons] == [
+    assert [(comparison.case, comparison.metric) for comparison in report.comparisons] == [
         ("a/error", "error"),
         ("b", "time"),
         ("b/error", "error"),
@@ -160,7 +163,7 @@ def test_a_run_has_both_and_each_keeps_its_place() -> None:
 
 def test_a_run_may_compare_numbers_alone() -> None:
     report = run_ab(request(numbers("a")))
-    assert [one.verdict for one in report.comparisons] == ["unchanged"]
+    assert [comparison.verdict for comparison in report.comparisons] == ["unchanged"]
     assert (report.run.complete, report.run.rounds, report.run.validity.valid) == (True, 0, True)
 
 
@@ -169,7 +172,7 @@ def test_values_are_compared_by_the_precision_that_the_adaptor_states(tmp_path: 
     for number, value in enumerate((2.0**20, 2.0**20 * (1 + 2**-7))):
         numpy.array([value], "<f4").tofile(tmp_path / str(number))
         arrays.append(Array("output", "<f4", (1,), "default", 1, str(tmp_path / str(number))))
-    rounded = [replace(one, precision="bfloat16") for one in arrays]
-    for left, right, words in ((*rounded, ""), (*arrays, "output: at (0,)"), (rounded[0], arrays[0], "output: prec")):
-        said = difference([left], [right], Tolerance(), ("control", "treatment")).words
-        assert said[: len(words) or None] == words
+    rounded = [replace(array, precision="bfloat16") for array in arrays]
+    for first, right, words in ((*rounded, ""), (*arrays, "output: at (0,)"), (rounded[0], arrays[0], "output: prec")):
+        difference_words = difference([first], [right], Tolerance(), ("control", "treatment")).words
+        assert difference_words[: len(words) or None] == words

@@ -85,13 +85,16 @@ def test_cases_on_a_device_come_one_after_the_other_and_share_processes(
 ) -> None:
     """Of others, each has its own, and is prepared while another is measured."""
     places, names = contexts.split(), (operators.split() * 3)[:3]
-    cases = [replace(toy_case(one, name), context=place) for one, name, place in zip("abc", names, places, strict=True)]
+    cases = [
+        replace(toy_case(case_id, name), context=place)
+        for case_id, name, place in zip("abc", names, places, strict=True)
+    ]
     events = watched_steps(monkeypatch)
     monkeypatch.setattr(random.Random, "sample", lambda self, population, k: list(population)[:k])
     bench = toy_bench(TOY_CLOCK="real")  # so that there is time to prepare another
     result = run_one_round(bench, Round([CaseRequest(case, 1) for case in cases], 0))
-    assert {one.case_id for one in result.samples} == {
-        one.id for one in cases
+    assert {sample.case_id for sample in result.samples} == {
+        case.id for case in cases
     } - result.refused.keys() - result.lost.keys()
     running = list(accumulate({"turns": 1, "turns over": -1}.get(name, 0) for name, _ in events))
     assert max(running) == 2, "both sides are measured in turns"
@@ -127,21 +130,21 @@ def watched_steps(patch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 @pytest.mark.parametrize("context", ["cpu", "gpu"])
 def test_a_case_on_a_device_is_prepared_where_it_is_measured(context: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """There the work that is injected is measured against a call that takes as long as those that it is added to."""
-    seen: list[list[set[int]]] = []
+    affinities_seen: list[list[set[int]]] = []
     original = CaseProcess.asking
 
     def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
         answer = yield from original(self, request, timeout_s)
         if request["op"] == "prepare":
-            seen.append(affinities(self.pid))
+            affinities_seen.append(affinities(self.pid))
         return answer
 
     monkeypatch.setattr(CaseProcess, "asking", watched)
     bench = toy_bench()
     assert run_one_round(bench, Round([CaseRequest(replace(toy_case("a"), context=context), 1)], 0)).samples
     expected = bench.cpus.start if context == "cpu" else bench.cpus.measure
-    assert seen
-    assert all(cpus == expected for threads in seen for cpus in threads)
+    assert affinities_seen
+    assert all(cpus == expected for threads in affinities_seen for cpus in threads)
 
 
 @pytest.mark.parametrize("operator", ["work", "refuse"])
@@ -162,13 +165,13 @@ def test_a_case_that_was_prepared_or_refused_leaves_the_measuring_processors(
 
 @pytest.mark.measures  # with all of the machine's processors
 def test_both_sides_measure_on_the_same_processors() -> None:
-    seen: dict[str, list[set[int]]] = {"prepare": [], "low_block": [], "turns": []}
+    affinities_seen: dict[str, list[set[int]]] = {"prepare": [], "low_block": [], "turns": []}
     controller: set[frozenset[int]] = set()
     original = CaseProcess.asking
 
     def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
         answer = yield from original(self, request, timeout_s)
-        seen[request["op"]].extend(affinities(self.pid))
+        affinities_seen[request["op"]].extend(affinities(self.pid))
         if request["op"] == "turns":
             controller.add(frozenset(os.sched_getaffinity(0)))
         return answer
@@ -177,11 +180,11 @@ def test_both_sides_measure_on_the_same_processors() -> None:
         patch.setattr(CaseProcess, "asking", watched)
         bench = toy_bench()
         run_one_round(bench, Round([CaseRequest(toy_case("a"), 1)], 0))
-    assert seen["prepare"]
-    assert all(cpus <= bench.cpus.start for cpus in seen["prepare"])
+    assert affinities_seen["prepare"]
+    assert all(cpus <= bench.cpus.start for cpus in affinities_seen["prepare"])
     for name in ("low_block", "turns"):
-        assert seen[name]
-        assert all(cpus == bench.cpus.measure for cpus in seen[name])
+        assert affinities_seen[name]
+        assert all(cpus == bench.cpus.measure for cpus in affinities_seen[name])
     assert controller == {bench.cpus.control}, "it disturbs no block"
 
 
@@ -189,19 +192,19 @@ def test_both_sides_measure_on_the_same_processors() -> None:
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 def test_with_several_threads_the_controller_asks_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
     """The side that waits is stopped, so that the other side can't ask it for its turn."""
-    asked: list[str] = []
+    ops: list[str] = []
     original = CaseProcess.asking
 
     def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
-        asked.append(request["op"])
+        ops.append(request["op"])
         return original(self, request, timeout_s)
 
     monkeypatch.setattr(CaseProcess, "asking", watched)
     plan = Round([CaseRequest(toy_case("a"), 1)], 0, repetitions={"a": Repetitions(1, 3)})
     (sample,) = run_one_round(replace(toy_bench(), cpus=plan_cpus(2)), plan).samples
     assert sample.blocks == 2 * 3
-    assert asked.count("low_block") == 2 + 4 * 3, "two to learn what a call takes"
-    assert "turns" not in asked
+    assert ops.count("low_block") == 2 + 4 * 3, "two to learn what a call takes"
+    assert "turns" not in ops
 
 
 def affinities(pid: int) -> list[set[int]]:

@@ -24,17 +24,17 @@ ALONE = replace(BENCH, cpus=CpuPlan(ALLOWED, ALLOWED, ALLOWED))
 
 @pytest.fixture
 def pool() -> Iterator[PairPool]:
-    with PairPool(BENCH, random.Random(1)) as one:
-        yield one
+    with PairPool(BENCH, random.Random(1)) as pair_pool:
+        yield pair_pool
 
 
 def test_both_sides_get_a_padding_and_a_place_that_the_seed_draws() -> None:
     drawn = [PairStart(BENCH, random.Random(seed))._paddings for seed in range(300)]
     assert drawn == [PairStart(BENCH, random.Random(seed))._paddings for seed in range(300)]
-    first = [next(iter(one)) for one in drawn]
+    first = [next(iter(drawn_cases)) for drawn_cases in drawn]
     assert 100 < first.count("control") < 200
     for side in SIDES:
-        paddings = [one[side] for one in drawn]
+        paddings = [drawn_cases[side] for drawn_cases in drawn]
         assert all(0 <= padding < PADDING_BYTES for padding in paddings)
         assert 0.4 * PADDING_BYTES < sum(paddings) / len(paddings) < 0.6 * PADDING_BYTES
 
@@ -89,8 +89,8 @@ def test_workers_share_memory_for_arrays_only_where_that_is_asked_for(keeps: boo
                 if keeps:
                     descriptor, size = map(int, place.split(","))
                     assert 0 < size < psutil.virtual_memory().total / 8
-                    found = os.stat(f"/proc/{worker.pid}/fd/{descriptor}")
-                    shared.add((found.st_dev, found.st_ino))
+                    status = os.stat(f"/proc/{worker.pid}/fd/{descriptor}")
+                    shared.add((status.st_dev, status.st_ino))
             start.close()
         assert len(shared) == keeps, "one memory for all of them"
     if keeps:

@@ -60,8 +60,8 @@ def test_pairs_are_taken_about_their_mean_and_widened_for_it() -> None:
 
 def test_pairs_of_all_runs_are_pooled_and_cases_with_few_are_left_out() -> None:
     reports = [made_report([FEWEST_PAIRS, FEWEST_PAIRS - 1, 1, 0]), made_report([FEWEST_PAIRS, 2, 1, 0])]
-    found = {one.case.id: len(one.pairs) for one in noises(reports)}
-    assert found == {"c0": 2 * FEWEST_PAIRS, "c1": FEWEST_PAIRS + 1}
+    pairs_by_case = {noise.case.id: len(noise.pairs) for noise in noises(reports)}
+    assert pairs_by_case == {"c0": 2 * FEWEST_PAIRS, "c1": FEWEST_PAIRS + 1}
     assert noises([]) == []
 
 
@@ -90,9 +90,9 @@ def test_the_smallest_share_is_the_first_that_is_found() -> None:
     assert answer.seconds_a_case is not None
     assert 5 * 0.5 <= answer.seconds_a_case <= 24 * 0.5
     for share in SHARES:
-        found = simulate(cases, share, threshold_for(share), 12, 0.05, rng)[0].share or 0
-        if not POWER - 0.15 < found < POWER + 0.15:  # a close call may fall either way
-            assert (found >= POWER) == (share >= answer.share)
+        detected = simulate(cases, share, threshold_for(share), 12, 0.05, rng)[0].share or 0
+        if not POWER - 0.15 < detected < POWER + 0.15:  # a close call may fall either way
+            assert (detected >= POWER) == (share >= answer.share)
 
 
 def test_hopeless_noise_finds_none_and_a_threshold_bounds_the_shares() -> None:

@@ -4,7 +4,7 @@ import random
 from typing import Any
 
 import pytest
-from asked_sides import asked
+from asked_sides import asked_pair
 from toy_bench import toy_bench, toy_case
 
 from opduel.harness.processes.case_request import CaseRequest
@@ -24,32 +24,32 @@ def preparation(pair: Any, seed: int = 1, fork: bool = False) -> Preparation:
 def test_when_one_side_fails_the_other_is_asked(error: type[AskError], seed: int, ahead: bool) -> None:
     """Also when a worker is lost: then there is no fork, and each case has its own pair."""
     for control, treatment, side in ((0, 0, "both"), (0, 100, "control"), (100, 0, "treatment")):
-        pair = asked(error, control, treatment)
-        one = preparation(pair, seed)
+        pair = asked_pair(error, control, treatment)
+        preparing = preparation(pair, seed)
         if ahead:
-            one.steps.advance()
+            preparing.steps.advance()
         with pytest.raises(error) as raised:
-            one.finish(toy_bench().cpus)
+            preparing.finish(toy_bench().cpus)
         assert raised.value.failure.side == side
         assert [pair[side].blocks for side in SIDES] == [1, 1]
 
 
 def test_what_is_ready_is_ready_once() -> None:
-    pair = asked(CaseLostError, 1, 1)
-    one = preparation(pair)
+    pair = asked_pair(CaseLostError, 1, 1)
+    preparing = preparation(pair)
     for _ in range(3):
-        one.steps.advance()
-    assert one.finish(toy_bench().cpus) == one.finish(toy_bench().cpus) == dict.fromkeys(SIDES, 100.0)
-    assert list(one.processes) in (list(SIDES), list(reversed(SIDES)))
+        preparing.steps.advance()
+    assert preparing.finish(toy_bench().cpus) == preparing.finish(toy_bench().cpus) == dict.fromkeys(SIDES, 100.0)
+    assert list(preparing.processes) in (list(SIDES), list(reversed(SIDES)))
     assert [pair[side].blocks for side in SIDES] == [1, 1]
 
 
 def test_which_side_comes_first_is_drawn_from_the_seed() -> None:
     first = []
     for seed in range(300):
-        one = preparation(asked(CaseLostError, 1, 1), seed)
-        one.steps.advance()
-        first.append(next(iter(one.processes)))
+        preparing = preparation(asked_pair(CaseLostError, 1, 1), seed)
+        preparing.steps.advance()
+        first.append(next(iter(preparing.processes)))
     assert 100 < first.count("control") < 200
 
 
@@ -57,11 +57,13 @@ def test_both_sides_are_ready_in_real_processes_on_the_same_processors() -> None
     bench = toy_bench()
     start = PairStart(bench, random.Random(1))
     try:
-        one = preparation(start.finish(), fork=True)
-        call_ns = one.finish(bench.cpus)
+        preparing = preparation(start.finish(), fork=True)
+        call_ns = preparing.finish(bench.cpus)
         assert min(call_ns[side] for side in SIDES) > 0
-        answers = [one.processes[side].ask({"op": "block", "discard": 0, "calls": 2, "inner": 1}, 20) for side in SIDES]
+        answers = [
+            preparing.processes[side].ask({"op": "block", "discard": 0, "calls": 2, "inner": 1}, 20) for side in SIDES
+        ]
         assert [len(answer["ns"]) for answer in answers] == [2, 2]
-        one.end(random.Random(1))
+        preparing.end(random.Random(1))
     finally:
         start.close()

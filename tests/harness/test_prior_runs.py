@@ -65,7 +65,7 @@ def test_of_several_runs_the_middle_one_counts() -> None:
 
 def test_reports_of_other_hosts_frameworks_and_settings_are_counted() -> None:
     cases = [toy_case("a")]
-    others = [
+    foreign = [
         a_report(cases, number=2, host={**HOST, "cpu_model": "another"}),
         a_report(cases, number=3, host={**HOST, "logical_cpus": 8}),
         a_report(cases, number=4, framework="mxnet"),
@@ -73,14 +73,14 @@ def test_reports_of_other_hosts_frameworks_and_settings_are_counted() -> None:
         a_report(cases, number=6, configuration={"threads": 1, "wipe_cache": True}),
         a_report(cases, number=7, host={**HOST, "gpus": ["a model"]}),
     ]
-    prior = learn([*others, a_report(cases), a_report(cases)], SETTING)
+    prior = learn([*foreign, a_report(cases), a_report(cases)], SETTING)
     assert (prior.reports, prior.skipped) == (1, 6), "and a copy counts once"
-    assert learn(others, SETTING).cases == {}
+    assert learn(foreign, SETTING).cases == {}
 
 
 def test_cases_that_were_slowed_on_purpose_say_nothing() -> None:
     report = a_report([toy_case("a"), toy_case("b")])
-    slowed = [replace(one, injected=one.case == "a") for one in report.comparisons]
+    slowed = [replace(comparison, injected=comparison.case == "a") for comparison in report.comparisons]
     prior = learn([replace(report, comparisons=slowed)], SETTING)
     assert prior.of(toy_case("a")) is None
     assert prior.of(toy_case("b")) is not None
@@ -119,7 +119,7 @@ class MadeRounds:
     def __init__(self, changes: dict[str, float], case_s: float = 0.01) -> None:
         self.changes, self.case_s = changes, case_s
         self.plans = list[Round]()
-        self.made = {case_id: self._values(case_id) for case_id in changes}
+        self.value_makers = {case_id: self._values(case_id) for case_id in changes}
 
     def _values(self, case_id: str) -> Callable[[], float]:
         draw = random.Random(case_id)
@@ -129,7 +129,7 @@ class MadeRounds:
         self.plans.append(replace(this_round, repetitions=dict(this_round.repetitions)))
         for request in this_round.requests:
             case_id = request.case.id
-            ratio = self.made[case_id]()
+            ratio = self.value_makers[case_id]()
             sample = PairSample(case_id, request.stage, this_round.number, 1e3, 1e3 * (1 + ratio), ratio, 48, 100, 2)
             result.samples.append(replace(sample, fork_ratios=((ratio, 0.003), (ratio, 0.003))))
             result.times[case_id] = CaseTime(2, 24, beside_s=self.case_s / 2, quads_s=self.case_s / 2)
@@ -167,11 +167,11 @@ def measured(
     monkeypatch: pytest.MonkeyPatch, prior: PriorRuns | None, rounds: MadeRounds, **order: Any
 ) -> tuple[MeasurementResult, list[Comparison], list[Progress]]:
     cases = [toy_case(name) for name in rounds.changes]
-    told: list[Progress] = []
+    progresses: list[Progress] = []
     monkeypatch.setitem(schedule.ROUNDS, "time", rounds)
     plan = MeasurementPlan(cases, LOOKS, 0.05, 1, prior_runs=prior, **order)
-    result = Schedule(toy_bench(), plan, told.append).run()
-    return result, RunAnalysis(cases, result.samples, result.failures, LOOKS, 0.05).comparisons(), told
+    result = Schedule(toy_bench(), plan, progresses.append).run()
+    return result, RunAnalysis(cases, result.samples, result.failures, LOOKS, 0.05).comparisons(), progresses
 
 
 @pytest.mark.parametrize("deviation", [1e-3, 0.01, 0.3])
@@ -185,18 +185,20 @@ def test_no_verdict_depends_on_earlier_runs(
     prior = learn([a_report([toy_case(name) for name in changes], effort)], SETTING)
     rounds = MadeRounds(changes), MadeRounds(changes)
     _, expected, _ = measured(monkeypatch, None, rounds[0], time_budget=budget)
-    _, comparisons, told = measured(monkeypatch, prior, rounds[1], time_budget=budget)
-    assert {one.verdict for one in expected} >= {"regressed", "improved", "unchanged"}
+    _, comparisons, progresses = measured(monkeypatch, prior, rounds[1], time_budget=budget)
+    assert {comparison.verdict for comparison in expected} >= {"regressed", "improved", "unchanged"}
 
     def statements(comparisons: Sequence[Comparison]) -> dict[str, dict[str, Any]]:
         """All but in which round each sample was taken."""
-        plain = [{**asdict(one), "samples": [s.log_ratio for s in one.samples]} for one in comparisons]
-        return {str(one["case"]): one for one in plain}
+        plain = [
+            {**asdict(comparison), "samples": [s.log_ratio for s in comparison.samples]} for comparison in comparisons
+        ]
+        return {str(fields["case"]): fields for fields in plain}
 
     assert statements(comparisons) == statements(expected)
     assert rounds[0].plans[0].repetitions == {}, "pilots"
     assert rounds[1].plans[0].repetitions.keys() == changes.keys(), "as is known from earlier runs"
-    assert all(one.end_s is not None for one in told if one.open_cases)
+    assert all(progress.end_s is not None for progress in progresses if progress.open_cases)
 
 
 def test_a_budget_too_short_for_all_brings_some_to_their_look(monkeypatch: pytest.MonkeyPatch) -> None:

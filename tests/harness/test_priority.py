@@ -32,9 +32,9 @@ may = pytest.mark.skipif(not MAY, reason="needs the right to raise a priority (C
 def run(code: str) -> str:
     """What a program prints that has the worker's functions; it leads a session, as workers do."""
     command = [sys.executable, "-c", OF_WORKER + code]
-    done = subprocess.run(command, capture_output=True, text=True, start_new_session=True, check=True)
-    assert done.stderr == ""
-    return done.stdout.strip()
+    finished = subprocess.run(command, capture_output=True, text=True, start_new_session=True, check=True)
+    assert finished.stderr == ""
+    return finished.stdout.strip()
 
 
 def group_of(pid: int) -> str:

@@ -68,8 +68,8 @@ def test_block_returns_one_positive_time_a_call(worker: Worker) -> None:
 
 def test_per_call_time_does_not_depend_on_inner(worker: Worker) -> None:
     case = prepare(worker, "work")
-    one, ten = (min(block(case, 3, 50, inner)) for inner in (1, 10))
-    assert 0.5 < one / ten < 2
+    single_ns, ten = (min(block(case, 3, 50, inner)) for inner in (1, 10))
+    assert 0.5 < single_ns / ten < 2
 
 
 @pytest.mark.parametrize(
@@ -267,7 +267,7 @@ RESULTS: dict[str, Any] = {"op": "results", "case": {}, "seed": 1, "folder": "/t
 
 
 @pytest.mark.parametrize(
-    ("source", "asked", "words"),
+    ("source", "message", "words"),
     [
         (WITHOUT_CALL, PROFILE, "has no function make_call(case, seed)"),
         (GOOD.replace("return {}", "return 1.0"), PROFILE, "the adaptor's versions returned float, not a dict"),
@@ -277,7 +277,9 @@ RESULTS: dict[str, Any] = {"op": "results", "case": {}, "seed": 1, "folder": "/t
         (GOOD + NOT_JSON, PROFILE, "the answer to profile is no JSON: Object of type set is not JSON serializable"),
     ],
 )
-def test_what_an_adaptor_does_wrong_is_one_line(tmp_path: Path, source: str, asked: dict[str, Any], words: str) -> None:
+def test_what_an_adaptor_does_wrong_is_one_line(
+    tmp_path: Path, source: str, message: dict[str, Any], words: str
+) -> None:
     path = tmp_path / "adaptor.py"
     path.write_text(source)
 
@@ -285,9 +287,9 @@ def test_what_an_adaptor_does_wrong_is_one_line(tmp_path: Path, source: str, ask
         with Worker("treatment", toy_build("treatment"), path, worker_environment(), CPUS) as worker:
             worker.wait_ready()
             case = begin(worker)
-            if asked is not RESULTS:
+            if message is not RESULTS:
                 ask_to_prepare(case, "work")
-            case.ask(dict(asked), 20)
+            case.ask(dict(message), 20)
 
     with pytest.raises((WorkerLostError, CaseRefusedError)) as caught:
         ask()

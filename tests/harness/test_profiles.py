@@ -35,24 +35,24 @@ def test_every_case_is_profiled_once_on_either_side_and_its_output_kept(tmp_path
     assert report.run.profile_output == ProfilesRecord(folder=str(tmp_path), written=2)
     for side in ("control", "treatment"):
         folder = tmp_path / "a" / "forward" / side
-        found = trace(folder)
-        assert found["calls"] >= 1
-        assert found["name"] == "a/forward"
-        assert (found["environment"]["TOY_SIDE"], found["environment"]["GIVEN"]) == (side, "both")
+        profile = trace(folder)
+        assert profile["calls"] >= 1
+        assert profile["name"] == "a/forward"
+        assert (profile["environment"]["TOY_SIDE"], profile["environment"]["GIVEN"]) == (side, "both")
         assert sorted((folder / "output.txt").read_text().splitlines()) == [
             "and something from C",
             "profiling a/forward",
         ]
     index = json.loads((tmp_path / INDEX).read_text())
     assert index["builds"] == {"control": "toy", "treatment": "toy"}
-    assert {(one["case"], one["side"], one["folder"]) for one in index["profiles"]} == {
+    assert {(entry["case"], entry["side"], entry["folder"]) for entry in index["profiles"]} == {
         ("a/forward", side, f"a/forward/{side}") for side in ("control", "treatment")
     }
 
 
 def single_request(folder: Path) -> SingleRequest:
-    asked = RunConfiguration(rounds=1, profile_output=str(folder))
-    return SingleRequest(Toy(), toy_build("control"), [toy_case("a")], 3, asked)
+    configuration = RunConfiguration(rounds=1, profile_output=str(folder))
+    return SingleRequest(Toy(), toy_build("control"), [toy_case("a")], 3, configuration)
 
 
 def test_of_one_build_alone_no_side_is_named_and_older_files_are_replaced(tmp_path: Path) -> None:
@@ -77,10 +77,12 @@ def test_profiles_fit_into_the_time_budget(tmp_path: Path) -> None:
 def test_of_one_build_alone_profiles_fit_into_the_time_budget(tmp_path: Path) -> None:
     build = toy_build("control", TOY_PROFILE="sleep")
     case = toy_case("a", timeout_s=600.0)
-    asked = RunConfiguration(rounds=1, time_budget=3.0, profile_output=str(tmp_path))
-    report = run_single(SingleRequest(Toy(), build, [case], 3, asked))
+    configuration = RunConfiguration(rounds=1, time_budget=3.0, profile_output=str(tmp_path))
+    report = run_single(SingleRequest(Toy(), build, [case], 3, configuration))
     assert report.cases[0].time is not None
-    assert [one.rpartition(": ")[2] for one in report.run.profile_output.problems] == ["the time budget was spent"]
+    assert [problem.rpartition(": ")[2] for problem in report.run.profile_output.problems] == [
+        "the time budget was spent"
+    ]
 
 
 def test_without_being_asked_nothing_is_profiled() -> None:
@@ -94,8 +96,8 @@ def test_a_profile_that_fails_has_its_reason_and_costs_no_verdict(tmp_path: Path
     report = ab(tmp_path, toy_case("a"), TOY_PROFILE=wrong)
     assert report.comparisons[0].verdict in ("unchanged", "inconclusive")
     assert (report.run.complete, report.run.aborted) == (True, False)
-    told = report.run.profile_output
-    assert (told.written, sorted(told.problems)) == (
+    record = report.run.profile_output
+    assert (record.written, sorted(record.problems)) == (
         0,
         [f"a ({side}): {problem}" for side in ("control", "treatment")],
     )
@@ -103,18 +105,18 @@ def test_a_profile_that_fails_has_its_reason_and_costs_no_verdict(tmp_path: Path
 
 
 def test_what_failed_before_is_not_tried_again(tmp_path: Path) -> None:
-    told = ab(tmp_path, toy_case("a"), toy_case("bad", "refuse")).run.profile_output
-    assert told.written == 2
-    assert sorted(told.problems) == [
+    record = ab(tmp_path, toy_case("a"), toy_case("bad", "refuse")).run.profile_output
+    assert record.written == 2
+    assert sorted(record.problems) == [
         f"bad ({side}): ValueError: Shapes (2,) and (3,)" for side in ("control", "treatment")
     ]
 
 
 def test_a_folder_that_can_not_be_written_is_a_problem_of_its_case(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a file where the folder is to be")
-    told = ab(tmp_path, toy_case("a"), toy_case("b")).run.profile_output
-    assert (told.written, len(told.problems)) == (2, 2)
-    assert "a (control): its folder can't be written" in "".join(told.problems)
+    record = ab(tmp_path, toy_case("a"), toy_case("b")).run.profile_output
+    assert (record.written, len(record.problems)) == (2, 2)
+    assert "a (control): its folder can't be written" in "".join(record.problems)
 
 
 def test_a_signal_meanwhile_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,8 +138,8 @@ def test_a_run_that_is_cut_short_has_none(tmp_path: Path) -> None:
         raise KeyboardInterrupt("stopped by SIGINT")
 
     request = single_request(tmp_path)
-    told = run_single(request, interrupt).run.profile_output
-    assert told == ProfilesRecord(folder=str(tmp_path), problems=("none was made because the run was aborted",))
+    record = run_single(request, interrupt).run.profile_output
+    assert record == ProfilesRecord(folder=str(tmp_path), problems=("none was made because the run was aborted",))
     assert not any(tmp_path.iterdir())
 
 

@@ -20,8 +20,8 @@ def restarting(**environment: str) -> RestartingWorker:
 
 @pytest.fixture
 def worker() -> Iterator[RestartingWorker]:
-    with restarting() as one:
-        yield one
+    with restarting() as restarting_worker:
+        yield restarting_worker
 
 
 def ask(worker: RestartingWorker, operator: str, timeout_s: float = 20.0, fork: bool = True) -> object:
@@ -31,15 +31,15 @@ def ask(worker: RestartingWorker, operator: str, timeout_s: float = 20.0, fork: 
 
 def test_a_request_may_be_made_of_the_answers_so_far(worker: RestartingWorker) -> None:
     prepare = CaseRequest(toy_case("a"), seed=1).message("treatment")
-    seen = []
+    answer_lists = []
 
     def block(answers: object) -> dict[str, object]:
-        seen.append(answers)
+        answer_lists.append(answers)
         return {"op": "block", "discard": 0, "calls": 3, "inner": 1}
 
     answers = worker.ask([prepare, block], 20.0)
     assert not isinstance(answers, Failure)
-    assert seen == [[answers[0], answers[1]]], "one list, which grew"
+    assert answer_lists == [[answers[0], answers[1]]], "one list, which grew"
     assert len(answers[1]["ns"]) == 3
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import psutil
 import pytest
-from resumable_run import FileLog, ListLog, asked, kept_samples, run, same, samples, slow, stop_at
+from resumable_run import FileLog, ListLog, kept_samples, logged_request, run, same, samples, slow, stop_at
 from toy_bench import toy_bench, toy_case
 
 import opduel.harness.rounds.pair
@@ -42,12 +42,12 @@ def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_log_that_settles_every_case_gives_the_report_without_a_process(request: pytest.FixtureRequest) -> None:
     log = ListLog()
-    first = run_ab(asked(log, slow(), same(), toy_case("bad", "refuse"), verify=True, verify_after=0.0))
+    first = run_ab(logged_request(log, slow(), same(), toy_case("bad", "refuse"), verify=True, verify_after=0.0))
     request.getfixturevalue("no_process")
-    second = run_ab(asked(log, slow(), same(), toy_case("bad", "refuse"), verify=True, verify_after=600.0))
+    second = run_ab(logged_request(log, slow(), same(), toy_case("bad", "refuse"), verify=True, verify_after=600.0))
     assert second.comparisons == first.comparisons
-    assert {one.verdict for one in second.comparisons} == {"regressed", "unchanged", "failed"}
-    kept = {
+    assert {comparison.verdict for comparison in second.comparisons} == {"regressed", "unchanged", "failed"}
+    fields = {
         "id",
         "started",
         "rounds",
@@ -59,7 +59,7 @@ def test_a_log_that_settles_every_case_gives_the_report_without_a_process(reques
         "stop_reason",
         "aborted",
     }
-    assert {key: getattr(first.run, key) for key in kept} == {key: getattr(second.run, key) for key in kept}
+    assert {key: getattr(first.run, key) for key in fields} == {key: getattr(second.run, key) for key in fields}
     assert first.run.validity.aa_checks == second.run.validity.aa_checks != ()
     assert (first.run.resumed, second.run.resumed) == ((), (first.run.rounds,))
     assert first.host.verifying.seconds >= second.host.verifying.seconds >= 0  # rounded
@@ -67,26 +67,26 @@ def test_a_log_that_settles_every_case_gives_the_report_without_a_process(reques
 
 def test_a_signal_is_reported_and_the_next_start_goes_on() -> None:
     log = ListLog()
-    first = run_ab(asked(log, same("a"), same("b")), stop_at(2))
+    first = run_ab(logged_request(log, same("a"), same("b")), stop_at(2))
     assert (first.run.interrupted, first.run.aborted, first.run.stop_reason) == (
         True,
         True,
         "stopped by SIGTERM",
     )
-    before = log.kept()
+    before = log.stored_rounds()
     assert kept_samples(before) == set(samples(first))
     assert first.run.resumable
-    told: list[Progress] = []
-    second = run_ab(asked(log, same("a"), same("b")), told.append)
+    progresses: list[Progress] = []
+    second = run_ab(logged_request(log, same("a"), same("b")), progresses.append)
     assert (second.run.interrupted, second.run.aborted, second.run.complete) == (False, False, True)
     assert (second.run.id, second.run.started) == (first.run.id, first.run.started)
     assert second.run.resumed == (2,)
-    assert told[0].rounds == 2
-    assert kept_samples(before) < kept_samples(log.kept()) == set(samples(second))
-    assert [one.number for one in log.kept()] == list(range(second.run.rounds))
+    assert progresses[0].rounds == 2
+    assert kept_samples(before) < kept_samples(log.stored_rounds()) == set(samples(second))
+    assert [stored.number for stored in log.stored_rounds()] == list(range(second.run.rounds))
     assert second.run.wall_s > first.run.wall_s
-    assert second.run.timed_s == pytest.approx(sum(one.result.timed_s for one in log.kept()))
-    assert second.run.wall_s >= log.kept()[-1].elapsed_s > before[-1].elapsed_s
+    assert second.run.timed_s == pytest.approx(sum(stored.result.timed_s for stored in log.stored_rounds()))
+    assert second.run.wall_s >= log.stored_rounds()[-1].elapsed_s > before[-1].elapsed_s
     watched = before[-1].noise
     assert watched is not None
     assert second.host.during.samples > watched.samples
@@ -96,41 +96,43 @@ def test_a_resumed_run_makes_choices_of_its_own(monkeypatch: pytest.MonkeyPatch)
     paddings: list[int] = []
     start = Worker.__init__
 
-    def logged(self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, *rest: Any, **named: Any) -> None:
+    def logged(
+        self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, *arguments: Any, **named: Any
+    ) -> None:
         paddings.append(len(environment["OPDUEL_PADDING"]))
-        start(self, side, build, adaptor, environment, *rest, **named)
+        start(self, side, build, adaptor, environment, *arguments, **named)
 
     monkeypatch.setattr(Worker, "__init__", logged)
     log = ListLog()
     drawn = []
     for rounds in (1, 2, 99):
         paddings.clear()
-        run_ab(asked(log, same()), stop_at(rounds))
+        run_ab(logged_request(log, same()), stop_at(rounds))
         drawn.append(paddings[:2])
     assert len({tuple(some) for some in drawn}) == 3
 
 
 def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     original = opduel.harness.rounds.pair.summarise
-    done: list[str] = []
+    summaries: list[str] = []
 
     def summarise(*arguments: Any) -> Any:
-        done.append("one")
-        if len(done) == 3:
+        summaries.append("one")
+        if len(summaries) == 3:
             raise KeyboardInterrupt
         return original(*arguments)
 
     monkeypatch.setattr(opduel.harness.rounds.pair, "summarise", summarise)
     log, cases = ListLog(), [same(name) for name in "abcd"]
-    first = run_ab(asked(log, *cases, sentinels=0))
-    (kept,) = log.kept()
-    assert set(samples(first)) == set(kept.result.samples)
-    assert len(kept.result.samples) == 2
-    assert all(sample.blocks > 0 and math.isfinite(sample.log_ratio) for sample in kept.result.samples)
-    assert len(kept.unmeasured) == 2
-    second = run_ab(asked(log, *cases, sentinels=0))
+    first = run_ab(logged_request(log, *cases, sentinels=0))
+    (stored,) = log.stored_rounds()
+    assert set(samples(first)) == set(stored.result.samples)
+    assert len(stored.result.samples) == 2
+    assert all(sample.blocks > 0 and math.isfinite(sample.log_ratio) for sample in stored.result.samples)
+    assert len(stored.unmeasured) == 2
+    second = run_ab(logged_request(log, *cases, sentinels=0))
     assert second.run.complete
-    assert set(kept.result.samples) < set(samples(second))
+    assert set(stored.result.samples) < set(samples(second))
 
 
 def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,11 +146,11 @@ def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(PairPool, "retire", interrupt)
     monkeypatch.setattr(opduel.harness.rounds.pair, "MOST_FORKS", 1)
     before = psutil.Process().children()  # another file's browser, perhaps
-    report = run_ab(asked(None, same("a"), same("b")))
+    report = run_ab(logged_request(None, same("a"), same("b")))
     assert report.run.interrupted
-    assert [one.rounds for one in report.comparisons] == [1, 1]
-    left = [child for child in psutil.Process().children() if child not in before]
-    assert not [child for child in left if child.status() != psutil.STATUS_ZOMBIE]
+    assert [comparison.rounds for comparison in report.comparisons] == [1, 1]
+    children = [child for child in psutil.Process().children() if child not in before]
+    assert not [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_who_interrupts_before_anything_is_measured_is_distinguished() -> None:
@@ -156,8 +158,8 @@ def test_who_interrupts_before_anything_is_measured_is_distinguished() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(opduel.harness.rounds.pair, "summarise", _interrupt)
         with pytest.raises(InterruptedRunError, match=r"nothing was measured: interrupted"):
-            run_ab(asked(log, same()))
-    report = run_ab(asked(log, same()))
+            run_ab(logged_request(log, same()))
+    report = run_ab(logged_request(log, same()))
     assert report.run.complete
     assert report.run.resumed == (1,), "the round that was cut short has its number"
 
@@ -168,9 +170,9 @@ def _interrupt(*_: Any) -> None:
 
 def test_what_a_case_has_cost_is_remembered() -> None:
     log, cases = ListLog(), (toy_case("bad", "abort"), same())
-    first = run_ab(asked(log, *cases, sentinels=0), stop_at(1))
+    first = run_ab(logged_request(log, *cases, sentinels=0), stop_at(1))
     assert first.comparisons[0].failure is None
-    second = run_ab(asked(log, *cases, sentinels=0))
+    second = run_ab(logged_request(log, *cases, sentinels=0))
     assert second.comparisons[0].verdict == "failed"
     assert [incident.case_id for incident in second.run.incidents] == ["bad", "bad"]
     assert second.run.incidents[:1] == first.run.incidents
@@ -214,22 +216,22 @@ def test_a_verification_is_resumed() -> None:
             raise KeyboardInterrupt("stopped by SIGTERM")
 
     log, cases = ListLog(), (slow(), same())
-    first = run_ab(asked(log, *cases, verify=True, verify_after=0.0, sentinels=1), interrupt)
+    first = run_ab(logged_request(log, *cases, verify=True, verify_after=0.0, sentinels=1), interrupt)
     assert first.run.interrupted
     assert first.comparisons[0].verdict == "inconclusive"
-    before = log.kept()
-    second = run_ab(asked(log, *cases, verify=True, verify_after=600.0, sentinels=1))
+    before = log.stored_rounds()
+    second = run_ab(logged_request(log, *cases, verify=True, verify_after=600.0, sentinels=1))
     case = second.comparisons[0]
     assert second.run.complete
     assert case.verdict == "regressed"
     assert case.verification is not None
     assert case.samples == first.comparisons[0].samples
-    assert [one.phase for one in log.kept()] == ["first"] * len(first_rounds(log)) + ["verify"] * (
-        len(log.kept()) - len(first_rounds(log))
+    assert [stored.phase for stored in log.stored_rounds()] == ["first"] * len(first_rounds(log)) + ["verify"] * (
+        len(log.stored_rounds()) - len(first_rounds(log))
     )
-    assert kept_samples(before) < kept_samples(log.kept()) == set(samples(second))
-    assert [one.number for one in log.kept()] == list(range(second.run.rounds))
-    assert second.run.wall_s >= log.kept()[-1].elapsed_s + first_rounds(log)[-1].elapsed_s
+    assert kept_samples(before) < kept_samples(log.stored_rounds()) == set(samples(second))
+    assert [stored.number for stored in log.stored_rounds()] == list(range(second.run.rounds))
+    assert second.run.wall_s >= log.stored_rounds()[-1].elapsed_s + first_rounds(log)[-1].elapsed_s
 
 
 @pytest.mark.parametrize("budget", [None, 1000.0])
@@ -239,12 +241,12 @@ def test_a_first_measurement_that_ran_out_of_time_is_over_when_the_verification_
     """A larger budget, or none, doesn't take it up again: the run is as complete as it can be, and says so."""
     share = "the first measurement's share, 70% of the time budget of 14 s, was spent"
     log = ListLog()
-    run_ab(asked(log, slow(), verify=True, verify_after=0.0, sentinels=0))
-    begun = next(one for one in map(from_text, log.texts) if isinstance(one, Verifying))
-    log.texts[log.texts.index(to_text(begun))] = to_text(replace(begun, stopped=share))
+    run_ab(logged_request(log, slow(), verify=True, verify_after=0.0, sentinels=0))
+    verifying = next(entry for entry in map(from_text, log.texts) if isinstance(entry, Verifying))
+    log.texts[log.texts.index(to_text(verifying))] = to_text(replace(verifying, stopped=share))
     request.getfixturevalue("no_process")
-    report = run_ab(asked(log, slow(), verify=True, verify_after=0.0, sentinels=0, time_budget=budget))
-    assert [one.verdict for one in report.comparisons] == ["regressed"]
+    report = run_ab(logged_request(log, slow(), verify=True, verify_after=0.0, sentinels=0, time_budget=budget))
+    assert [comparison.verdict for comparison in report.comparisons] == ["regressed"]
     assert (report.run.complete, report.run.resumable, report.run.aborted) == (False, False, False)
     assert report.run.stop_reason == share
 
@@ -254,11 +256,15 @@ def test_numbers_that_were_not_come_to_do_not_end_the_measurement_for_good() -> 
     numbers = replace(toy_case("numbers/error"), metric="error", threshold=0.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(output_check, "OUTPUT_CHECK_SHARE", 0.0)
-        first = run_ab(asked(log, slow(), numbers, verify=True, verify_after=0.0, sentinels=0, time_budget=1000.0))
-    assert [one.verdict for one in first.comparisons] == ["regressed", "inconclusive"]
+        first = run_ab(
+            logged_request(log, slow(), numbers, verify=True, verify_after=0.0, sentinels=0, time_budget=1000.0)
+        )
+    assert [comparison.verdict for comparison in first.comparisons] == ["regressed", "inconclusive"]
     assert (first.run.stop_reason, first.run.resumable) == ("the time budget of 1000 s was spent", True)
-    second = run_ab(asked(log, slow(), numbers, verify=True, verify_after=0.0, sentinels=0, time_budget=1000.0))
-    assert [one.verdict for one in second.comparisons] == ["regressed", "unchanged"]
+    second = run_ab(
+        logged_request(log, slow(), numbers, verify=True, verify_after=0.0, sentinels=0, time_budget=1000.0)
+    )
+    assert [comparison.verdict for comparison in second.comparisons] == ["regressed", "unchanged"]
     assert (second.run.complete, second.run.resumable) == (True, False)
 
 
@@ -267,27 +273,27 @@ def test_numbers_get_half_of_what_earlier_starts_left_of_the_budget(
     verifying: bool, left_s: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log, cases = ListLog(), (same(), replace(toy_case("numbers/error"), metric="error", threshold=0.0))
-    run_ab(asked(log, *cases, sentinels=0), stop_at(1))
-    (kept,) = log.kept()
-    kept = replace(kept, elapsed_s=900.0)
-    log.texts[-1] = to_text(kept)
+    run_ab(logged_request(log, *cases, sentinels=0), stop_at(1))
+    (stored,) = log.stored_rounds()
+    stored = replace(stored, elapsed_s=900.0)
+    log.texts[-1] = to_text(stored)
     if verifying:
-        again = replace(kept, phase="verify", number=1, elapsed_s=30.0)
-        log.texts += [to_text(Verifying(kept.run, 910.0, None)), to_text(again)]
-    given: list[float] = []
+        again = replace(stored, phase="verify", number=1, elapsed_s=30.0)
+        log.texts += [to_text(Verifying(stored.run, 910.0, None)), to_text(again)]
+    limits_s: list[float] = []
 
     class Late(output_check.OutputCheck):
         def __init__(self, bench: Any, seed: Any, can_fork: Any, deadline: float, *more: Any) -> None:
-            given.append(deadline - time.monotonic())
+            limits_s.append(deadline - time.monotonic())
             super().__init__(bench, seed, can_fork, deadline, *more)
 
     monkeypatch.setattr(output_check, "OutputCheck", Late)
-    run_ab(asked(log, *cases, sentinels=0, time_budget=1000.0), stop_at(2))
-    assert given == [pytest.approx(left_s / 2, abs=1)]
+    run_ab(logged_request(log, *cases, sentinels=0, time_budget=1000.0), stop_at(2))
+    assert limits_s == [pytest.approx(left_s / 2, abs=1)]
 
 
 def first_rounds(log: ListLog) -> list[StoredRound]:
-    return [one for one in log.kept() if one.phase == "first"]
+    return [stored for stored in log.stored_rounds() if stored.phase == "first"]
 
 
 def test_kill_9_at_random_loses_no_kept_round_and_doubles_none(tmp_path: Path) -> None:
@@ -296,13 +302,13 @@ def test_kill_9_at_random_loses_no_kept_round_and_doubles_none(tmp_path: Path) -
     print(f"seed {seed}")
     path, rng = tmp_path / "log", random.Random(seed)
     log = FileLog(path)
-    seen: list[str] = []
+    durable: list[str] = []
     for _ in range(6):
         process = start(path)
         kill_after(process, path, rng.randrange(3), rng.uniform(0, 0.4))
         texts = log.rounds()
-        assert texts[: len(seen)] == seen
-        seen = texts
+        assert texts[: len(durable)] == durable
+        durable = texts
     if rng.random() < 0.5:  # as a kill in the middle of a write leaves it
         with path.open("a", encoding="utf-8") as file:
             file.write('{"kind": "round", "nu')
@@ -310,13 +316,13 @@ def test_kill_9_at_random_loses_no_kept_round_and_doubles_none(tmp_path: Path) -
     entries = [entry for entry in map(tolerant, log.rounds()) if entry]
     rounds = [entry for entry in entries if isinstance(entry, StoredRound)]
     starts = [entry for entry in entries if isinstance(entry, Start)]
-    assert log.rounds()[: len(seen)] == seen
-    assert [one.number for one in rounds] == list(range(report.run.rounds))
+    assert log.rounds()[: len(durable)] == durable
+    assert [stored.number for stored in rounds] == list(range(report.run.rounds))
     assert kept_samples(rounds) == set(samples(report))
     assert len(samples(report)) == len(set(samples(report)))
     assert (report.run.id, report.run.started) == (starts[0].id, starts[0].started)
-    assert report.run.resumed == tuple(one.round for one in starts[1:])
-    verdicts = {one.case: one.verdict for one in report.comparisons}
+    assert report.run.resumed == tuple(start.round for start in starts[1:])
+    verdicts = {comparison.case: comparison.verdict for comparison in report.comparisons}
     assert verdicts == {"slow": "regressed", "same": "unchanged", "bad": "failed"}
     assert run(path).comparisons == report.comparisons
 

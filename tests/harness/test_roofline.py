@@ -22,11 +22,11 @@ from opduel.records.host_record import RooflineRecord
 
 
 def test_the_host_has_a_roofline() -> None:
-    found = measure_roofline(plan_cpus(1), 1, worker_environment())
-    assert found.threads == 1
-    assert (found.copied_bytes or 0) >= 1 << 26
-    assert (found.gbytes or 0) > 0.01
-    assert found.gflops["float32"] > found.gflops["float64"] > 0.01
+    roofline = measure_roofline(plan_cpus(1), 1, worker_environment())
+    assert roofline.threads == 1
+    assert (roofline.copied_bytes or 0) >= 1 << 26
+    assert (roofline.gbytes or 0) > 0.01
+    assert roofline.gflops["float32"] > roofline.gflops["float64"] > 0.01
 
 
 PROBE = """
@@ -45,20 +45,20 @@ def test_it_is_measured_as_the_workers_run(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     cpus, workers = plan_cpus(1), {**worker_environment(), "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
     measure_roofline(cpus, 1, workers)
-    found = json.loads(Path(f"{probe}.json").read_text(encoding="utf-8"))
-    assert found["cpus"] == sorted(cpus.measure)
+    roofline = json.loads(Path(f"{probe}.json").read_text(encoding="utf-8"))
+    assert roofline["cpus"] == sorted(cpus.measure)
     confirmation = {"PYTHONPATH", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"}
-    assert {name: value for name, value in found["environment"].items() if name not in confirmation} == {
+    assert {name: value for name, value in roofline["environment"].items() if name not in confirmation} == {
         name: value for name, value in workers.items() if name not in confirmation
     }
-    assert found["environment"]["OMP_NUM_THREADS"] == "1"
+    assert roofline["environment"]["OMP_NUM_THREADS"] == "1"
 
 
 def test_a_run_measures_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[Any, ...]] = []
+    arguments_of_calls: list[tuple[Any, ...]] = []
 
-    def noted(*given: Any) -> RooflineRecord:
-        asked.append(given)
+    def noted(*arguments: Any) -> RooflineRecord:
+        arguments_of_calls.append(arguments)
         return RooflineRecord(gbytes=1.0, threads=1)
 
     monkeypatch.setattr(opduel.harness.run, "measure_roofline", noted)
@@ -68,7 +68,7 @@ def test_a_run_measures_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = run_single(
         SingleRequest(Toy(), toy_build("control"), [toy_case("a")], 1, RunConfiguration(rounds=1, roofline=True))
     )
-    for (cpus, threads, environment), report in zip(asked, (ab, alone), strict=True):
+    for (cpus, threads, environment), report in zip(arguments_of_calls, (ab, alone), strict=True):
         assert (cpus, threads, environment) == (plan_cpus(1), 1, report.run.environment)
 
 

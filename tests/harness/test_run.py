@@ -75,18 +75,18 @@ def test_a_users_variable_that_a_framework_prints_is_masked(metric: str, monkeyp
 
 def test_a_run_knows_what_the_one_before_it_took() -> None:
     """From real workers to a report, and from that to the next run's forecast."""
-    cases, told = [toy_case("a"), toy_case("b")], list[Progress]()
+    cases, progresses = [toy_case("a"), toy_case("b")], list[Progress]()
     first = run_ab(request(*cases, max_rounds=2))
     assert first.run.prior_runs is None
     prior = learn([from_text(to_bytes(first).decode())], Setting("toy", 1, False, first.host))
-    second = run_ab(replace(request(*cases, toy_case("new"), max_rounds=2), prior_runs=prior), told.append)
+    second = run_ab(replace(request(*cases, toy_case("new"), max_rounds=2), prior_runs=prior), progresses.append)
     record = second.run.prior_runs
     assert record is not None
     assert (record.reports, record.skipped, record.known) == (1, 0, 2)
     assert record.expected_s
     assert record.expected_rounds == {"a": 2, "b": 2, "new": 2}
-    assert all(progress.end_s is not None for progress in told if progress.open_cases)
-    assert {len(one.samples) for one in second.comparisons if one.case != "new"} == {2}
+    assert all(progress.end_s is not None for progress in progresses if progress.open_cases)
+    assert {len(comparison.samples) for comparison in second.comparisons if comparison.case != "new"} == {2}
 
 
 def test_a_variable_that_one_build_sets_is_refused() -> None:
@@ -96,7 +96,7 @@ def test_a_variable_that_one_build_sets_is_refused() -> None:
 
 def test_the_report_tells_what_was_asked_and_done() -> None:
     report = run_ab(request(replace(toy_case("a"), threshold=0.5), toy_case("bad", "refuse")))
-    assert [one.case for one in report.comparisons] == ["a", "bad"]
+    assert [comparison.case for comparison in report.comparisons] == ["a", "bad"]
     assert report.comparisons[0].verdict in ("unchanged", "inconclusive")
     assert report.comparisons[1].failure is not None
     run = report.run

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from resumable_run import ListLog, asked, kept_samples, same, samples, stop_at
+from resumable_run import ListLog, kept_samples, logged_request, same, samples, stop_at
 from test_run import Toy
 from toy_bench import toy_bench, toy_build, toy_case
 
@@ -26,10 +26,11 @@ def test_other_values_are_found_and_equal_ones_are_not() -> None:
     cases = [toy_case("a"), replace(toy_case("a"), id="a/error", metric="error"), toy_case("b")]
     assert with_other_inputs(cases, bench, 1, fork) == []
     other = replace(bench, builds={**bench.builds, "treatment": toy_build("treatment", TOY_VALUES="others")})
-    found = with_other_inputs(cases, other, 1, fork)
-    assert [(one.case, one.verdict, one.failure and one.failure.reason) for one in found] == [
-        (case.id, "failed", DIFFER) for case in cases
-    ]
+    comparisons = with_other_inputs(cases, other, 1, fork)
+    assert [
+        (comparison.case, comparison.verdict, comparison.failure and comparison.failure.reason)
+        for comparison in comparisons
+    ] == [(case.id, "failed", DIFFER) for case in cases]
     assert with_other_inputs(cases, other, 1, fork, budget_s=0.0) == [], "no time is left"
 
 
@@ -45,22 +46,22 @@ class Check:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.differing: tuple[str, ...] = ()
         self.takes_s = 0.0
-        self.given: list[float | None] = []
+        self.budgets_s: list[float | None] = []
         monkeypatch.setattr(run, "with_other_inputs", self)
 
     def __call__(
         self, cases: Sequence[Case], bench: Any, seed: int, can_fork: Any, budget_s: float | None
     ) -> list[Comparison]:
-        self.given.append(budget_s)
+        self.budgets_s.append(budget_s)
         time.sleep(self.takes_s)
         failure = Failure("both", "error", DIFFER)
-        found = [case for case in cases if case.id in self.differing]
-        return [Comparison.without_figures(case, "failed", failure=failure) for case in found]
+        differing = [case for case in cases if case.id in self.differing]
+        return [Comparison.without_figures(case, "failed", failure=failure) for case in differing]
 
 
 def two_sided(log: Any, *cases: Case, **changes: Any) -> RunRequest:
     """A run of two frameworks, as ``asked``."""
-    return replace(asked(log, *cases, sentinels=1, **changes), framework=TwoSided())
+    return replace(logged_request(log, *cases, sentinels=1, **changes), framework=TwoSided())
 
 
 def test_a_start_whose_check_finds_other_cases_goes_on_with_the_rounds_that_are_kept(
@@ -68,26 +69,28 @@ def test_a_start_whose_check_finds_other_cases_goes_on_with_the_rounds_that_are_
 ) -> None:
     check, log, cases = Check(monkeypatch), ListLog(), (same("a"), same("b"), same("c"))
     first = run_ab(two_sided(log, *cases), stop_at(1))
-    before = kept_samples(log.kept())
+    before = kept_samples(log.stored_rounds())
     assert {sample.case_id for sample in before} == {"a", "b", "c"}
     check.differing = ("b",)
     second = run_ab(two_sided(log, *cases))
     assert (second.run.id, second.run.resumed) == (first.run.id, (1,))
     assert "round log" not in caplog.text
-    assert [(one.case, one.verdict) for one in second.comparisons] == [
+    assert [(comparison.case, comparison.verdict) for comparison in second.comparisons] == [
         ("a", "unchanged"),
         ("b", "failed"),
         ("c", "unchanged"),
     ]
     assert {sample for sample in before if sample.case_id != "b"} < set(samples(second))
-    assert not [one for kept in log.kept()[1:] for one in kept.planned if one[0] == "b"], "it is measured no more"
+    assert not [case_id for stored in log.stored_rounds()[1:] for case_id, _ in stored.planned if case_id == "b"], (
+        "it is measured no more"
+    )
 
 
 def test_the_check_has_a_share_of_the_time_budget_and_measuring_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     check, error = Check(monkeypatch), replace(same("b/error"), metric="error", threshold=0.0)
     check.takes_s, check.differing = 0.3, ("b/error",)
     report = run_ab(two_sided(None, same("a"), error, time_budget=0.3))
-    assert check.given == [pytest.approx(0.3 / 4)]
+    assert check.budgets_s == [pytest.approx(0.3 / 4)]
     assert (report.run.rounds, report.run.complete) == (0, False)
     assert report.run.wall_s >= 0.3
-    assert [one.verdict for one in report.comparisons] == ["inconclusive", "failed"]
+    assert [comparison.verdict for comparison in report.comparisons] == ["inconclusive", "failed"]

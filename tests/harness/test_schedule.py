@@ -32,9 +32,11 @@ def run(
 ) -> tuple[MeasurementResult, dict[str, Comparison]]:
     environment, now = order.pop("environment", {}), order.pop("now", time.monotonic)
     looks, alpha = order.pop("looks", LOOKS), order.pop("alpha", 0.05)
-    one = MeasurementPlan(cases, looks, alpha, seed=order.pop("seed", 1), **order)
-    result = Schedule(toy_bench(**environment), one, on_progress, now=now).run()
-    comparisons = RunAnalysis(cases, result.samples, result.failures, looks, alpha, injected=one.injected).comparisons()
+    plan = MeasurementPlan(cases, looks, alpha, seed=order.pop("seed", 1), **order)
+    result = Schedule(toy_bench(**environment), plan, on_progress, now=now).run()
+    comparisons = RunAnalysis(
+        cases, result.samples, result.failures, looks, alpha, injected=plan.injected
+    ).comparisons()
     return result, {comparison.case: comparison for comparison in comparisons}
 
 
@@ -42,24 +44,24 @@ def run(
 def test_a_case_twice_as_slow_is_flagged_once_fresh_pairs_agree(clock: str) -> None:
     """Its first look finds it, and the next one, after three process pairs more, claims it."""
     wide = replace(toy_case("same"), threshold=0.3)
-    result, found = run(toy_case("slow", slower=2), wide, environment={"TOY_CLOCK": clock})
-    slow = found["slow"]
+    result, comparisons = run(toy_case("slow", slower=2), wide, environment={"TOY_CLOCK": clock})
+    slow = comparisons["slow"]
     assert (slow.verdict, slow.decided_on) == ("regressed", "confirmation")
     assert slow.ratio is not None
     assert 1.5 < slow.ratio < 2.7
     assert [sample.stage for sample in slow.samples] == ["screening"] * 3 + ["confirmation"] * 3
-    assert found["same"].verdict == "unchanged"
+    assert comparisons["same"].verdict == "unchanged"
     assert result.stopped is None
     assert result.timed_s > 0
-    assert result.rounds < slow.rounds + found["same"].rounds, "cases share process pairs"
-    assert sum(map(len, result.samples.values())) == slow.rounds + found["same"].rounds
+    assert result.rounds < slow.rounds + comparisons["same"].rounds, "cases share process pairs"
+    assert sum(map(len, result.samples.values())) == slow.rounds + comparisons["same"].rounds
 
 
 def test_all_cases_share_the_rounds_to_their_first_look() -> None:
     """Also one that is precise enough for its threshold after its first sample: it isn't final before."""
     cases = [replace(toy_case("wide"), threshold=5.0), *(replace(toy_case(name), threshold=0.5) for name in "ab")]
-    result, found = run(*cases)
-    assert {one.verdict for one in found.values()} == {"unchanged"}
+    result, comparisons = run(*cases)
+    assert {comparison.verdict for comparison in comparisons.values()} == {"unchanged"}
     assert result.rounds == LOOKS.counts[0]
 
 
@@ -68,19 +70,19 @@ def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
     open_one = replace(toy_case("same"), threshold=1e-7)
     looks, still = Looks((3, 6, 50), suspect_level=1e-5), {"TOY_CLOCK": "simulated"}
     cases = toy_case("slow", slower=4), open_one
-    result, found = run(*cases, looks=looks, alpha=1e-3, suspects_only=True, environment=still)
+    result, comparisons = run(*cases, looks=looks, alpha=1e-3, suspects_only=True, environment=still)
     assert result.stopped == "no suspect is left; 1 other case undecided"
     assert not result.aborted
-    assert found["same"].rounds == 3
-    assert found["slow"].verdict == "regressed"
+    assert comparisons["same"].rounds == 3
+    assert comparisons["slow"].verdict == "regressed"
 
 
 def test_suspects_need_not_wait_for_long_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opduel.harness.planning.selection.LONG_ROUND_S", 0.0)
-    others = [replace(toy_case(name), threshold=0.003) for name in "abc"]
+    wide_cases = [replace(toy_case(name), threshold=0.003) for name in "abc"]
     looks = Looks((3, 6, 24), suspect_level=1e-5)  # else each look at the others makes a suspect of one in a hundred
-    result, found = run(toy_case("slow", slower=4), *others, looks=looks, alpha=0.01)
-    assert found["slow"].verdict == "regressed"
+    result, comparisons = run(toy_case("slow", slower=4), *wide_cases, looks=looks, alpha=0.01)
+    assert comparisons["slow"].verdict == "regressed"
     of_slow = {sample.round for sample in result.samples["slow"] if sample.stage == "confirmation"}
     shared = {sample.round for name in "abc" for sample in result.samples[name]}
     later = {sample.round for name in "abc" for sample in result.samples[name][LOOKS.counts[0] :]}
@@ -91,11 +93,11 @@ def test_suspects_need_not_wait_for_long_rounds(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("clock", [pytest.param("real", marks=pytest.mark.measures), "simulated"])
 def test_injected_work_is_found_on_every_second_case(clock: str) -> None:
     cases = [replace(toy_case(name), threshold=0.1) for name in "abcd"]
-    _, found = run(*cases, inject=0.8, environment={"TOY_CLOCK": clock})
-    injected = {name for name in "abcd" if found[name].injected}
+    _, comparisons = run(*cases, inject=0.8, environment={"TOY_CLOCK": clock})
+    injected = {name for name in "abcd" if comparisons[name].injected}
     assert len(injected & set("ab")) == len(injected & set("cd")) == 1
-    assert {name for name in "abcd" if found[name].verdict == "regressed"} == injected
-    assert all(1.4 < (found[name].ratio or 0) < 2.4 for name in injected)
+    assert {name for name in "abcd" if comparisons[name].verdict == "regressed"} == injected
+    assert all(1.4 < (comparisons[name].ratio or 0) < 2.4 for name in injected)
 
 
 def test_which_of_two_cases_is_slowed_is_drawn_from_the_seed() -> None:
@@ -112,12 +114,12 @@ def test_which_of_two_cases_is_slowed_is_drawn_from_the_seed() -> None:
 @pytest.mark.parametrize("fork", [True, False])
 def test_a_case_that_outlasts_the_budget_is_no_failure(fork: bool) -> None:
     case = toy_case("slow", "hang", timeout_s=300.0)
-    result, found = run(case, time_budget=1.0, can_fork=lambda case: fork)
+    result, comparisons = run(case, time_budget=1.0, can_fork=lambda case: fork)
     assert result.incidents == []
     assert result.stopped == "the time budget of 1 s was spent"
     assert result.wall_s < 200, "its own timeout is 300 s"
-    assert found["slow"].failure is None
-    assert found["slow"].verdict == "inconclusive"
+    assert comparisons["slow"].failure is None
+    assert comparisons["slow"].verdict == "inconclusive"
 
 
 def test_a_fault_of_ours_costs_nothing_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,9 +127,9 @@ def test_a_fault_of_ours_costs_nothing_that_was_measured(monkeypatch: pytest.Mon
         if progress.rounds == 2:
             raise MemoryError("no more")
 
-    result, found = run(toy_case("a"), on_progress=fail)
+    result, comparisons = run(toy_case("a"), on_progress=fail)
     assert (result.aborted, result.stopped) == (True, "MemoryError: no more")
-    assert found["a"].rounds == 2
+    assert comparisons["a"].rounds == 2
 
 
 def test_a_build_that_vanishes_in_mid_run_ends_it_with_what_was_measured(
@@ -153,18 +155,18 @@ def test_a_build_that_vanishes_in_mid_run_ends_it_with_what_was_measured(
 
 def test_a_worker_lost_between_two_cases_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     original = CaseProcess.end
-    ends: list[str] = []
+    ended_cases: list[str] = []
 
     def end(self: CaseProcess) -> None:
-        ends.append("one")
-        if len(ends) == 1:
+        ended_cases.append("one")
+        if len(ended_cases) == 1:
             os.kill(self._worker.pid, signal.SIGKILL)
         original(self)
 
     monkeypatch.setattr(CaseProcess, "end", end)
-    result, found = run(*(replace(toy_case(name), threshold=0.5) for name in "ab"))
+    result, comparisons = run(*(replace(toy_case(name), threshold=0.5) for name in "ab"))
     assert [incident.failure.kind for incident in result.incidents] == ["killed"]
-    assert {comparison.verdict for comparison in found.values()} == {"unchanged"}
+    assert {comparison.verdict for comparison in comparisons.values()} == {"unchanged"}
 
 
 @pytest.mark.parametrize(
@@ -184,13 +186,13 @@ def test_a_worker_lost_between_two_cases_is_reported(monkeypatch: pytest.MonkeyP
 def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side: str, kind: str, fork: bool) -> None:
     bad = toy_case("bad", operator, timeout_s=1.0 if operator == "hang" else 20.0, **inputs)
     good = [replace(toy_case(name), threshold=0.5) for name in "ab"]
-    result, found = run(good[0], bad, good[1], can_fork=lambda case: fork)
-    failure = found["bad"].failure
-    assert found["bad"].verdict == "failed"
+    result, comparisons = run(good[0], bad, good[1], can_fork=lambda case: fork)
+    failure = comparisons["bad"].failure
+    assert comparisons["bad"].verdict == "failed"
     assert failure is not None
     assert (failure.side, failure.kind) == (side, kind)
     assert failure.reason
-    assert [found[name].verdict for name in "ab"] == ["unchanged", "unchanged"]
+    assert [comparisons[name].verdict for name in "ab"] == ["unchanged", "unchanged"]
     refused = kind in ("error", "missing")
     assert [incident.case_id for incident in result.incidents] == ([] if refused else ["bad", "bad"])
     assert result.stopped is None
@@ -200,33 +202,33 @@ def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side:
 def test_kill_9_costs_one_sample_and_is_reported(victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Someone kills a process from outside, once, while it measures: the case is measured again, and decided."""
     original = CaseProcess.asking
-    asked = Counter[str]()
+    count_by_op = Counter[str]()
 
     def asking(self: CaseProcess, request: Any, timeout_s: float) -> Any:
-        asked[request["op"]] += 1
-        if asked["turns"] == 4 and request["op"] == "turns":
+        count_by_op[request["op"]] += 1
+        if count_by_op["turns"] == 4 and request["op"] == "turns":
             os.kill(self.pid if victim == "child" else os.getsid(self.pid), signal.SIGKILL)
         return original(self, request, timeout_s)
 
     monkeypatch.setattr(CaseProcess, "asking", asking)
     cases = [replace(toy_case(name), threshold=0.5) for name in "abc"]
-    result, found = run(*cases)
+    result, comparisons = run(*cases)
     (incident,) = result.incidents
     assert incident.failure.kind == "killed"
     assert incident.case_id in ("a", "b", "c")
     assert "goes on" in incident.consequence
-    assert [comparison.verdict for comparison in found.values()] == ["unchanged"] * 3
+    assert [comparison.verdict for comparison in comparisons.values()] == ["unchanged"] * 3
     rounds = Counter(sample.case_id for samples in result.samples.values() for sample in samples)
     assert all(rounds[name] >= LOOKS.counts[0] for name in "abc")
 
 
 def test_workers_that_never_start_end_the_run() -> None:
-    result, found = run(toy_case("a"), environment={"TOY_IMPORT": "dies"})
+    result, comparisons = run(toy_case("a"), environment={"TOY_IMPORT": "dies"})
     assert result.aborted
     assert result.stopped is not None
     assert "cannot import toy: no such library" in result.stopped
     assert len(result.incidents) == FAILED_STARTS
-    assert found["a"].verdict == "inconclusive"
+    assert comparisons["a"].verdict == "inconclusive"
 
 
 def test_the_budget_ends_a_run_and_keeps_what_was_measured() -> None:
@@ -239,14 +241,14 @@ def test_the_budget_ends_a_run_and_keeps_what_was_measured() -> None:
 
     endless = Looks((3, 5000))
     case = replace(toy_case("a"), threshold=1e-6)
-    result, found = run(
+    result, comparisons = run(
         case, time_budget=1000.0, looks=endless, on_progress=pass_time, now=lambda: time.monotonic() + later[0]
     )
     assert result.stopped is not None
     assert "the time budget of 1000 s" in result.stopped
     assert not result.aborted
-    assert found["a"].verdict == "inconclusive"
-    assert found["a"].rounds == 2
+    assert comparisons["a"].verdict == "inconclusive"
+    assert comparisons["a"].rounds == 2
 
 
 def test_an_interrupt_ends_a_run_and_keeps_what_was_measured() -> None:
@@ -255,21 +257,21 @@ def test_an_interrupt_ends_a_run_and_keeps_what_was_measured() -> None:
             raise KeyboardInterrupt
 
     before = set(psutil.Process().children())
-    result, found = run(toy_case("a"), toy_case("b"), on_progress=interrupt)
+    result, comparisons = run(toy_case("a"), toy_case("b"), on_progress=interrupt)
     assert (result.stopped, result.aborted, result.rounds) == ("interrupted", True, 2)
-    assert [found[name].rounds for name in "ab"] == [2, 2]
-    left = set(psutil.Process().children()) - before
-    assert not [child for child in left if child.status() != psutil.STATUS_ZOMBIE]
+    assert [comparisons[name].rounds for name in "ab"] == [2, 2]
+    children = set(psutil.Process().children()) - before
+    assert not [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
 
 
 def test_an_interrupt_within_a_round_keeps_the_cases_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
     original = opduel.harness.rounds.pair.summarise
-    done: list[str] = []
+    summaries: list[str] = []
 
     def summarise(*arguments: Any) -> Any:
-        if len(done) == 2:
+        if len(summaries) == 2:
             raise KeyboardInterrupt
-        done.append("one")
+        summaries.append("one")
         return original(*arguments)
 
     monkeypatch.setattr(opduel.harness.rounds.pair, "summarise", summarise)
@@ -278,13 +280,13 @@ def test_an_interrupt_within_a_round_keeps_the_cases_before_it(monkeypatch: pyte
 
 
 def test_progress_counts_down() -> None:
-    told: list[Progress] = []
-    run(*(replace(toy_case(name), threshold=0.5) for name in "ab"), on_progress=told.append)
-    assert [progress.rounds for progress in told] == list(range(1, len(told) + 1))
-    assert told[0].open_cases == 2
-    assert told[0].left_s > 0
-    assert told[-1].open_cases == 0
-    assert told[-1].left_s == 0
+    progresses: list[Progress] = []
+    run(*(replace(toy_case(name), threshold=0.5) for name in "ab"), on_progress=progresses.append)
+    assert [progress.rounds for progress in progresses] == list(range(1, len(progresses) + 1))
+    assert progresses[0].open_cases == 2
+    assert progresses[0].left_s > 0
+    assert progresses[-1].open_cases == 0
+    assert progresses[-1].left_s == 0
 
 
 def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,10 +295,10 @@ def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch)
     start, asking = Worker.__init__, CaseProcess.asking
 
     def logged_start(
-        self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, *rest: Any, **named: Any
+        self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, *arguments: Any, **named: Any
     ) -> None:
         log.append(("start", side, len(environment["OPDUEL_PADDING"])))
-        start(self, side, build, adaptor, environment, *rest, **named)
+        start(self, side, build, adaptor, environment, *arguments, **named)
 
     def logged_asking(self: CaseProcess, request: Any, timeout_s: float) -> Any:
         log.append((request["op"], self._worker.side, request.get("case", {}).get("id")))
@@ -330,27 +332,27 @@ def test_cases_that_cannot_fork_never_share_a_process() -> None:
     with pytest.raises(ValueError, match="share one process"):
         Round([CaseRequest(toy_case(name), 1) for name in "ab"], 0, fork=False)
     cases = [replace(toy_case(name), threshold=0.5) for name in "ab"]
-    result, found = run(*cases, can_fork=lambda case: case.id == "a")
-    assert [found[name].verdict for name in "ab"] == ["unchanged"] * 2
-    assert result.rounds == found["a"].rounds + found["b"].rounds
+    result, comparisons = run(*cases, can_fork=lambda case: case.id == "a")
+    assert [comparisons[name].verdict for name in "ab"] == ["unchanged"] * 2
+    assert result.rounds == comparisons["a"].rounds + comparisons["b"].rounds
 
 
-@pytest.mark.parametrize(("contexts", "kept"), [(("cpu", "cpu"), False), (("cpu", "gpu(1)"), True)])
+@pytest.mark.parametrize(("contexts", "keeps"), [(("cpu", "cpu"), False), (("cpu", "gpu(1)"), True)])
 def test_inputs_are_kept_where_a_case_is_prepared_while_nothing_is_measured(
-    contexts: tuple[str, str], kept: bool
+    contexts: tuple[str, str], keeps: bool
 ) -> None:
-    cases = [replace(toy_case(one), context=place) for one, place in zip("ab", contexts, strict=True)]
+    cases = [replace(toy_case(name), context=place) for name, place in zip("ab", contexts, strict=True)]
     plan = MeasurementPlan(cases, LOOKS, 0.05, 1)
-    assert Schedule(toy_bench(), plan)._pool._keeps_arrays == kept
+    assert Schedule(toy_bench(), plan)._pool._keeps_arrays == keeps
 
 
 def test_many_cases_share_several_pairs_and_each_is_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opduel.harness.planning.schedule.MOST_TOGETHER", 3)
-    told: list[Progress] = []
+    progresses: list[Progress] = []
     cases = [replace(toy_case(f"c{number}"), threshold=0.9) for number in range(7)]
-    result, found = run(*cases, toy_case("slow", slower=4), on_progress=told.append)
-    assert found["slow"].verdict == "regressed"
-    assert {found[case.id].verdict for case in cases} == {"unchanged"}
+    result, comparisons = run(*cases, toy_case("slow", slower=4), on_progress=progresses.append)
+    assert comparisons["slow"].verdict == "regressed"
+    assert {comparisons[case.id].verdict for case in cases} == {"unchanged"}
     by_round: dict[int, set[str]] = {}
     for samples in result.samples.values():
         for sample in samples:
@@ -359,9 +361,9 @@ def test_many_cases_share_several_pairs_and_each_is_kept_and_reported(monkeypatc
     assert [len(by_round[number]) for number in range(3)] in ([3, 3, 2], [3, 2, 3], [2, 3, 3])
     assert set.union(*(by_round[number] for number in range(3))) == set(result.samples), "each once in a wave"
     assert len({frozenset(by_round[number]) for number in range(6)}) > 3, "with others in the next"
-    assert [progress.rounds for progress in told] == list(range(1, len(by_round) + 1))
-    assert told[0].open_cases == 8
-    assert told[-1].open_cases == 0
+    assert [progress.rounds for progress in progresses] == list(range(1, len(by_round) + 1))
+    assert progresses[0].open_cases == 8
+    assert progresses[-1].open_cases == 0
 
 
 @pytest.mark.many_forks
@@ -373,9 +375,9 @@ def test_a_case_with_one_time_in_some_processes_and_another_in_others_is_known_a
     monkeypatch.setattr(Round, "forks_of", lambda *_: 6)
     result, _ = run(case, looks=Looks((12,)), environment={"TOY_CLOCK": "simulated"})
     assert {sample.forks for sample in result.samples["moody"]} == {6}
-    found = modes_of(result.samples["moody"])
-    assert {side: modes.high / modes.low for side, modes in found.items()} == {
+    modes_by_side = modes_of(result.samples["moody"])
+    assert {side: modes.high / modes.low for side, modes in modes_by_side.items()} == {
         "control": pytest.approx(3, rel=0.02),
         "treatment": pytest.approx(3, rel=0.02),
     }
-    assert all(modes.low_pairs + modes.high_pairs == 72 for modes in found.values())
+    assert all(modes.low_pairs + modes.high_pairs == 72 for modes in modes_by_side.values())

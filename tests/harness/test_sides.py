@@ -4,7 +4,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from asked_sides import asked, failure
+from asked_sides import asked_pair, failure
 from resumable_run import ListLog
 from toy_bench import toy_bench, toy_case
 
@@ -37,22 +37,22 @@ def test_when_one_side_fails_the_other_is_asked(error: type[AskError], seed: int
         (lambda pair: BlockTimer(pair, CASE, rng).measure_blocks(PLAN), 5, OTHER_BLOCKS - 1),
     ):
         for pair, side in (
-            (asked(error, answers, answers), "both"),
-            (asked(error, answers, answers + later), "both"),
-            (asked(error, answers, 100), "control"),
-            (asked(error, 100, answers), "treatment"),
+            (asked_pair(error, answers, answers), "both"),
+            (asked_pair(error, answers, answers + later), "both"),
+            (asked_pair(error, answers, 100), "control"),
+            (asked_pair(error, 100, answers), "treatment"),
         ):
             with pytest.raises(error) as raised:
                 run(pair)
             assert raised.value.failure.side == side
-            assert max(one.blocks for one in pair.values()) <= answers + 1 + OTHER_BLOCKS
+            assert max(process.blocks for process in pair.values()) <= answers + 1 + OTHER_BLOCKS
 
 
 def test_both_sides_are_asked_at_once_though_a_worker_is_lost() -> None:
     for control, treatment, side in ((0, 0, "both"), (0, 1, "control"), (1, 0, "treatment")):
-        pair = asked(WorkerLostError, control, treatment)
+        pair = asked_pair(WorkerLostError, control, treatment)
         with pytest.raises(WorkerLostError) as raised:
-            at_once({one: pair[one].asking({}, 1.0) for one in SIDES})
+            at_once({part: pair[part].asking({}, 1.0) for part in SIDES})
         assert raised.value.failure.side == side
 
 

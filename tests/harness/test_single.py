@@ -19,44 +19,62 @@ from opduel.records.single import SingleReport, SingleResult
 def measured(
     cases: list[Case], build: Build | None = None, env: Mapping[str, str] | None = None, **options: Any
 ) -> SingleReport:
-    asked = RunConfiguration(**{"rounds": 2, **options})
-    return run_single(SingleRequest(Toy(), build or toy_build("control"), cases, 3, asked, env=env or {}))
+    configuration = RunConfiguration(**{"rounds": 2, **options})
+    return run_single(SingleRequest(Toy(), build or toy_build("control"), cases, 3, configuration, env=env or {}))
 
 
 def test_all_calls_of_all_processes_are_counted() -> None:
     report = measured([toy_case("a")], rounds=3, runs=7)
     assert report.run.configuration == RunConfiguration(rounds=3, runs=7)
-    (one,) = report.cases
-    assert (one.calls, one.rounds, len(one.process_p50)) == (21, 3, 3)
-    assert one.time is not None
-    assert one.time.min <= min(one.process_p50) <= one.time.p50 <= one.time.p90 <= one.time.p99 <= one.time.max
-    assert one.failure is None
+    (case_result,) = report.cases
+    assert (case_result.calls, case_result.rounds, len(case_result.process_p50)) == (21, 3, 3)
+    assert case_result.time is not None
+    assert (
+        case_result.time.min
+        <= min(case_result.process_p50)
+        <= case_result.time.p50
+        <= case_result.time.p90
+        <= case_result.time.p99
+        <= case_result.time.max
+    )
+    assert case_result.failure is None
 
 
 def profiled(operators: dict[str, list[float]]) -> SingleResult:
     build = toy_build("control", TOY_BYTES="64:8,0", TOY_OPERATORS=json.dumps(operators))
-    (one,) = measured([toy_case("a")], build, profiler="native", runs=3).cases
-    return one
+    (case_result,) = measured([toy_case("a")], build, profiler="native", runs=3).cases
+    return case_result
 
 
 def test_the_frameworks_profiler_times_calls_by_their_operators() -> None:
-    one = profiled({"add": [2000, 3000], "dot": [10_000]})
-    assert (one.calls, one.rounds, one.process_p50, one.note) == (6, 2, (15_000, 15_000), "")
-    assert one.time is not None
-    assert (one.time.p50, one.time.stdev) == (15_000, 0)
-    assert one.operators is not None
-    assert (one.operators["add"].count, one.operators["add"].total_ns) == (12, 30_000)
+    case_result = profiled({"add": [2000, 3000], "dot": [10_000]})
+    assert (case_result.calls, case_result.rounds, case_result.process_p50, case_result.note) == (
+        6,
+        2,
+        (15_000, 15_000),
+        "",
+    )
+    assert case_result.time is not None
+    assert (case_result.time.p50, case_result.time.stdev) == (15_000, 0)
+    assert case_result.operators is not None
+    assert (case_result.operators["add"].count, case_result.operators["add"].total_ns) == (12, 30_000)
 
 
 @pytest.mark.parametrize(("operators", "note"), [({}, "saw no operator"), ({"add": [0, 0]}, "shorter than a tick")])
 def test_what_the_frameworks_profiler_can_not_time_has_a_note_and_no_time(
     operators: dict[str, list[float]], note: str
 ) -> None:
-    one = profiled(operators)
-    assert (one.time, one.calls, one.rounds, one.process_p50, one.failure) == (None, 0, 0, (), None)
-    assert note in one.note
-    assert "use --profiler python" in one.note
-    assert one.memory == {"cpu/0": 64, "cpu/1": 8}
+    case_result = profiled(operators)
+    assert (case_result.time, case_result.calls, case_result.rounds, case_result.process_p50, case_result.failure) == (
+        None,
+        0,
+        0,
+        (),
+        None,
+    )
+    assert note in case_result.note
+    assert "use --profiler python" in case_result.note
+    assert case_result.memory == {"cpu/0": 64, "cpu/1": 8}
 
 
 class Stored(Toy):
@@ -70,15 +88,17 @@ def test_times_and_storage_come_from_workers_of_their_own() -> None:
         Stored(), toy_build("control"), [toy_case(name) for name in "abcd"], 3, RunConfiguration(rounds=2)
     )
     report = run_single(request)
-    assert [(one.rounds, one.memory, one.failure) for one in report.cases] == [(2, None, None)] * 4
+    assert [(case_result.rounds, case_result.memory, case_result.failure) for case_result in report.cases] == [
+        (2, None, None)
+    ] * 4
     assert report.run.complete
 
 
 def test_the_users_variables_reach_the_build() -> None:
     report = measured([toy_case("a", "variable", asked="DNNL_VERBOSE")], env={"DNNL_VERBOSE": "1"})
-    (one,) = report.cases
-    assert one.failure is not None
-    assert one.failure.reason == "ValueError: DNNL_VERBOSE is 1"
+    (case_result,) = report.cases
+    assert case_result.failure is not None
+    assert case_result.failure.reason == "ValueError: DNNL_VERBOSE is 1"
     assert (report.run.env, report.run.environment["DNNL_VERBOSE"]) == (("DNNL_VERBOSE",), "1")
 
 
@@ -93,15 +113,15 @@ def test_a_call_that_takes_longer_is_made_less_often() -> None:
 def test_what_dies_hangs_or_refuses_costs_nothing_but_itself() -> None:
     names = ["work", "abort", "refuse", "hang", "missing", "kill"]
     report = measured([toy_case(name, name, timeout_s=1.0) for name in names])
-    found = {one.case: one for one in report.cases}
-    assert [name for name in names if found[name].time is not None] == ["work"]
-    reasons = {name: failure.reason for name in names if (failure := found[name].failure)}
+    result_by_case = {case_result.case: case_result for case_result in report.cases}
+    assert [name for name in names if result_by_case[name].time is not None] == ["work"]
+    reasons = {name: failure.reason for name in names if (failure := result_by_case[name].failure)}
     assert reasons["abort"] == "killed by SIGABRT"
     assert reasons["refuse"] == "ValueError: Shapes (2,) and (3,)"
     assert reasons["hang"] == "no answer within 1 s (prepare)"
     assert reasons["missing"].startswith("MissingOperator")
-    assert found["hang"].failure is not None
-    assert "going to sleep" in found["hang"].failure.output_tail
+    assert result_by_case["hang"].failure is not None
+    assert "going to sleep" in result_by_case["hang"].failure.output_tail
     assert report.run.complete
     assert not report.run.aborted
 
@@ -112,8 +132,8 @@ def test_the_time_budget_keeps_what_was_measured() -> None:
     assert not report.run.complete
     assert not report.run.aborted
     assert report.run.stop_reason == "the time budget of 2 s was spent"
-    assert any(one.time for one in report.cases)
-    assert not any(one.failure for one in report.cases), "a case that was aborted did not fail"
+    assert any(case_result.time for case_result in report.cases)
+    assert not any(case_result.failure for case_result in report.cases), "a case that was aborted did not fail"
 
 
 def test_a_signal_keeps_what_was_measured() -> None:
@@ -128,7 +148,7 @@ def test_a_signal_keeps_what_was_measured() -> None:
     assert report.run.aborted
     assert report.run.interrupted
     assert report.run.stop_reason == "stopped by SIGINT"
-    assert sum(one.time is not None for one in report.cases) == 2
+    assert sum(case_result.time is not None for case_result in report.cases) == 2
 
 
 def test_a_build_that_can_not_start_ends_the_run() -> None:
@@ -139,25 +159,25 @@ def test_a_build_that_can_not_start_ends_the_run() -> None:
 def test_the_order_of_cases_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     orders = []
     for seed in (1, 1, 2):
-        asked: list[str] = []
+        order: list[str] = []
         monkeypatch.setattr(
             "opduel.harness.other_runs.single._Run._measure_case",
-            lambda _run, _timing, _storage, case, asked=asked: asked.append(case.id),
+            lambda _run, _timing, _storage, case, order=order: order.append(case.id),
         )
         request = SingleRequest(
             Toy(), toy_build("control"), [toy_case(f"{n}") for n in range(8)], seed, RunConfiguration(rounds=2)
         )
         run_single(request)
-        orders.append(asked)
+        orders.append(order)
     assert orders[0] == orders[1] != orders[2]
     assert orders[0][:8] != orders[0][8:]
 
 
 def test_a_distribution_is_as_numpy_and_statistics_have_it() -> None:
     values = list(numpy.random.default_rng(1).lognormal(size=137))
-    found = distribution(values)
+    summary = distribution(values)
     for name, share in (("p50", 50), ("p90", 90), ("p99", 99), ("min", 0), ("max", 100)):
-        assert getattr(found, name) == pytest.approx(numpy.percentile(values, share))
-    assert found.mean == pytest.approx(numpy.mean(values))
-    assert found.stdev == pytest.approx(statistics.stdev(values))
+        assert getattr(summary, name) == pytest.approx(numpy.percentile(values, share))
+    assert summary.mean == pytest.approx(numpy.mean(values))
+    assert summary.stdev == pytest.approx(statistics.stdev(values))
     assert distribution([5.0]).stdev == 0.0

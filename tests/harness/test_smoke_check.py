@@ -34,9 +34,9 @@ def test_each_case_is_reported_whatever_happens_to_the_others() -> None:
     names = ["work", "abort", "refuse", "hang", "segfault_like_exit", "garbage", "remember", "kill", "missing"]
     cases = [toy_case(f"{number}", name) for number, name in enumerate([*names, "remember", "work"])]
     attempts = list(smoke_check(toy_build("control"), Toy(), cases, limit_s=2.0))
-    assert [one.case for one in attempts] == cases
-    told = [one.reason for one in attempts]
-    assert told == [
+    assert [attempt.case for attempt in attempts] == cases
+    reasons = [attempt.reason for attempt in attempts]
+    assert reasons == [
         None,
         "killed by SIGABRT",
         "ValueError: Shapes (2,) and (3,)",
@@ -49,13 +49,13 @@ def test_each_case_is_reported_whatever_happens_to_the_others() -> None:
         None,
         None,
     ]
-    assert all((one.call_ns is None) == (one.reason is not None) for one in attempts)
+    assert all((attempt.call_ns is None) == (attempt.reason is not None) for attempt in attempts)
 
 
 def test_variables_of_the_user_are_set() -> None:
     for env, says in ((None, "KeyError: 'TOY_REPORTS'"), ({"TOY_REPORTS": "1,2"}, None)):
-        (found,) = smoke_check(toy_build("control"), Toy(), [replace(toy_case("a"), metric="value")], env=env)
-        assert found.reason == says
+        (attempt,) = smoke_check(toy_build("control"), Toy(), [replace(toy_case("a"), metric="value")], env=env)
+        assert attempt.reason == says
 
 
 def test_the_time_of_a_call_grows_with_its_work() -> None:

@@ -133,9 +133,9 @@ def test_a_host_that_tells_nothing_or_nonsense(tmp_path: Path) -> None:
 
 def test_our_own_processes_are_not_others() -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as ours:
-        seen = {pid for pid, _ in _cpu_seconds_of_others()}
+        pids = {pid for pid, _ in _cpu_seconds_of_others()}
         ours.communicate(b"\n")
-    assert not seen & {ours.pid, os.getpid()}
+    assert not pids & {ours.pid, os.getpid()}
 
 
 def test_the_busiest_are_named_by_what_they_took_meanwhile() -> None:

@@ -35,17 +35,17 @@ class Adaptor:
 
 def consuming(number: int) -> Any:
     """A call that uses up what ``before`` has made, ``number`` times."""
-    left: list[int] = []
-    made: list[int] = []
+    remaining: list[int] = []
+    calls_made: list[int] = []
 
     def before() -> None:
-        left[:] = range(number)
-        made.append(1)
+        remaining[:] = range(number)
+        calls_made.append(1)
 
     def call() -> None:
-        left.pop()
+        remaining.pop()
 
-    call.before, call.number, call.made = before, number, made  # type: ignore[attr-defined]
+    call.before, call.number, call.calls_made = before, number, calls_made  # type: ignore[attr-defined]
     return call
 
 
@@ -56,7 +56,7 @@ def test_before_is_called_untimed_before_each_region_of_as_many_calls_as_it_allo
     call = consuming(number)
     samples = worker.timing.time_calls(call, 4, 100, 0)  # the 100 are the controller's: the call knows better
     assert len(samples) == 4
-    assert len(call.made) == 4
+    assert len(call.calls_made) == 4
 
 
 def test_a_slow_before_is_no_part_of_the_time(worker: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,15 +234,15 @@ def test_a_low_block_is_the_decile_of_the_same_calls(worker: ModuleType) -> None
 
 
 def test_calls_are_discarded_after_a_switch_alone(worker: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
+    calls_made = []
     session = worker.Session(None)
-    session.call = lambda: made.append(1)
+    session.call = lambda: calls_made.append(1)
     counts = []
 
     def take_turns(block: Callable[[bool], Any], *of_turns: object) -> list[Any]:
         for switched in (True, False):
             block(switched)
-            counts.append(len(made))
+            counts.append(len(calls_made))
         return []
 
     monkeypatch.setattr(worker.turns_of_two, "take_turns", take_turns)
@@ -252,19 +252,19 @@ def test_calls_are_discarded_after_a_switch_alone(worker: ModuleType, monkeypatc
 
 def test_a_block_ends_when_its_calls_take_too_long(worker: ModuleType) -> None:
     """Calls of 1 ms, of which thousands were to be made: those discarded end, too."""
-    made = []
+    calls_made = []
 
     def call() -> None:
-        made.append(time.perf_counter())
-        while time.perf_counter() < made[-1] + 1e-3:
+        calls_made.append(time.perf_counter())
+        while time.perf_counter() < calls_made[-1] + 1e-3:
             pass
 
     session = worker.Session(None)
     session.call = call
     answer = session.low_block(discard=3000, calls=3000, inner=1, most_ns=4e6, share=0.1)
     assert answer["low"] >= 1e6
-    assert len(made) <= 2 * 6  # the longest isn't counted
-    assert 2 <= answer["calls"] < len(made)
+    assert len(calls_made) <= 2 * 6  # the longest isn't counted
+    assert 2 <= answer["calls"] < len(calls_made)
     assert answer["timed_ns"] >= 1e6 * answer["calls"]
 
 

@@ -47,7 +47,7 @@ def turns() -> ModuleType:
 @pytest.mark.parametrize("seed", range(5))
 def test_blocks_come_in_the_order_that_was_drawn(turns: ModuleType, seed: int) -> None:
     order = [side for quad in PLAN.draw_quads(random.Random(seed)) for side in quad]
-    done: list[Side] = []
+    sides_in_turn: list[Side] = []
     lengths: dict[Side, list[int]] = {side: [] for side in SIDES}
     for number, side in enumerate(order):
         if number and order[number - 1] == side:
@@ -59,7 +59,7 @@ def test_blocks_come_in_the_order_that_was_drawn(turns: ModuleType, seed: int) -
         def take(side: Side) -> None:
             paths = pipes.paths(side)
             turns.take_turns(
-                lambda switched: done.append(side),
+                lambda switched: sides_in_turn.append(side),
                 lengths[side],
                 side == order[0],
                 paths["read_from"],
@@ -71,7 +71,7 @@ def test_blocks_come_in_the_order_that_was_drawn(turns: ModuleType, seed: int) -
             thread.start()
         for thread in threads:
             thread.join()
-    assert done == order
+    assert sides_in_turn == order
 
 
 def test_who_waits_is_told_to_stop(turns: ModuleType) -> None:
@@ -80,8 +80,8 @@ def test_who_waits_is_told_to_stop(turns: ModuleType) -> None:
         pipes.stop()
         paths = pipes.paths("treatment")
         assert turns.take_turns(lambda switched: 1, [2, 2], True, paths["read_from"], paths["write_to"]) == [1, 1]
-        elsewhere = pipes.paths("control")["read_from"]
-        assert turns.take_turns(lambda switched: 1, [2, 2], False, elsewhere, paths["write_to"]) == []
+        other_path = pipes.paths("control")["read_from"]
+        assert turns.take_turns(lambda switched: 1, [2, 2], False, other_path, paths["write_to"]) == []
 
 
 def test_pipes_are_closed() -> None:
@@ -99,9 +99,9 @@ def prepared(operator: str, timeout_s: float = 20.0, **inputs: Any) -> Iterator[
     case = toy_case("a", operator, timeout_s, **inputs)
     start = PairStart(bench, rng)
     try:
-        one = Preparation(start.finish(), CaseRequest(case, 1), True, float("inf"), rng)
-        one.finish(bench.cpus)
-        yield one, lambda: BlockTimer(one.processes, case, rng).measure_in_turns(PLAN)
+        preparation = Preparation(start.finish(), CaseRequest(case, 1), True, float("inf"), rng)
+        preparation.finish(bench.cpus)
+        yield preparation, lambda: BlockTimer(preparation.processes, case, rng).measure_in_turns(PLAN)
     finally:
         start.close()
 
@@ -109,8 +109,8 @@ def prepared(operator: str, timeout_s: float = 20.0, **inputs: Any) -> Iterator[
 def test_each_side_has_its_blocks() -> None:
     with prepared("work", turns=100) as (_, measure):
         blocks = measure()
-    assert {side: len(found) for side, found in blocks.items()} == dict.fromkeys(SIDES, 2 * PLAN.quads)
-    for block in (block for found in blocks.values() for block in found):
+    assert {side: len(side_blocks) for side, side_blocks in blocks.items()} == dict.fromkeys(SIDES, 2 * PLAN.quads)
+    for block in (block for side_blocks in blocks.values() for block in side_blocks):
         assert block.low == pytest.approx(3000, rel=0.03)  # the toy's calls and processes differ by 0.2 %
         assert block.timed_ns == pytest.approx(3 * 3000, rel=0.03)
 
@@ -118,11 +118,11 @@ def test_each_side_has_its_blocks() -> None:
 @pytest.mark.parametrize(("only_on", "side"), [("treatment", "treatment"), ("control", "control"), (None, "both")])
 def test_a_side_that_refuses_in_the_midst(only_on: str | None, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(opduel.harness.rounds.turns, "PATIENCE", 100.0)  # the other one is stopped at once
-    with prepared("refuse_later", **({"only_on": only_on} if only_on else {})) as (one, measure):
+    with prepared("refuse_later", **({"only_on": only_on} if only_on else {})) as (preparation, measure):
         with pytest.raises(CaseRefusedError) as raised:
             measure()
         assert (raised.value.failure.side, raised.value.failure.kind) == (side, "error")
-        for process in one.processes.values():  # the case can still be asked
+        for process in preparation.processes.values():  # the case can still be asked
             with pytest.raises(CaseRefusedError) if side in ("both", process._worker.side) else no_error():
                 process.ask({"op": "block", "discard": 0, "calls": 2, "inner": 1}, 20)
 
@@ -143,8 +143,8 @@ def test_a_side_that_hangs_in_the_midst_is_lost_and_the_other_is_not(side: Side)
 
 @pytest.mark.parametrize("side", SIDES)
 def test_a_side_that_is_killed_in_the_midst(side: Side) -> None:
-    with prepared("hang_later", timeout_s=20, only_on=side) as (one, measure):
-        killed = threading.Timer(0.3, os.kill, (one.processes[side].pid, signal.SIGKILL))
+    with prepared("hang_later", timeout_s=20, only_on=side) as (preparation, measure):
+        killed = threading.Timer(0.3, os.kill, (preparation.processes[side].pid, signal.SIGKILL))
         killed.start()
         with pytest.raises(CaseLostError) as raised:
             measure()
@@ -158,13 +158,13 @@ def test_sides_that_are_too_slow_give_the_quads_that_they_have() -> None:
         assert len(blocks["control"]) == len(blocks["treatment"]) in range(2, 2 * PLAN.quads, 2)
 
 
-@pytest.mark.parametrize(("control", "treatment", "whole"), [(7, 6, 6), (5, 5, 4), (2, 3, 2)])
-def test_only_whole_quads_count(control: int, treatment: int, whole: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("control", "treatment", "complete"), [(7, 6, 6), (5, 5, 4), (2, 3, 2)])
+def test_only_whole_quads_count(control: int, treatment: int, complete: int, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {"low": 100.0, "timed_ns": 300.0, "calls": 3}
     answers = {"control": [answer] * control, "treatment": [answer] * treatment}
     monkeypatch.setattr(opduel.harness.rounds.blocks, "ask_in_turns", lambda *_: (answers, {}))
     blocks = BlockTimer({}, toy_case("a"), random.Random(1)).measure_in_turns(PLAN)
-    assert {side: len(found) for side, found in blocks.items()} == dict.fromkeys(SIDES, whole)
+    assert {side: len(side_blocks) for side, side_blocks in blocks.items()} == dict.fromkeys(SIDES, complete)
 
 
 def test_where_no_quad_comes_of_it_blocks_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,18 +172,18 @@ def test_where_no_quad_comes_of_it_blocks_are_asked_for(monkeypatch: pytest.Monk
     full = dict.fromkeys(SIDES, 2 * PLAN.quads)
     with prepared("sleep", seconds=0.01) as (_, measure), monkeypatch.context() as patch:
         patch.setattr(opduel.harness.rounds.turns, "PATIENCE", 0.0)  # both are to stop in the midst of the first block
-        assert {side: len(found) for side, found in measure().items()} == full
+        assert {side: len(side_blocks) for side, side_blocks in measure().items()} == full
     with prepared("work", turns=100) as (_, measure):
         paths, no_paths = Pipes.paths, dict.fromkeys(("read_from", "write_to"), "/proc/self/fd/none")
         with monkeypatch.context() as patch:
             patch.setattr(Pipes, "paths", lambda self, side: (self.stop(), paths(self, side))[1])  # before they begin
-            assert {side: len(found) for side, found in measure().items()} == full
+            assert {side: len(side_blocks) for side, side_blocks in measure().items()} == full
         for refused in (SIDES, SIDES[:1], SIDES[1:]):
             with monkeypatch.context() as patch:
                 patch.setattr(
                     Pipes, "paths", lambda self, side, r=refused: no_paths if side in r else paths(self, side)
                 )
-                assert {side: len(found) for side, found in measure().items()} == full
+                assert {side: len(side_blocks) for side, side_blocks in measure().items()} == full
 
 
 def test_a_call_that_runs_out_is_refused(turns: ModuleType) -> None:
@@ -194,32 +194,32 @@ def test_a_call_that_runs_out_is_refused(turns: ModuleType) -> None:
 
 def test_a_worker_that_is_lost_meanwhile_costs_the_pair_and_not_the_run() -> None:
     """What is being prepared beside it loses the worker, whose pipes are closed by that."""
-    with prepared("sleep", seconds=CALL_S) as (one, _):
-        worker = one.processes["control"]._worker
+    with prepared("sleep", seconds=CALL_S) as (preparation, _):
+        worker = preparation.processes["control"]._worker
 
         def advance() -> list[Waiting]:
             worker.lost(Failure("control", "crash", "stopped while answering"))
             return []
 
         with pytest.raises(WorkerLostError) as raised:
-            BlockTimer(one.processes, toy_case("a"), random.Random(1)).measure_in_turns(PLAN, advance)
+            BlockTimer(preparation.processes, toy_case("a"), random.Random(1)).measure_in_turns(PLAN, advance)
     assert (raised.value.failure.side, raised.value.failure.reason) == ("control", "stopped while answering")
 
 
 def test_others_are_got_on_with_meanwhile() -> None:
-    asked: list[float] = []
+    times: list[float] = []
     read_end, write_end = os.pipe()
     os.write(write_end, b"ready")
 
     def advance() -> list[Waiting]:
-        asked.append(time.monotonic())
-        return [Waiting(read_end, time.monotonic() + 10)] if len(asked) < 5 else []
+        times.append(time.monotonic())
+        return [Waiting(read_end, time.monotonic() + 10)] if len(times) < 5 else []
 
     try:
-        with prepared("sleep", seconds=CALL_S) as (one, _):
+        with prepared("sleep", seconds=CALL_S) as (preparation, _):
             plan = plan_blocks(dict.fromkeys(SIDES, CALL_NS))
-            BlockTimer(one.processes, toy_case("a"), random.Random(1)).measure_in_turns(plan, advance)
+            BlockTimer(preparation.processes, toy_case("a"), random.Random(1)).measure_in_turns(plan, advance)
     finally:
         os.close(read_end)
         os.close(write_end)
-    assert len(asked) >= 5
+    assert len(times) >= 5

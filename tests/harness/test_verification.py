@@ -33,13 +33,13 @@ def same(name: str = "same") -> Case:
 
 def verified(*cases: Case, on_progress: Callable[[Progress], None] = lambda _: None, **changes: Any) -> Report:
     """A run that verifies, on a host of which nothing is asked."""
-    asked = request(*cases, max_rounds=6).configured(**{"busy_host": "report", "verify": True, **changes})
-    return run_ab(asked, on_progress)
+    run_request = request(*cases, max_rounds=6).configured(**{"busy_host": "report", "verify": True, **changes})
+    return run_ab(run_request, on_progress)
 
 
 def test_what_holds_twice_is_reported_with_both_measurements() -> None:
-    told: list[Progress] = []
-    report = verified(slow(), same(), on_progress=told.append)
+    progresses: list[Progress] = []
+    report = verified(slow(), same(), on_progress=progresses.append)
     case, other = report.comparisons
     again = case.verification
     assert (case.verdict, other.verdict) == ("regressed", "unchanged")
@@ -52,11 +52,11 @@ def test_what_holds_twice_is_reported_with_both_measurements() -> None:
     assert {sample.stage for sample in again.samples} == {"confirmation"}
     assert min(sample.round for sample in again.samples) > max(sample.round for sample in case.samples)
     assert report.run.rounds == 1 + max(sample.round for sample in again.samples)
-    assert {progress.cases for progress in told if progress.verifying} == {1}
-    assert [progress.elapsed_s for progress in told] == sorted(progress.elapsed_s for progress in told)
-    assert told[-1].open_cases == 0
+    assert {progress.cases for progress in progresses if progress.verifying} == {1}
+    assert [progress.elapsed_s for progress in progresses] == sorted(progress.elapsed_s for progress in progresses)
+    assert progresses[-1].open_cases == 0
     assert report.run.complete is True
-    assert report.run.wall_s >= told[-1].elapsed_s
+    assert report.run.wall_s >= progresses[-1].elapsed_s
     assert report.run.spent_s["timed calls"] == pytest.approx(report.run.timed_s)
 
 
@@ -82,11 +82,11 @@ def test_what_vanishes_is_not_reported(tmp_path: Path) -> None:
 
 def test_an_injection_goes_on() -> None:
     report = verified(*(replace(toy_case(name), threshold=0.2) for name in "ab"), inject=0.9)
-    (injected,) = [one for one in report.comparisons if one.injected]
+    (injected,) = [comparison for comparison in report.comparisons if comparison.injected]
     assert injected.verdict == "regressed"
     assert injected.verification is not None
     assert (injected.verification.ratio or 0) > 1.4
-    assert all(one.verification is None for one in report.comparisons if not one.injected)
+    assert all(comparison.verification is None for comparison in report.comparisons if not comparison.injected)
 
 
 def test_sentinels_ride_along() -> None:
@@ -123,11 +123,11 @@ def test_who_interrupts_the_wait_gets_what_was_measured() -> None:
 def test_an_interrupt_while_verifying_keeps_what_it_found() -> None:
     def interrupt(progress: Progress) -> None:
         if progress.verifying:
-            told.append(progress)
-        if len(told) == 2:
+            progresses.append(progress)
+        if len(progresses) == 2:
             raise KeyboardInterrupt("stopped by SIGTERM")
 
-    told: list[Progress] = []
+    progresses: list[Progress] = []
     report = verified(slow(), on_progress=interrupt)
     (case,) = report.comparisons
     assert report.run.stop_reason == "stopped by SIGTERM"
@@ -203,8 +203,8 @@ def test_a_verification_that_has_ended_closes_the_run_and_keeps_whose_share_was_
     )
     assert result.resumable
     assert [case.verdict for case in verifier.verify(result, comparisons)] == ["regressed"]
-    (begun,) = [entry for entry in map(from_text, log.texts) if isinstance(entry, Verifying)]
-    assert begun.stopped == result.stopped == SHARE_SPENT
+    (verifying,) = [entry for entry in map(from_text, log.texts) if isinstance(entry, Verifying)]
+    assert verifying.stopped == result.stopped == SHARE_SPENT
     assert not result.resumable
 
 

@@ -39,13 +39,13 @@ IN_OUR_PYTHON = {"generic"}  # these run programs, and not in a build's interpre
 
 
 def imports(source: str) -> set[str]:
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name.partition(".")[0] for alias in node.names}
+            modules |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            found.add("" if node.level else (node.module or "").partition(".")[0])
-    return found - {""}  # the package's own
+            modules.add("" if node.level else (node.module or "").partition(".")[0])
+    return modules - {""}  # the package's own
 
 
 def test_there_is_something_to_check() -> None:

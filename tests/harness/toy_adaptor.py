@@ -73,7 +73,7 @@ def memory(case, seed, calls):
     """``TOY_BYTES`` says what a call needs, on either side: ``control,treatment``; by device with colons between."""
     make_call(case, seed)()
     needed = os.environ["TOY_BYTES"].split(",")[os.environ["TOY_SIDE"] == "treatment"]
-    return {f"cpu/{number}": int(one) for number, one in enumerate(needed.split(":"))}
+    return {f"cpu/{number}": int(part) for number, part in enumerate(needed.split(":"))}
 
 
 def value(case, seed):
@@ -89,24 +89,24 @@ def results(case, seed, folder, limit):
     """
     make_call(case, seed)
     inputs, treatment = case["inputs"], os.environ["TOY_SIDE"] == "treatment"
-    numbers = [float(one) for one in inputs.get("numbers", [1, 2, 3])]
+    numbers = [float(number) for number in inputs.get("numbers", [1, 2, 3])]
     once = inputs.get("once")
     if treatment and not (once and os.path.exists(once)):
         off = inputs.get("off", [0] * len(numbers))
-        numbers = [one + float(off[number]) for number, one in enumerate(numbers)]
+        numbers = [number + float(off[place]) for place, number in enumerate(numbers)]
         if once:
             open(once, "w").close()
     if inputs.get("random"):
         numbers[0] = float(os.getpid())
-    kept = numbers[: limit // 8]
+    limited = numbers[: limit // 8]
     with open(os.path.join(folder, "0.bin"), "wb") as stream:
-        array.array("d", kept).tofile(stream)
+        array.array("d", limited).tofile(stream)
     shape = inputs["shape"] if treatment and "shape" in inputs else [len(numbers)]
-    told = {"name": "output", "dtype": "<f8", "storage": "default", "file": "0.bin", "count": len(kept)}
-    found = [dict(told, shape=shape)]
+    description = {"name": "output", "dtype": "<f8", "storage": "default", "file": "0.bin", "count": len(limited)}
+    arrays = [dict(description, shape=shape)]
     if treatment and inputs.get("more"):
-        found.append(dict(told, shape=shape, name="gradient"))
-    return found
+        arrays.append(dict(description, shape=shape, name="gradient"))
+    return arrays
 
 
 def digest(case, seed):

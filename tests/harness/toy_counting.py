@@ -39,9 +39,9 @@ class Stub:
         path = "{}.{}.{}".format(os.environ["OPDUEL_COUNTS"], os.getpid(), self.dumps)
         self.dumps += 1
         count = self.count()
-        said = count + 1 if os.environ.get("TOY_COUNTS") == "garbled" else count
+        total = count + 1 if os.environ.get("TOY_COUNTS") == "garbled" else count
         with open(path, "w") as stream:
-            stream.write(f"events: Ir\nob=/lib/libtoy.so\nfl=toy.c\nfn=work\n7 {count}\ntotals: {said}\n")
+            stream.write(f"events: Ir\nob=/lib/libtoy.so\nfl=toy.c\nfn=work\n7 {count}\ntotals: {total}\n")
         return path
 
     def count(self):
