@@ -10,6 +10,7 @@ from fastapi.security import APIKeyCookie, HTTPAuthorizationCredentials, HTTPBas
 from sqlalchemy.orm import Session
 
 from opduel.server.database import Database
+from opduel.server.models import Token
 from opduel.server.settings import Settings
 from opduel.server.tokens import find_login, find_token
 
@@ -61,14 +62,9 @@ def reader(request: Request, bearer: Bearer, login: SessionCookie) -> str | None
     """
     if settings_of(request).open_read:
         return None
-    now = datetime.now(UTC)
-    with database_of(request).reading() as session:
-        if bearer is not None:
-            token = find_token(session, bearer.credentials, now)
-        else:
-            token = find_login(session, login, now) if login else None
-        if token is not None and token.can_read:
-            return token.name
+    token = _find_token(request, bearer, login)
+    if token is not None and token.can_read:
+        return token.name
     if bearer is None and not is_api(request):
         query = f"?{request.url.query}" if request.url.query else ""
         raise LoginNeeded(request.url.path + query)
@@ -83,10 +79,7 @@ def writer(request: Request, bearer: Bearer) -> str:
     Raises:
         HTTPException: 401 or 403.
     """
-    if bearer is None:
-        raise _unknown("write")
-    with database_of(request).reading() as session:
-        token = find_token(session, bearer.credentials, datetime.now(UTC))
+    token = _find_token(request, bearer)
     if token is None:
         raise _unknown("write")
     if not token.can_write:
@@ -116,11 +109,17 @@ def feed_reader(request: Request, bearer: Bearer, login: SessionCookie, basic: B
 
 def writing_login(request: Request, login: SessionCookie) -> str | None:
     """Return the name of the token with which the browser logged in, if it may write, else None."""
-    if not login:
-        return None
+    token = _find_token(request, None, login)
+    return token.name if token is not None and token.can_write else None
+
+
+def _find_token(request: Request, bearer: Bearer, login: str | None = None) -> Token | None:
+    """Return the valid token that the request has, or else that of the browser's login."""
+    now = datetime.now(UTC)
     with database_of(request).reading() as session:
-        token = find_login(session, login, datetime.now(UTC))
-        return token.name if token is not None and token.can_write else None
+        if bearer is not None:
+            return find_token(session, bearer.credentials, now)
+        return find_login(session, login, now) if login else None
 
 
 def browser_writer(request: Request, login: SessionCookie) -> str:

@@ -1,11 +1,13 @@
 """The application, made of settings and a database; and its serving by uvicorn on a socket until a signal ends it."""
 
 import asyncio
+import json
 import signal
 import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -29,40 +31,7 @@ _PARSED_AT_ONCE = 2  # small reports: each takes many times its size in memory
 _DESCRIPTION = f"""Reports of A/B runs, with the history of every case.
 
 Errors are answered with one line: `{{"detail": "..."}}`. Reports are those of schema version {SCHEMA_VERSION}."""
-
-_BUILD = {"framework": "toy", "strategy": "environment", "interpreter": "/usr/bin/python3", "python": "3.11.7"}
-EXAMPLE: dict[str, Any] = {
-    "category": "nightly",
-    "report": {
-        "schema_version": 2,
-        "run": {"id": "20261121T231820Z-ce81b5", "started": "2026-11-21T23:18:20+00:00", "spec": "smoke"},
-        "control": {**_BUILD, "requested": "toy-1.0", "version": "1.0", "digest": "d5afb59098f1"},
-        "treatment": {**_BUILD, "requested": "toy-1.1", "version": "1.1", "digest": "0343360f866f"},
-        "host": {"cpu_model": "AMD EPYC"},
-        "comparisons": [
-            {
-                "case": "softmax/forward",
-                "operator": "nd.softmax",
-                "direction": "forward",
-                "metric": "time",
-                "unit": "ns",
-                "verdict": "regressed",
-                "ratio": 1.1031,
-                "ci": [1.0893, 1.1172],
-                "p_value": 0.00021,
-                "q_value": 0.0011,
-                "threshold": 0.02,
-                "mde": 0.031,
-                "control": 41210.5,
-                "treatment": 45459.4,
-                "rounds": 12,
-                "decided_on": "confirmation",
-                "failure": None,
-                "injected": False,
-            }
-        ],
-    },
-}
+EXAMPLE = Path(__file__).with_name("example_post.json")
 
 
 class Application(FastAPI):
@@ -74,7 +43,7 @@ class Application(FastAPI):
         schema = Posted.model_json_schema(ref_template="#/components/schemas/{model}")
         document["components"]["schemas"] |= schema.pop("$defs") | {"Posted": schema}
         post = document["paths"]["/api/v1/reports"]["post"]
-        post["requestBody"]["content"]["application/json"]["example"] = EXAMPLE
+        post["requestBody"]["content"]["application/json"]["example"] = json.loads(EXAMPLE.read_bytes())
         return document
 
 

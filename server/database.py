@@ -5,7 +5,7 @@ import os
 import sqlite3
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -18,7 +18,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, m
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 from sqlalchemy.dialects import sqlite as sqlite_dialect
 from sqlalchemy.exc import ArgumentError, DBAPIError
-from sqlalchemy.orm import DeclarativeBase, Session
+from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
 
 from opduel.records import RunError, UsageError
 
@@ -55,17 +55,13 @@ class Database:
         plain = self.url.set(drivername=self.url.get_backend_name())
         return plain.render_as_string(hide_password=True)
 
-    @contextmanager
-    def reading(self) -> Iterator[Session]:
-        """Begin a transaction that only reads. On SQLite it sees one unchanging state."""
-        with Session(self.engine) as session:
-            yield session
+    def reading(self) -> Session:
+        """Return a transaction that only reads. On SQLite it sees one unchanging state."""
+        return Session(self.engine)
 
-    @contextmanager
-    def writing(self) -> Iterator[Session]:
-        """Begin a transaction that writes all or nothing."""
-        with Session(self._writer) as session, session.begin():
-            yield session
+    def writing(self) -> AbstractContextManager[Session]:
+        """Return a transaction that writes all or nothing."""
+        return sessionmaker(self._writer).begin()
 
     def close(self) -> None:
         """Close all connections."""

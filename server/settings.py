@@ -1,5 +1,6 @@
 """The server's settings: its database, who may read, how large a report may be."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -53,30 +54,23 @@ def normalize_public_url(text: str) -> str:
         UsageError: it is not an http or https URL.
     """
     fix = "give one like https://results.example.org"
-    parts = _parsed("--public_url", text, fix)
-    if parts is None or parts.query or parts.fragment or "@" in parts.netloc:
+    parts = _parse_web_url("--public_url", text, fix)
+    if parts.query or parts.fragment or "@" in parts.netloc:
         raise UsageError(f"--public_url {text}: not the address of a server: {fix}")
     return text.rstrip("/")
 
 
 def _check_commit_url(template: str) -> None:
     fix = "give one like https://github.com/owner/project/commit/{commit}"
-    parts = _parsed("--commit_url", template, fix)
-    if parts is None:
-        raise UsageError(f"--commit_url {template}: not http or https: {fix}")
+    parts = _parse_web_url("--commit_url", template, fix)
     if "{commit}" in parts.netloc or template.count("{commit}") != 1:
         raise UsageError(f"--commit_url {template}: must have {{commit}} once, after the host: {fix}")
 
 
-def _parsed(option: str, text: str, fix: str) -> SplitResult | None:
-    """Return the parts of an http or https URL; None if ``text`` is another URL.
-
-    Raises:
-        UsageError: ``text`` is not a URL.
-    """
-    try:
+def _parse_web_url(option: str, text: str, fix: str) -> SplitResult:
+    """Return the parts of an http or https URL. Raises UsageError: ``text`` is none."""
+    with suppress(ValueError):
         parts = urlsplit(text)
-        host, _ = parts.hostname, parts.port  # reading the port checks it
-    except ValueError:
-        raise UsageError(f"{option} {text}: not a URL: {fix}") from None
-    return parts if parts.scheme in ("http", "https") and host else None
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:  # reading the port checks it
+            return parts
+    raise UsageError(f"{option} {text}: not http or https: {fix}")

@@ -6,7 +6,7 @@ function with several callers its callees are divided in proportion, as gprof do
 """
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -166,11 +166,7 @@ def _in_order(frames: Mapping[tuple[str, ...], Amounts]) -> Iterator[Frame]:
 
 
 def _both(control: Mapping[str, float], treatment: Mapping[str, float]) -> dict[str, Amounts]:
-    return {name: (control.get(name, 0.0), treatment.get(name, 0.0)) for name in _names(control, treatment)}
-
-
-def _names(*sides: Iterable[str]) -> Iterable[str]:
-    return dict.fromkeys(name for side in sides for name in side)
+    return {name: (control.get(name, 0.0), treatment.get(name, 0.0)) for name in {**control, **treatment}}
 
 
 def _scaled(amounts: Mapping[str, float], total: float) -> dict[str, float]:
