@@ -36,6 +36,7 @@ from opduel.fleet.job import (
     HostSettings,
     Job,
 )
+from opduel.fleet.run_log import may_go_on
 from opduel.harness.models import checksum_of, place_of
 from opduel.records import UsageError
 from opduel.reporters.document import from_text
@@ -77,7 +78,7 @@ def measure(job: Job) -> Answer:
     host: HostSettings = worker.plugins[HostPlugin.name].settings
     if job.version != __version__:
         why = f"has opduel {__version__}, the run is of {job.version}: install the same version on all hosts"
-        return Answer(host.name, job.key, refusal=why)
+        return Answer(host.name, refusal=why)
     folder = host.folder / job.run / job.key
     try:
         _sweep(host.folder)  # before this run's folder is made
@@ -91,16 +92,16 @@ def measure(job: Job) -> Answer:
             write_atomically(folder / JOB, pickle.dumps((job, host)))
             (folder / REFUSAL).unlink(missing_ok=True)
             if needs := [digest for digest in job.sent if _lacks(job, digest, host)]:
-                return Answer(host.name, job.key, needs=needs)
+                return Answer(host.name, needs=needs)
             _run(folder, host, job, worker)
         if (folder / REFUSAL).exists():
-            return Answer(host.name, job.key, refusal=(folder / REFUSAL).read_text())
+            return Answer(host.name, refusal=(folder / REFUSAL).read_text())
         if not (folder / REPORT).exists():
-            return Answer(host.name, job.key)
-        return Answer(host.name, job.key, report=(folder / REPORT).read_bytes())
+            return Answer(host.name)
+        return Answer(host.name, report=(folder / REPORT).read_bytes())
     except OSError as error:
         why = f"cannot keep shards in {host.folder} ({error.strerror}): free space there, or give --folder"
-        return Answer(host.name, job.key, refusal=why)
+        return Answer(host.name, refusal=why)
     finally:
         with contextlib.suppress(OSError):
             (folder / JOB).unlink(missing_ok=True)  # it may hold the values of secret variables
@@ -111,12 +112,11 @@ def _is_outdated(job: Job, report: Path) -> bool:
     if not report.exists():
         return False
     try:
-        run = from_text(report.read_bytes().decode("utf-8", "replace")).run
+        shard_report = from_text(report.read_bytes().decode("utf-8", "replace"))
     except UsageError:  # damaged, by a full disk or a power cut: made again from the rounds
         return True
-    had_s, now_s = run.configuration.time_budget, job.configuration.time_budget
-    has_more = had_s is not None and (now_s is None or now_s > had_s)
-    return has_more and run.is_cut_short and not run.aborted and bool(run.resumable)
+    had_s, now_s = shard_report.configuration.time_budget, job.configuration.time_budget
+    return shard_report.run.is_cut_short and may_go_on(shard_report, had_s, now_s)
 
 
 def _lacks(job: Job, digest: str, host: HostSettings) -> bool:

@@ -101,7 +101,6 @@ class Answer:
     cases; without any, the answer has none of the three."""
 
     host: str
-    key: str
     report: bytes | None = None
     refusal: str | None = None
     needs: Sequence[str] = ()

@@ -90,11 +90,15 @@ def read_run(request: RunRequest, run: str, cost: Callable[[Case], float]) -> Lo
 def _goes_on(report: Report, had_s: float | None, request: RunRequest) -> bool:
     """Tell whether the time budget cut a shard short in a run that had ``had_s`` (seconds; None: no limit), and has
     more."""
-    now_s = request.configuration.time_budget
-    has_more = had_s is not None and (now_s is None or now_s > had_s)
-    if not has_more or report.run.aborted or not report.run.resumable:
+    if not may_go_on(report, had_s, request.configuration.time_budget):
         return False
     return report.is_open if request.suspects_only else report.run.is_cut_short
+
+
+def may_go_on(report: Report, had_s: float | None, now_s: float | None) -> bool:
+    """Tell whether a run that had a time budget of ``had_s`` (None: no limit) can go on, and has more now."""
+    has_more = had_s is not None and (now_s is None or now_s > had_s)
+    return has_more and not report.run.aborted and bool(report.run.resumable)
 
 
 def identity(request: RunRequest) -> str:

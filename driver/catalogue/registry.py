@@ -55,15 +55,7 @@ def ask_registry(build: Build, framework: Framework, namespaces: Sequence[str] =
 
     def read(answer: Mapping[str, Any]) -> Registry:
         functions = {
-            name: Function(
-                name,
-                entry["registered"],
-                dict(entry["arguments"]),
-                entry.get("hybrid"),
-                entry.get("dtype", False),
-                entry.get("kind", "function"),
-                entry.get("dtypes"),
-            )
+            name: Function(name, takes_dtype=entry.pop("dtype", False), **entry)
             for name, entry in answer["functions"].items()
         }
         return Registry(answer["version"], answer["registered"], functions)

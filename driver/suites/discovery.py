@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
 from opduel.driver.builds.process import run
 from opduel.driver.catalogue.registry import read_answer
 from opduel.frameworks import Framework, worker_environment
@@ -98,24 +100,16 @@ def suite_environment(build: Build, framework: Framework, env: Mapping[str, str]
     return {**worker_environment(), **framework.environment(1), **(env or {}), **build.environment}
 
 
+_BENCHMARKS = TypeAdapter(tuple[Benchmark, ...])
+
+
 def _read(answer: Mapping[str, Any]) -> Discovered:
     modules = answer["modules"]
-    benchmarks = (_benchmark(entry) for module in modules for entry in module["benchmarks"])
+    benchmarks = _BENCHMARKS.validate_python([entry for module in modules for entry in module["benchmarks"]])
     problems = tuple(str(line) for module in modules for line in module["problems"])
     failed = {str(line).partition(":")[0].partition(" ")[0] for line in problems}
     imported = frozenset(str(module["module"]) for module in modules) - failed
-    return Discovered(tuple(benchmarks), problems, imported)
-
-
-def _benchmark(entry: Mapping[str, Any]) -> Benchmark:
-    return Benchmark(
-        **{
-            **entry,
-            "names": tuple(entry["names"]),
-            "values": tuple(map(tuple, entry["values"])),
-            "skipped": frozenset(entry["skipped"]),
-        }
-    )
+    return Discovered(benchmarks, problems, imported)
 
 
 @dataclass(frozen=True)
