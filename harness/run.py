@@ -11,8 +11,7 @@ from opduel.harness.checkpoint import Checkpoint, identity_of
 from opduel.harness.machine.cpus import measure_roofline, this_thread_on
 from opduel.harness.machine.host import HostMonitor, host_fingerprint
 from opduel.harness.measurement_plan import Measurement, MeasurementPlan, MeasurementResult, Progress
-from opduel.harness.numerics.output_check import OutputCheck, check_outputs
-from opduel.harness.numerics.same_inputs import INPUT_CHECK_SHARE, with_other_inputs
+from opduel.harness.numerics.output_check import INPUT_CHECK_SHARE, OutputCheck, check_outputs, with_other_inputs
 from opduel.harness.planning.budget import with_seconds
 from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.forking import with_checked_forks

@@ -3,6 +3,8 @@
 Nothing here is statistical.  A case is computed by the control, again by the control in a second process, and by the
 treatment.  Where the control agrees with itself but not with the treatment, all three compute it again, in fresh
 processes: only what differs twice is a finding.  Golden outputs may stand in for the control.
+
+Where the sides have two frameworks, a run asks before all this whether both make the same inputs.
 """
 
 import math
@@ -17,6 +19,7 @@ from opduel.harness.measurement_plan import MeasurementPlan, Progress
 from opduel.harness.numerics.golden import Golden
 from opduel.harness.numerics.outputs import Answer, ask_results, difference
 from opduel.harness.planning.budget import NO_TIME_LEFT
+from opduel.harness.processes.case_request import CaseRequest, time_left
 from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.records import SAMPLED, Case, Comparison, Failure, RunError
@@ -27,6 +30,10 @@ OTHER_INPUTS = "its inputs differ from those of the golden outputs: write the go
 WORKERS: Mapping[str, Side] = {"control": "control", "twin": "control", "treatment": "treatment"}
 # of the time that is left, at most, for comparing outputs, if there is anything else to measure
 OUTPUT_CHECK_SHARE = 0.5
+INPUT_CHECK_SHARE = 0.25  # likewise, for comparing inputs, which comes before
+DIFFER = (
+    "the inputs' values differ between the two sides: give tensors as positional args, in one order and of one dtype"
+)
 
 
 @dataclass
@@ -162,3 +169,29 @@ def _not_repeated(first: Comparison, why: str) -> Comparison:
 
 def _open(case: Case, note: str) -> Comparison:
     return Comparison.without_figures(case, "inconclusive", note=note)
+
+
+def with_other_inputs(
+    cases: Sequence[Case], bench: Bench, seed: int, can_fork: Callable[[Case], bool], budget_s: float | None = None
+) -> list[Comparison]:
+    """Return a failed comparison for each case whose inputs have other values on the treatment than on the control.
+
+    What either side can't say (its adaptor has no digest, or refuses the case) is none of these: measuring tells. After
+    ``budget_s`` seconds no further case is looked at. Raises RunError: a build can't be started."""
+    deadline = math.inf if budget_s is None else time.monotonic() + budget_s
+    differing: dict[str, bool] = {}
+    with ExitStack() as stack:
+        workers = [stack.enter_context(bench.worker(side, bench.environment, bench.cpus.start)) for side in SIDES]
+        for case in cases:
+            if case.time_id in differing or time.monotonic() >= deadline:
+                continue
+            request = CaseRequest(case, seed)
+            question = {"op": "digest", "case": request.description(), "seed": seed}
+            answers = [worker.ask([question], time_left(case, deadline), fork=can_fork(case)) for worker in workers]
+            digests = {"" if isinstance(answer, Failure) else str(answer[0]["digest"]) for answer in answers}
+            differing[case.time_id] = len(digests) > 1 and "" not in digests
+    return [
+        Comparison.without_figures(case, "failed", failure=Failure("both", "error", DIFFER))
+        for case in cases
+        if differing.get(case.time_id)
+    ]

@@ -7,18 +7,20 @@ better spent on further processes.
 """
 
 import math
+import os
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from itertools import groupby
 from typing import Any
 
 from opduel.harness.processes.case_request import time_left
-from opduel.harness.processes.channel import Waiting
+from opduel.harness.processes.channel import Background, Waiting, wait_for_any
 from opduel.harness.processes.process import CaseProcess
 from opduel.harness.processes.worker_errors import AskError, merged_error
 from opduel.harness.rounds.block_plan import CALLS_ALONE, IN_TURNS_NS, LATE, BlockPlan, Regions
-from opduel.harness.rounds.turns import ask_in_turns
 from opduel.records import Case
 from opduel.records.measurement import SIDES, Side
 
@@ -26,6 +28,10 @@ LOW = 0.1  # the quantile of a block's calls that stands for it: what a call cos
 SETTLE_NS = 1_000_000  # calls on the measuring processor, to know what one takes there
 SETTLED_BELOW_NS = 100_000_000  # a longer region isn't tried again where it is measured
 OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls
+STOP = b"x"  # as in harness/worker/turns.py
+# Of the time that the blocks may take, the share after which both sides are to stop: who only waits for its turn does
+# so at once, and who doesn't hangs.
+PATIENCE = 0.9
 
 Processes = dict[Side, CaseProcess]
 
@@ -150,3 +156,76 @@ def _requests(plan: BlockPlan) -> dict[Side, dict[str, Any]]:
 def _request(discard: int, calls: int, inner: int, late_ns: float) -> dict[str, Any]:
     numbers = {"discard": discard, "calls": calls, "inner": inner}
     return {"op": "low_block", **numbers, "most_ns": late_ns, "share": LOW}
+
+
+@dataclass(frozen=True)
+class Pipes:
+    """A pipe to each side, from the other one. Processes open them by their paths: nobody inherits them."""
+
+    ends: Mapping[Side, tuple[int, int]]
+
+    @classmethod
+    @contextmanager
+    def opened(cls) -> Iterator["Pipes"]:
+        """Open pipes; leaving the context closes them."""
+        with ExitStack() as stack:
+            ends: dict[Side, tuple[int, int]] = {}
+            for side in SIDES:
+                ends[side] = os.pipe()
+                for end in ends[side]:
+                    stack.callback(os.close, end)
+            yield cls(ends)
+
+    def paths(self, side: Side) -> dict[str, str]:
+        """Return where a side hears that it is its turn, and where it tells the other (man 5 proc)."""
+        folder = f"/proc/{os.getpid()}/fd"
+        return {"read_from": f"{folder}/{self.ends[side][0]}", "write_to": f"{folder}/{self.ends[_other(side)][1]}"}
+
+    def stop(self) -> None:
+        """Tell both sides to stop when it would be their turn."""
+        for side in SIDES:
+            os.write(self.ends[side][1], STOP)
+
+
+def ask_in_turns(
+    processes: Mapping[Side, CaseProcess],
+    requests: Mapping[Side, Mapping[str, Any]],
+    order: Sequence[Side],
+    timeout_s: float,
+    advance: Callable[[], Iterable[Waiting]] = tuple,
+) -> tuple[dict[Side, list[Any]], dict[Side, AskError]]:
+    """Ask for blocks of both sides in this order; return what each side says of its own, and the errors of those that
+    failed.
+
+    ``requests``: what a side is asked for a block. ``advance``: get on with what else is to be done, without waiting,
+    and return what that waits for. There are fewer blocks than in ``order`` after an error, if the time was nearly up,
+    or if a side couldn't open the pipes.
+    """
+    lengths = [(side, len(list(turn))) for side, turn in groupby(order)]
+    stop_at, stopped = time.monotonic() + PATIENCE * timeout_s, False
+    with Pipes.opened() as pipes:
+        running: dict[Side, Background[dict[str, Any]]] = {}
+        for side in sorted(SIDES, key=lambda candidate: candidate == order[0]):  # who has to wait is asked first
+            turns = {"turns": [length for of, length in lengths if of == side], "first": side == order[0]}
+            message = {**requests[side], "op": "turns", **turns, **pipes.paths(side)}
+            running[side] = Background(processes[side].asking(message, timeout_s), AskError)
+            running[side].advance()
+        while waiting := [step for step in (side.advance() for side in running.values()) if step]:
+            ended_early = any(_ended_early(background, order.count(side)) for side, background in running.items())
+            if not stopped and (ended_early or time.monotonic() >= stop_at):
+                pipes.stop()
+                stopped = True
+            wait_for_any([*waiting, *advance()], math.inf if stopped else stop_at)
+    blocks: dict[Side, list[Any]] = {}
+    errors: dict[Side, AskError] = {}
+    for side in SIDES:
+        try:
+            blocks[side] = running[side].finish()["blocks"]
+        except AskError as error:
+            errors[side] = error
+    return blocks, errors
+
+
+def _ended_early(background: Background[dict[str, Any]], blocks: int) -> bool:
+    """Return whether it ended without so many: the other side would wait for it."""
+    return background.over and (background.failed or len(background.finish()["blocks"]) < blocks)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from test_python_packages import finished
 
-from opduel.harness.numerics.same_inputs import DIFFER
+from opduel.harness.numerics.output_check import DIFFER
 
 SIDES = ("--control", "numpy==2.2.6", "--treatment", "mxnet==1.9.1")
 

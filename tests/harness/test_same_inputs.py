@@ -11,7 +11,7 @@ from test_run import Toy
 from toy_bench import toy_bench, toy_build, toy_case
 
 from opduel.harness import run
-from opduel.harness.numerics.same_inputs import DIFFER, with_other_inputs
+from opduel.harness.numerics.output_check import DIFFER, with_other_inputs
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.records import Case, Comparison, Failure

@@ -16,16 +16,14 @@ import pytest
 from toy_bench import toy_bench, toy_case
 
 import opduel.harness.rounds.blocks
-import opduel.harness.rounds.turns
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.channel import Waiting
 from opduel.harness.processes.pair_pool import PairStart
 from opduel.harness.processes.process import WORKER
 from opduel.harness.processes.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
 from opduel.harness.rounds.block_plan import BlockPlan, plan_blocks
-from opduel.harness.rounds.blocks import BlockTimer
+from opduel.harness.rounds.blocks import STOP, BlockTimer, Pipes
 from opduel.harness.rounds.preparation import Preparation
-from opduel.harness.rounds.turns import STOP, Pipes
 from opduel.records import Failure
 from opduel.records.measurement import SIDES, Side
 
@@ -54,7 +52,7 @@ def test_blocks_come_in_the_order_that_was_drawn(turns: ModuleType, seed: int) -
             lengths[side][-1] += 1
         else:
             lengths[side].append(1)
-    with Pipes() as pipes:
+    with Pipes.opened() as pipes:
 
         def take(side: Side) -> None:
             paths = pipes.paths(side)
@@ -76,7 +74,7 @@ def test_blocks_come_in_the_order_that_was_drawn(turns: ModuleType, seed: int) -
 
 def test_who_waits_is_told_to_stop(turns: ModuleType) -> None:
     assert turns.STOP == STOP
-    with Pipes() as pipes:
+    with Pipes.opened() as pipes:
         pipes.stop()
         paths = pipes.paths("treatment")
         assert turns.take_turns(lambda switched: 1, [2, 2], True, paths["read_from"], paths["write_to"]) == [1, 1]
@@ -86,7 +84,7 @@ def test_who_waits_is_told_to_stop(turns: ModuleType) -> None:
 
 def test_pipes_are_closed() -> None:
     before = os.listdir("/proc/self/fd")
-    with Pipes() as pipes:
+    with Pipes.opened() as pipes:
         paths = [path for side in SIDES for path in pipes.paths(side).values()]
         assert all(Path(path).exists() for path in paths)
     assert os.listdir("/proc/self/fd") == before
@@ -117,7 +115,7 @@ def test_each_side_has_its_blocks() -> None:
 
 @pytest.mark.parametrize(("only_on", "side"), [("treatment", "treatment"), ("control", "control"), (None, "both")])
 def test_a_side_that_refuses_in_the_midst(only_on: str | None, side: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opduel.harness.rounds.turns, "PATIENCE", 100.0)  # the other one is stopped at once
+    monkeypatch.setattr(opduel.harness.rounds.blocks, "PATIENCE", 100.0)  # the other one is stopped at once
     with prepared("refuse_later", **({"only_on": only_on} if only_on else {})) as (preparation, measure):
         with pytest.raises(CaseRefusedError) as raised:
             measure()
@@ -171,7 +169,7 @@ def test_where_no_quad_comes_of_it_blocks_are_asked_for(monkeypatch: pytest.Monk
     """Too little time, or pipes that can't be opened on one side or both."""
     full = dict.fromkeys(SIDES, 2 * PLAN.quads)
     with prepared("sleep", seconds=0.01) as (_, measure), monkeypatch.context() as patch:
-        patch.setattr(opduel.harness.rounds.turns, "PATIENCE", 0.0)  # both are to stop in the midst of the first block
+        patch.setattr(opduel.harness.rounds.blocks, "PATIENCE", 0.0)  # both are to stop in the midst of the first block
         assert {side: len(side_blocks) for side, side_blocks in measure().items()} == full
     with prepared("work", turns=100) as (_, measure):
         paths, no_paths = Pipes.paths, dict.fromkeys(("read_from", "write_to"), "/proc/self/fd/none")
@@ -188,7 +186,7 @@ def test_where_no_quad_comes_of_it_blocks_are_asked_for(monkeypatch: pytest.Monk
 
 def test_a_call_that_runs_out_is_refused(turns: ModuleType) -> None:
     values = iter([1, 2])
-    with Pipes() as pipes, pytest.raises(StopIteration):
+    with Pipes.opened() as pipes, pytest.raises(StopIteration):
         turns.take_turns(lambda switched: next(values), [3], True, **pipes.paths("control"))
 
 
