@@ -22,18 +22,18 @@ from opduel.commands.config import StoredAnswers, config_path, default_reports
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.harness import run_harness
 from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.options import Parser, read_options
-from opduel.commands.recorded_options import recorded
+from opduel.commands.recorded_options import recorded_options
 from opduel.comparator.calibration import evaluate
 from opduel.frameworks import get_framework
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.machine.host import host_fingerprint
 from opduel.harness.machine.system_check import Watch, check_system
 from opduel.harness.other_runs.power_analysis import Forecast, forecast, noises, threshold_for
-from opduel.records import USUAL_ROUNDS, Report, RunError, UsageError, rounds_at
+from opduel.records import SAMPLED, USUAL_ROUNDS, Report, RunError, UsageError, rounds_at
 from opduel.reporters import read_report
 from opduel.reporters.document import REPORT_NAME
 from opduel.reporters.options import WEBHOOK_VARIABLE as WEBHOOK
+from opduel.reporters.options import ReporterOptions
 from opduel.reporters.stream import write_text
 from opduel.support.atomic import check_folder, user_path, write_atomically
 
@@ -48,16 +48,15 @@ RESULT_NAME = "calibration.json"
 
 @dataclass
 class Calibration:
-    """The runs to make, and those made. ``arguments`` go to harness.py each time; ``deadline_s`` is when the budget is
+    """The runs to make, and those made. ``options`` are what all have in common; ``deadline_s`` is when the budget is
     spent, by the monotonic clock."""
 
-    arguments: list[str]
+    options: HarnessOptions
     steps: list[tuple[float, float]]  # injected share, threshold
     folder: Path
     deadline_s: float
     rng: random.Random
     watch: Watch
-    fixed_threshold: bool
     tried: set[float] = field(default_factory=set)  # injected shares that got a run
     reports: list[Report] = field(default_factory=list)
     longest_s: float = 0.0
@@ -68,10 +67,9 @@ class Calibration:
         return self.deadline_s - time.monotonic()
 
 
-def calibrate(options: HarnessOptions, arguments: Sequence[str]) -> int:
-    """Run, tell, keep; return the exit code, or raise an OpduelError that has it. ``arguments``: the words of
-    ``options``."""
-    calibration = _plan_calibration(options, arguments)
+def calibrate(options: HarnessOptions) -> int:
+    """Run, tell, keep; return the exit code, or raise an OpduelError that has it."""
+    calibration = _plan_calibration(options)
     began = time.monotonic()
     _run_all(calibration)
     if not calibration.reports:
@@ -91,7 +89,7 @@ def calibrate(options: HarnessOptions, arguments: Sequence[str]) -> int:
     return INCOMPLETE if calibration.broken else DONE
 
 
-def _plan_calibration(options: HarnessOptions, arguments: Sequence[str]) -> Calibration:
+def _plan_calibration(options: HarnessOptions) -> Calibration:
     config = StoredAnswers(config_path())
     seed = secrets.randbits(32) if options.seed is None else options.seed
     cases = _cases(options, seed)
@@ -108,11 +106,15 @@ def _plan_calibration(options: HarnessOptions, arguments: Sequence[str]) -> Cali
     check_folder(folder, "local_reporter")
     watch = Watch(plan_cpus(options.threads))
     build = _build(options, config)
-    fixed = ["-b", str(options.benchmark_file), *_without_ours(arguments)]
-    fixed += ["--control", build, "--treatment", build, "--metric", "time"]
-    fixed += [word for case in chosen for word in ("--operators", exactly(case))]
-    deadline_s = time.monotonic() + budget_s
-    return Calibration(fixed, steps, folder, deadline_s, random.Random(seed), watch, threshold is not None)
+    fixed = dataclasses.replace(
+        options,
+        control=build,
+        treatment=build,
+        metric=("time",),
+        operators=tuple(map(exactly, chosen)),
+        sample=None,
+    )
+    return Calibration(fixed, steps, folder, time.monotonic() + budget_s, random.Random(seed), watch)
 
 
 def _build(options: HarnessOptions, config: Mapping[str, str]) -> str:
@@ -164,14 +166,6 @@ def _steps(threshold: float | None) -> list[tuple[float, float]]:
     return [(0.0, threshold), *((share, threshold) for share in shares)]
 
 
-def _without_ours(arguments: Sequence[str]) -> list[str]:
-    """The arguments but for those that pick cases or a folder, which have been applied."""
-    parser = Parser(add_help=False, allow_abbrev=False)
-    for name in ("--operators", "--sample", "--local_reporter", "--simple_local_reporter"):
-        parser.add_argument(name, action="append")
-    return parser.parse_known_args(arguments)[1]
-
-
 def _run_all(calibration: Calibration) -> None:
     """Every step once, in random order, each with its part of the budget; then again while there is time for it."""
     first = calibration.rng.sample(calibration.steps, len(calibration.steps))
@@ -189,14 +183,20 @@ def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -
     """One run through harness.py's insides. What ends it early, but for wrong usage, is noted."""
     inject, threshold = step
     folder = calibration.folder / str(len(calibration.reports) + 1)
-    own = ["--inject", str(inject), "--threshold", str(threshold), "--time_budget", f"{budget_s:.3f}"]
-    own += ["--seed", str(calibration.rng.getrandbits(32)), "--simple_local_reporter", str(folder)]
+    options = dataclasses.replace(
+        calibration.options,
+        inject=inject,
+        threshold=dict.fromkeys(SAMPLED, threshold),
+        time_budget=round(budget_s, 3),
+        seed=calibration.rng.getrandbits(32),
+        reporting=ReporterOptions(simple_local_reporter=str(folder)),
+    )
     injection = f"{inject * 100:+.3g} %" if inject else "nothing"
     log.info("run %d: %s injected", len(calibration.reports) + 1, injection)
     began = time.monotonic()
     try:
         with contextlib.redirect_stdout(io.StringIO()):  # no table for each run
-            _harness_unheard([*calibration.arguments, *own])
+            _harness_unheard(options)
     except RunError as error:
         calibration.broken = str(error)
         return
@@ -210,11 +210,11 @@ def _run(calibration: Calibration, step: tuple[float, float], budget_s: float) -
         calibration.tried.add(inject)
 
 
-def _harness_unheard(arguments: Sequence[str]) -> None:
+def _harness_unheard(options: HarnessOptions) -> None:
     """A run without notifications: injected slowdowns are no alarm."""
     webhook = os.environ.pop(WEBHOOK, None)
     try:
-        run_harness(read_options(arguments), recorded("harness.py", arguments))
+        run_harness(options, recorded_options("harness.py", options))
     finally:
         if webhook is not None:
             os.environ[WEBHOOK] = webhook
@@ -253,6 +253,6 @@ def _forecasts(calibration: Calibration, options: HarnessOptions) -> list[Foreca
         (report.run.wall_s or 0.0) / max(1, sum(comparison.rounds for comparison in report.comparisons))
         for report in calibration.reports
     )
-    threshold = options.threshold.get("time") if calibration.fixed_threshold else None
+    threshold = options.threshold.get("time")
     most = options.max_rounds or (USUAL_ROUNDS if threshold is None else rounds_at(threshold))
     return [forecast(cases, times * most, options.alpha, cost, calibration.rng, threshold) for times in MORE_ROUNDS]

@@ -33,7 +33,7 @@ DESCRIBES_RUN = (
     *("suite", "bench", "network", "with_operators", "sample", "fuzz", "golden", "local"),
 )
 NOT_KEPT = (
-    *(*DESCRIBES_RUN, "higher_is_better", "fuzz_spec", "program"),
+    *(*DESCRIBES_RUN, "higher_is_better", "fuzz_spec", "build_program"),
     *("single", "control", "treatment", "info", "commit", "base_commit", "remote_access_token"),
 )
 
@@ -53,7 +53,7 @@ def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setti
     if not settings and not shared:
         return list(arguments)
     actions = _actions(command)
-    settled = {action.dest for action, _ in _parts(arguments, actions)} | _passed_over(command, arguments)
+    settled = _given(command, arguments).keys() | _passed_over(command, arguments)
     words_by_file: dict[Path, list[str]] = {}
     for setting in (*settings, *shared):
         option = f"--{setting.name.lstrip('-')}"
@@ -81,11 +81,7 @@ def store_defaults(command: str, arguments: Sequence[str]) -> None:
     """Keep the options of a command line as its defaults, in place of those that were kept before. UsageError: the
     config is no good; RunError: it can't be written."""
     path = config_path()
-    value_by_option: dict[str, Any] = {}
-    for action, value in _parts(arguments, _actions(command)):
-        if action.dest not in NOT_KEPT:
-            several = isinstance(action, argparse._AppendAction)
-            value_by_option[action.dest] = [*value_by_option.get(action.dest, []), value] if several else value
+    value_by_option = {name: value for name, value in _given(command, arguments).items() if name not in NOT_KEPT}
     config = read_config(path)
     write_config(path, {**config, ARGUMENTS: {**config.get(ARGUMENTS, {}), command: value_by_option}})
     log.info("defaults for %s kept in %s: %s", command, path, ", ".join(value_by_option) or "nothing")
@@ -93,7 +89,7 @@ def store_defaults(command: str, arguments: Sequence[str]) -> None:
 
 def describes_run(command: str, arguments: Sequence[str]) -> bool:
     """Whether a command line says what is measured."""
-    return any(action.dest in DESCRIBES_RUN for action, _ in _parts(arguments, _actions(command)))
+    return not _given(command, arguments).keys().isdisjoint(DESCRIBES_RUN)
 
 
 def is_for_driver(arguments: Sequence[str]) -> bool:
@@ -109,23 +105,17 @@ def _actions(command: str) -> dict[str, argparse.Action]:
     }
 
 
-def _parts(arguments: Sequence[str], actions: Mapping[str, argparse.Action]) -> list[tuple[argparse.Action, Any]]:
-    """Each option of a command line with its value as text, or true where it takes none; what isn't known is left."""
-    options: list[tuple[argparse.Action, Any]] = []
-    for place, word in enumerate(arguments):
-        name, equals, value = word.partition("=")
-        if not name.startswith("--"):  # -b, -p: the value may follow at once
-            name, equals, value = word[:2], word[2:], word[2:]
-        if name not in actions:
-            continue
-        following = [argument for argument in arguments[place + 1 : place + 2] if not argument.startswith("-")]
-        if actions[name].nargs == 0:
-            options.append((actions[name], True))
-        elif equals:
-            options.append((actions[name], value))
-        elif following or actions[name].nargs == "?":
-            options.append((actions[name], following[0] if following else True))
-    return options
+def _given(command: str, words: Sequence[str]) -> dict[str, Any]:
+    """Return the options of a command line as they are written: texts, lists of them, True where there is no value."""
+    values: dict[str, Any] = {}
+    for make in PARSERS[command]:
+        parser = make()
+        for action in parser._actions:
+            action.default, action.type, action.choices = argparse.SUPPRESS, None, None
+            action.const = True if action.nargs == "?" else action.const
+        parsed, words = parser.parse_known_args(words)
+        values |= vars(parsed)
+    return values
 
 
 def _written(where: str, option: str, action: argparse.Action, value: Any) -> list[str]:

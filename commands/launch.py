@@ -42,4 +42,4 @@ def run_calibration(program: str, words: Sequence[str]) -> int:
     check_spec(options)
     from opduel.commands import calibrate
 
-    return calibrate.calibrate(options, words)
+    return calibrate.calibrate(options)

@@ -77,7 +77,7 @@ def run_process(
     arguments: Sequence[str | Path], environment: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> Outcome:
     """Run a command to its end, in a new interpreter if it is Python's, its output going to pipes."""
-    done = subprocess.run(
+    process = subprocess.run(
         [str(argument) for argument in arguments],
         env={**os.environ, **(environment or {})},
         cwd=cwd,
@@ -87,7 +87,7 @@ def run_process(
         timeout=LONG_S,
         check=False,
     )
-    return Outcome(done.returncode, done.stdout, done.stderr)
+    return Outcome(process.returncode, process.stdout, process.stderr)
 
 
 @contextlib.contextmanager
@@ -110,8 +110,8 @@ class OnTerminal:
     ) -> None:
         """Start it."""
         self._ours, theirs = pty.openpty()
-        self.shown = ""
-        self._seen = 0
+        self.screen = ""
+        self._searched_to = 0
         self.process = Forked(
             [sys.executable, command, *arguments],
             env={**os.environ, "TERM": "xterm", "COLUMNS": "80", **environment},
@@ -147,27 +147,27 @@ class OnTerminal:
     def wait_for(self, pattern: str) -> None:
         """Read the terminal until ``pattern`` has been shown on it after what was waited for last."""
         deadline = time.monotonic() + LONG_S
-        while not (found := re.compile(pattern).search(self.shown, self._seen)):
-            assert time.monotonic() < deadline, f"{pattern!r} was never shown: {self.shown!r}"
-            assert self._read(), f"it ended without showing {pattern!r}: {self.shown!r}"
-        self._seen = found.end()
+        while not (match := re.compile(pattern).search(self.screen, self._searched_to)):
+            assert time.monotonic() < deadline, f"{pattern!r} was never shown: {self.screen!r}"
+            assert self._read(), f"it ended without showing {pattern!r}: {self.screen!r}"
+        self._searched_to = match.end()
 
     def end(self) -> Outcome:
         """Wait for its end; everything that was on the terminal is the outcome's ``err``."""
         while self._ours >= 0 and self._read():
             pass
         out, _ = self.process.communicate(timeout=LONG_S)
-        return Outcome(self.process.returncode, out or "", self.shown)
+        return Outcome(self.process.returncode, out or "", self.screen)
 
     def _read(self) -> bool:
         """Read a little; False at the end, when nobody holds the terminal any more."""
         ready, _, _ = select.select([self._ours], [], [], LONG_S)
-        assert ready, f"nothing happened any more: {self.shown!r}"
+        assert ready, f"nothing happened any more: {self.screen!r}"
         try:
             chunk = os.read(self._ours, 4096)
         except OSError:  # EIO: the other end is closed
             return False
-        self.shown += chunk.decode("utf-8", "replace")
+        self.screen += chunk.decode("utf-8", "replace")
         return bool(chunk)
 
 
@@ -180,15 +180,18 @@ def only_report(folder: Path) -> dict[str, Any]:
 
 def workers(temporary: Path) -> list[int]:
     """The living workers of the runs whose folder for temporary files is ``temporary``."""
-    found = []
+    pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             variables = (entry / "environ").read_bytes().split(b"\0")
         except OSError:  # ended meanwhile, or another user's
             continue
-        if any(one.startswith(b"OPDUEL_PADDING=") for one in variables) and f"TMPDIR={temporary}".encode() in variables:
-            found.append(int(entry.name))
-    return found
+        if (
+            any(variable.startswith(b"OPDUEL_PADDING=") for variable in variables)
+            and f"TMPDIR={temporary}".encode() in variables
+        ):
+            pids.append(int(entry.name))
+    return pids
 
 
 def wait_until_no_workers(temporary: Path) -> None:

@@ -46,11 +46,15 @@ def run_ab_giving(*comparisons: Comparison, **run: Any) -> Callable[..., Report]
     """A stand-in for ``opduel.harness.run.run_ab``: its report has these comparisons, and ``run`` among its keys."""
 
     def run_ab(request: RunRequest, on_progress: object = None) -> Report:
-        ended = {"complete": True, "resumable": False, "aborted": False, "stop_reason": None}
-        asked = request.configuration
-        kept = {"configuration": dataclasses.asdict(asked), "platform": asked.platform, "run_type": asked.run_type}
-        kept |= {"threshold": asked.threshold.get("time"), "user_identifier": asked.user_identifier}
-        how = {"id": "made", **ended, **kept, **asdict(request.labels), **run}
+        ending = {"complete": True, "resumable": False, "aborted": False, "stop_reason": None}
+        configuration = request.configuration
+        labels = {
+            "configuration": dataclasses.asdict(configuration),
+            "platform": configuration.platform,
+            "run_type": configuration.run_type,
+        }
+        labels |= {"threshold": configuration.threshold.get("time"), "user_identifier": configuration.user_identifier}
+        how = {"id": "made", **ending, **labels, **asdict(request.labels), **run}
         return Report(
             RunRecord.of({**how, "framework": "mxnet"}), request.control, request.treatment, HostRecord(), comparisons
         )

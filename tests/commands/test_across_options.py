@@ -90,11 +90,11 @@ def test_the_driver_without_a_fleet_is_one_platform(tmp_path: Path) -> None:
 def test_platforms_share_their_builds(tmp_path: Path) -> None:
     """Unless one has a build script of its own: its builds would be others."""
 
-    def asked(platforms: str) -> Any:
+    def options_for(platforms: str) -> Any:
         return driver_parser().parse_args(["--platforms", platforms])
 
     framework = get_framework("mxnet")
-    assert [build_platform(asked(names), framework) for names in ("host", "mine", "a,b", "host,a")] == [
+    assert [build_platform(options_for(names), framework) for names in ("host", "mine", "a,b", "host,a")] == [
         *("host", "mine", "host", "host")
     ]
     specifications = tmp_path / "mxnet"
@@ -103,19 +103,19 @@ def test_platforms_share_their_builds(tmp_path: Path) -> None:
         (specifications / path.name).symlink_to(path)
     (specifications / "b").symlink_to(framework.specifications / "host")
     with pytest.raises(UsageError, match="--platforms a,b: b has a build script of its own"):
-        build_platform(asked("a,b"), get_framework("mxnet", tmp_path))
+        build_platform(options_for("a,b"), get_framework("mxnet", tmp_path))
 
 
 def test_cases_of_a_report_by_kind_are_measured_on_their_kinds() -> None:
     cases = [a_case("add/forward"), a_case("mul/forward")]
-    wanted = ["--regressed_types", '["add/forward@avx2", "mul/forward"]']
-    options = read_options(["-b", "smoke", *wanted, "--across", "hosts"])
+    words = ["--regressed_types", '["add/forward@avx2", "mul/forward"]']
+    options = read_options(["-b", "smoke", *words, "--across", "hosts"])
     assert [(case.id, case.kind) for case in pick_cases(cases, options)] == [
         ("mul/forward", None),
         ("add/forward@avx2", "avx2"),
     ]
     with pytest.raises(UsageError, match=r"there is no case 'add/forward@avx2': did you mean add/forward\?"):
-        pick_cases(cases, read_options(["-b", "smoke", *wanted]))
+        pick_cases(cases, read_options(["-b", "smoke", *words]))
 
 
 @pytest.fixture
@@ -128,10 +128,10 @@ def test_a_bisection_measures_a_case_on_the_kind_where_it_regressed(session: Ses
     ids = [case.id for case in session.cases]
     adapter = HarnessAdapter(session)
 
-    def chosen(wanted: Sequence[str] | None) -> list[tuple[str, str | None]]:
-        return [(case.id, case.kind) for case in adapter._cases(wanted)]
+    def chosen(case_ids: Sequence[str] | None) -> list[tuple[str, str | None]]:
+        return [(case.id, case.kind) for case in adapter._cases(case_ids)]
 
-    assert chosen(None) == [(one, None) for one in ids]
+    assert chosen(None) == [(case_id, None) for case_id in ids]
     assert chosen([ids[0]]) == [(ids[0], None)]
     both = [f"{ids[0]}@{kind}" for kind in ("avx2", "avx512f")]
     assert chosen(both) == [(both[0], "avx2"), (both[1], "avx512f")]
@@ -142,16 +142,18 @@ def test_a_replication_takes_over_what_is_of_the_same_kind(session: Session) -> 
     case = session.cases[0]
     rows = [case.of_kind(kind) for kind in ("avx2", "avx512f")]
     again = [*rows, a_case("other/forward").of_kind("avx2")]
-    found = [
+    comparisons = [
         comparison(
             row.id, "regressed", 1.1, kind=row.kind, samples=pairs(row.id, "screening", [0.1, 0.11, 0.12, 0.1, 0.1])
         )
         for row in again
     ]
-    benchmark = replace(report(found), cases=tuple(again))
+    benchmark = replace(report(comparisons), cases=tuple(again))
     adapter = HarnessAdapter(session)
     build = Build("mxnet", "a", "release", "/no/python", "1.0", "3.11.0", "00")
     first = adapter._take_over(benchmark, rows, session.request(build, build))
-    assert {kind: set(one.samples) for kind, one in first.by_kind.items()} == {row.kind: {row.id} for row in rows}
+    assert {kind: set(measurement.samples) for kind, measurement in first.by_kind.items()} == {
+        row.kind: {row.id} for row in rows
+    }
     alone = adapter._take_over(replace(benchmark, cases=(rows[1],)), [rows[1]], session.request(build, build))
     assert first.by_kind["avx512f"].priors == alone.by_kind["avx512f"].priors

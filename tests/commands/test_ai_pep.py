@@ -37,8 +37,8 @@ REFUSED = [name for names in NOT_TAKEN for name in names]
 
 def test_every_option_of_ai_pep_is_known() -> None:
     parsers = harness_parser(), driver_parser(), run_bench_parser()
-    known = {name for parser in parsers for action in parser._actions for name in action.option_strings}
-    assert set(AI_PEP.split()) <= known
+    option_strings = {name for parser in parsers for action in parser._actions for name in action.option_strings}
+    assert set(AI_PEP.split()) <= option_strings
 
 
 @pytest.mark.parametrize("option", REFUSED)
@@ -61,7 +61,7 @@ def test_the_driver_says_the_same() -> None:
 
 
 def test_what_is_named_instead_is_there() -> None:
-    known = {
+    option_strings = {
         name
         for parser in (harness_parser(), driver_parser(), run_bench_parser())
         for action in parser._actions
@@ -70,7 +70,7 @@ def test_what_is_named_instead_is_there() -> None:
     kinds = next(action for action in fleet_parser()._actions if isinstance(action, argparse._SubParsersAction))
     for why in NOT_TAKEN.values():
         ours, _, workers = why.partition("opduel fleet worker")
-        assert set(re.findall(r"--\w+", ours)) <= known - set(REFUSED)
+        assert set(re.findall(r"--\w+", ours)) <= option_strings - set(REFUSED)
         assert set(re.findall(r"--\w+", workers)) <= set(kinds.choices["worker"]._option_string_actions)
 
 
@@ -84,9 +84,9 @@ def chosen(*arguments: str) -> Choice:
 
 
 def test_regressed_types_are_the_cases_that_are_measured() -> None:
-    whole = [case.id for case in chosen().cases]
-    chosen_ids = [whole[3], whole[1]]
-    assert [case.id for case in chosen("--regressed_types", json.dumps(chosen_ids)).cases] == [whole[1], whole[3]]
+    all_ids = [case.id for case in chosen().cases]
+    chosen_ids = [all_ids[3], all_ids[1]]
+    assert [case.id for case in chosen("--regressed_types", json.dumps(chosen_ids)).cases] == [all_ids[1], all_ids[3]]
     with pytest.raises(UsageError, match=rf"there is no case '{chosen_ids[0]}x': did you mean {chosen_ids[0]}\?"):
         chosen("--regressed_types", json.dumps([f"{chosen_ids[0]}x"]))
     for text in ("", "[]", "[1]", '["a", ""]', '{"a": 1}', "a", "[" * 100_000):
@@ -123,9 +123,9 @@ def test_a_location_with_two_slashes_is_below_the_root_of_models(tmp_path: Path)
     with pytest.raises(UsageError, match=r"//nets/net-symbol.json is relative to .*: give it with --root_model_dir"):
         fetch_case_files(Choice(spec, None, [case]), options)
     options = read_options(["-b", "smoke", "--model_cache", str(tmp_path / "cache"), "--root_model_dir", str(tmp_path)])
-    (found,) = fetch_case_files(Choice(spec, None, [case]), options)
-    assert Path(str(found.files["symbol"].path)).read_text() == "{}"
-    assert found.files["symbol"].location == str(symbol)
+    (fetched,) = fetch_case_files(Choice(spec, None, [case]), options)
+    assert Path(str(fetched.files["symbol"].path)).read_text() == "{}"
+    assert fetched.files["symbol"].location == str(symbol)
 
 
 def test_a_root_that_is_no_folder(run: Run, tmp_path: Path) -> None:
@@ -135,12 +135,12 @@ def test_a_root_that_is_no_folder(run: Run, tmp_path: Path) -> None:
 
 def test_the_folders_of_shared_libraries_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", "/theirs")
-    one, two = tmp_path / "a" / "libone.so", tmp_path / "a" / "libtwo.so.1"
-    one.parent.mkdir()
-    one.touch()
-    two.touch()
-    given = read_options(["-b", "smoke", "--shared_libs", f"{one}, {two}"]).shared_libs
-    assert library_path(given) == {"LD_LIBRARY_PATH": f"{tmp_path / 'a'}:/theirs"}
+    first, second = tmp_path / "a" / "libone.so", tmp_path / "a" / "libtwo.so.1"
+    first.parent.mkdir()
+    first.touch()
+    second.touch()
+    libraries = read_options(["-b", "smoke", "--shared_libs", f"{first}, {second}"]).shared_libs
+    assert library_path(libraries) == {"LD_LIBRARY_PATH": f"{tmp_path / 'a'}:/theirs"}
     assert library_path([]) == {}
     with pytest.raises(UsageError, match=r"'/no/lib.so' is not a file: give paths of shared libraries"):
         read_options(["--shared_libs", "/no/lib.so"])

@@ -54,9 +54,9 @@ def command_said(outcome: Outcome) -> list[str]:
     """The one command that it says, as a shell takes it."""
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.count("\n") == 1
-    found = ADDRESS.search(outcome.err)
-    assert found
-    return shlex.split(found[0])
+    match = ADDRESS.search(outcome.err)
+    assert match
+    return shlex.split(match[0])
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -121,9 +121,9 @@ def test_it_runs_on_those_pythons_that_the_project_allows(
     if SpecifierSet(project["requires-python"]).contains(f"3.{minor}.0"):
         bootstrap.enter()
         return
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit) as end:
         bootstrap.enter()
-    assert ended.value.code == 2
+    assert end.value.code == 2
     assert "make -C" in capsys.readouterr().err
 
 
@@ -156,8 +156,8 @@ def test_the_scripts_differ_in_their_command_alone() -> None:
 
 def test_a_damaged_environment_is_no_regression(checkout: Path) -> None:
     (checkout / "commands" / "entry.py").write_text("import no_such_library\n")
-    said = command_said(run_process([sys.executable, checkout / "harness.py", "--help-all"]))
-    assert said[:2] == ["make", "-C"]
+    command = command_said(run_process([sys.executable, checkout / "harness.py", "--help-all"]))
+    assert command[:2] == ["make", "-C"]
 
 
 def test_what_runs_before_the_environment_is_old_syntax() -> None:
@@ -198,9 +198,9 @@ def test_broken_settings_of_git_are_no_broken_environment(tmp_path: Path) -> Non
     (tmp_path / "broken").write_text("[user\n")
     variables = {"GIT_CONFIG_GLOBAL": str(tmp_path / "broken"), "XDG_STATE_HOME": str(tmp_path)}
     assert run_process([sys.executable, ROOT / "repo_driver.py", "--help"], variables).code == 0
-    wanted = ("--ab_testing", "-b", "smoke", "--remote_repository", tmp_path, "--dry_run")
-    said = run_script(ROOT / "repo_driver.py", *wanted, environment=variables).error_line()
-    assert f"bad config line 1 in file {tmp_path}/broken: correct" in said
+    words = ("--ab_testing", "-b", "smoke", "--remote_repository", tmp_path, "--dry_run")
+    error = run_script(ROOT / "repo_driver.py", *words, environment=variables).error_line()
+    assert f"bad config line 1 in file {tmp_path}/broken: correct" in error
 
 
 def test_a_module_that_does_not_load_is_no_regression(checkout: Path) -> None:

@@ -55,25 +55,30 @@ class Machine:
         )
 
     def _compare(self, case: Case, injected: bool, request: RunRequest) -> Comparison:
-        found = injected and request.configuration.inject >= self.finds
+        detected = injected and request.configuration.inject >= self.finds
         samples = tuple(
             PairSample(case.id, "screening", i, 1000.0 + i, 1001.0 + i % 3, i % 5 / 1e4, 1, 1) for i in range(6)
         )
-        return Comparison(case.id, case.operator, "forward", "time", "ns", "regressed" if found else "unchanged", 1.01,
-                          None, None, None, case.threshold, None, None, None, 6, "screening", None, injected,
-                          samples=samples)  # fmt: skip
+        return Comparison(
+            *(case.id, case.operator, "forward", "time", "ns", "regressed" if detected else "unchanged", 1.01),
+            threshold=case.threshold,
+            rounds=6,
+            decided_on="screening",
+            injected=injected,
+            samples=samples,
+        )
 
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
-    made = Machine()
+    simulated = Machine()
     monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", made.run_ab)
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", simulated.run_ab)
     # rougher, and ten times as quick: no figure is looked at here
     monkeypatch.setattr(power_analysis, "CHANGED_CASES", 10)
     # a server of other tests, on a thread of this process, needs the real one
-    monkeypatch.setattr("opduel.commands.calibrate.time", SimpleNamespace(monotonic=lambda: made.now))
-    return made
+    monkeypatch.setattr("opduel.commands.calibrate.time", SimpleNamespace(monotonic=lambda: simulated.now))
+    return simulated
 
 
 @pytest.fixture
@@ -87,7 +92,7 @@ def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
     return call
 
 
-def kept(home: Path) -> dict[str, Any]:
+def read_result(home: Path) -> dict[str, Any]:
     (path,) = home.rglob("calibration.json")
     document: dict[str, Any] = json.loads(path.read_text())
     assert all((path.parent / name).exists() for name in document["reports"])
@@ -97,14 +102,16 @@ def kept(home: Path) -> dict[str, Any]:
 def test_by_default_one_build_plain_and_slowed_in_five_minutes(machine: Machine, run: Run, home: Path) -> None:
     outcome = run("--seed", "1")
     assert outcome.code == 0, outcome.err
-    assert {one.control.requested for one in machine.requests} == {one.treatment.requested for one in machine.requests}
-    assert len({one.control.requested for one in machine.requests}) == 1
-    assert sorted(one.configuration.inject for one in machine.requests[:4]) == [0, 0.01, 0.02, 0.05]
+    assert {run_request.control.requested for run_request in machine.requests} == {
+        run_request.treatment.requested for run_request in machine.requests
+    }
+    assert len({run_request.control.requested for run_request in machine.requests}) == 1
+    assert sorted(run_request.configuration.inject for run_request in machine.requests[:4]) == [0, 0.01, 0.02, 0.05]
     assert len(machine.requests) == 5  # of 60 s each
-    assert len({one.seed for one in machine.requests}) == 5
+    assert len({run_request.seed for run_request in machine.requests}) == 5
     # Each run may take its part of what is left: the sixty seconds of the earlier ones leave more to the later ones.
-    assert [one.configuration.time_budget for one in machine.requests] == [75, 80, 90, 120, 60]
-    document = kept(home)
+    assert [run_request.configuration.time_budget for run_request in machine.requests] == [75, 80, 90, 120, 60]
+    document = read_result(home)
     assert (document["schema_version"], document["complete"], document["runs"]) == (1, True, 5)
     assert document["smallest"]["share"] == 0.02
     assert [row["share"] for row in document["rows"]] == [0, 0.01, 0.02, 0.05]
@@ -115,7 +122,7 @@ def test_by_default_one_build_plain_and_slowed_in_five_minutes(machine: Machine,
 
 def test_a_sample_is_drawn_once(machine: Machine, run: Run) -> None:
     assert run("--sample", "3", "--seed", "1").code == 0
-    chosen = {tuple(case.id for case in one.cases) for one in machine.requests}
+    chosen = {tuple(case.id for case in run_request.cases) for run_request in machine.requests}
     assert {len(cases) for cases in chosen} == {3}
     assert len(chosen) == 1
 
@@ -126,15 +133,17 @@ def test_a_folder_may_be_in_the_home_folder(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.chdir(home)
     assert run("--local_reporter=~/ours").code == 0
-    assert kept(home)
+    assert read_result(home)
     assert not (home / "~").exists()
     assert (home / "ours" / "calibration").is_dir()
 
 
 def test_small_thresholds_have_fewer_cases_and_more_rounds(machine: Machine, run: Run) -> None:
     assert run("--threshold", "0.1%", "--time_budget", "1200").code == 0
-    assert {one.max_rounds for one in machine.requests} == {160}
-    assert {len(one.cases) for one in machine.requests} == {16}  # of 6 s a case for each of four runs and 50 rounds
+    assert {run_request.max_rounds for run_request in machine.requests} == {160}
+    assert {len(run_request.cases) for run_request in machine.requests} == {
+        16
+    }  # of 6 s a case for each of four runs and 50 rounds
 
 
 def test_it_ends_with_what_was_found_and_advice(machine: Machine, run: Run) -> None:
@@ -160,7 +169,7 @@ def test_what_the_time_was_up_for_is_reported(machine: Machine, run: Run, home: 
     machine.takes_s = 200.0
     out = run("--seed", "1").out
     (line,) = [line for line in out.splitlines() if line.startswith("not measured for lack of time: ")]
-    missing = kept(home)["not_run"]
+    missing = read_result(home)["not_run"]
     assert len(missing) == 2
     assert len(machine.requests) == 2
     assert all(("the plain run" if share == 0 else f"+{share * 100:g} %") in line for share in missing)
@@ -169,7 +178,7 @@ def test_what_the_time_was_up_for_is_reported(machine: Machine, run: Run, home: 
 def test_what_was_not_found_is_not_claimed(machine: Machine, run: Run, home: Path) -> None:
     machine.finds = 0.5
     assert "no injected slowdown was found in 80 %" in run().out
-    assert kept(home)["smallest"] is None
+    assert read_result(home)["smallest"] is None
 
 
 def test_options_go_to_the_runs_and_the_budget_chooses_the_cases(machine: Machine, run: Run, home: Path) -> None:
@@ -179,13 +188,13 @@ def test_options_go_to_the_runs_and_the_budget_chooses_the_cases(machine: Machin
     assert (first.configuration.max_rounds, first.configuration.alpha, first.control.requested) == (7, 0.1, RELEASE)
     assert len(first.cases) == 6
     assert all(case.id.startswith("conv2d") for case in first.cases)
-    assert kept(home / "mine" / "calibration")["cases"] == 6
+    assert read_result(home / "mine" / "calibration")["cases"] == 6
 
 
 def test_a_threshold_is_that_of_all_runs(machine: Machine, run: Run) -> None:
     run("--threshold", "10%")
-    assert {case.threshold for one in machine.requests for case in one.cases} == {0.1}
-    assert sorted({one.configuration.inject for one in machine.requests}) == [0, 0.15, 0.25, 0.5]
+    assert {case.threshold for run_request in machine.requests for case in run_request.cases} == {0.1}
+    assert sorted({run_request.configuration.inject for run_request in machine.requests}) == [0, 0.15, 0.25, 0.5]
 
 
 @pytest.mark.parametrize("at", ["breaks_at", "fails_at"])
@@ -195,7 +204,7 @@ def test_what_was_measured_before_the_end_is_reported(machine: Machine, run: Run
     assert outcome.code == 3
     assert len(machine.requests) == 3
     assert "not completed" in outcome.err
-    document = kept(home)
+    document = read_result(home)
     assert (document["complete"], document["forecasts"], document["runs"]) == (False, [], 2)
     assert sum(row["runs"] for row in document["rows"]) == 2
 
@@ -203,7 +212,7 @@ def test_what_was_measured_before_the_end_is_reported(machine: Machine, run: Run
 def test_ctrl_c_in_the_first_run_claims_nothing(machine: Machine, run: Run, home: Path) -> None:
     machine.breaks_at = 1
     outcome = run()
-    assert (outcome.code, kept(home)["rows"]) == (3, [])
+    assert (outcome.code, read_result(home)["rows"]) == (3, [])
     assert "no injected slowdown was" not in outcome.out
 
 
@@ -284,5 +293,5 @@ def row(share: float, count: int, of: int = 10) -> Row:
     ],
 )
 def test_the_smallest_share_found(rows: list[Row], share: float | None) -> None:
-    found = smallest_found(rows)
-    assert (found and found.share) == share
+    smallest_row = smallest_found(rows)
+    assert (smallest_row and smallest_row.share) == share

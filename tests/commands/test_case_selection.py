@@ -139,7 +139,7 @@ def test_what_a_build_or_the_machine_refuses_has_failed_and_the_run_goes_on(run:
         {"data": [2**31 + 2**16]},  # more than the release can number
         {"data": [60000, 30000], "case": {"dtype": "float64"}},  # more than this machine holds eight times over
     ]
-    options = [option for one in inputs for option in ("--inputs", json.dumps(one))]
+    options = [option for arguments in inputs for option in ("--inputs", json.dumps(arguments))]
     options += ["--time_budget", "10", "--sentinels", "0", "--busy_host", "report", "--seed", "1"]
     outcome: Outcome = run(  # type: ignore[operator]
         "--operators", "nd.exp", *options, "--control", "mxnet==1.9.1", "--treatment", "mxnet==1.9.1",
@@ -147,13 +147,13 @@ def test_what_a_build_or_the_machine_refuses_has_failed_and_the_run_goes_on(run:
     )  # fmt: skip
     document = only_report(tmp_path)
     assert document["run"]["spec"] == "inputs"
-    assert [case["inputs"] for case in document["cases"]] == [{"data": one["data"]} for one in inputs]
-    small, numbered, held = document["comparisons"]
+    assert [case["inputs"] for case in document["cases"]] == [{"data": arguments["data"]} for arguments in inputs]
+    small, numbered, refused = document["comparisons"]
     assert (small["failure"], small["rounds"] > 0) == (None, True)
     assert numbered["failure"]["kind"] == "missing"
     assert "-DUSE_INT64_TENSOR_SIZE=ON" in numbered["failure"]["reason"]
-    assert held["failure"]["kind"] == "out-of-memory"
-    assert "are free: use smaller tensors" in held["failure"]["reason"]
+    assert refused["failure"]["kind"] == "out-of-memory"
+    assert "are free: use smaller tensors" in refused["failure"]["reason"]
     assert document["host"]["during"]["oom_kills"] == 0
     assert outcome.code in (0, 3)
 
@@ -201,11 +201,14 @@ def test_each_case_is_as_likely_as_any_other_to_be_in_a_sample() -> None:
 
 
 def test_a_sample_is_of_what_the_other_options_leave() -> None:
-    left = chosen("-b", "operators/unary", "--operators", "nd.e*", "--directions", "forward")
+    remaining = chosen("-b", "operators/unary", "--operators", "nd.e*", "--directions", "forward")
     assert (
         len(chosen("-b", "operators/unary", "--operators", "nd.e*", "--directions", "forward", "--sample", "0.1%")) == 1
     )
-    assert chosen("-b", "operators/unary", "--operators", "nd.e*", "--directions", "forward", "--sample", "999") == left
+    assert (
+        chosen("-b", "operators/unary", "--operators", "nd.e*", "--directions", "forward", "--sample", "999")
+        == remaining
+    )
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,9 @@ def test_the_specs_of_onnxruntime_are_what_its_newest_release_and_the_rules_give
     registry = ask_registry(resolve_build(newest, framework, BuildCache()), framework)
     catalogue = apply_rules(rules, registry)
     files = spec_files(catalogue, rules, framework.name)
-    assert set(files) == {str(one.relative_to(SPECIFICATIONS)) for one in SPECIFICATIONS.glob("onnxruntime/*.json")} | {
-        "onnxruntime.json"
-    }
+    assert set(files) == {
+        str(path.relative_to(SPECIFICATIONS)) for path in SPECIFICATIONS.glob("onnxruntime/*.json")
+    } | {"onnxruntime.json"}
     for name, text in files.items():
         assert (SPECIFICATIONS / name).read_text(encoding="utf-8") == text, f"{name}: write the specs again"
     assert not [name for name, reason in catalogue.left_out.items() if "no rule" in reason]
@@ -152,7 +152,7 @@ def test_the_smallest_case_of_every_operator_runs(release: str, step: int, reque
     for case in catalogue():
         first.setdefault((case.operator, case.direction), case)
     tried = [*first.values()][::step]
-    failed = {one.case.operator: one.reason for one in smoke_check(build, FRAMEWORK, tried) if one.reason}
+    failed = {check.case.operator: check.reason for check in smoke_check(build, FRAMEWORK, tried) if check.reason}
     quantized = "nd.contrib.quantized_rnn" in {case.operator for case in tried}
     if quantized and ("avx512_vnni" in Path("/proc/cpuinfo").read_text() or release == "mxnet_1_8"):
         assert failed.pop("nd.contrib.quantized_rnn")  # oneDNN can't pack its weights there, and 1.8 hasn't got it
@@ -168,8 +168,8 @@ def test_operators_that_crash_or_hang_cost_nothing_but_themselves(mxnet_1_9: Bui
     exp = Case("exp", "nd.exp", "forward", {"data": [3]}, "float32", "cpu", threshold=0.02, timeout_s=5)
     hostile = expand_cases(load_spec(find_spec("hostile")))
     *attempts, last = smoke_check(mxnet_1_9, FRAMEWORK, [*hostile, exp], limit_s=3)
-    reasons = " ".join(str(one.reason) for one in attempts)
-    assert all(one.reason for one in attempts)
+    reasons = " ".join(str(check.reason) for check in attempts)
+    assert all(check.reason for check in attempts)
     assert all(words in reasons for words in ("Segmentation fault", "SIGFPE", "no answer within"))
     assert last.reason is None
 

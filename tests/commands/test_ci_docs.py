@@ -30,11 +30,13 @@ def recipe(name: str) -> dict[str, Any]:
 def scripts(value: object) -> list[str]:
     """Every shell script in a recipe."""
     if isinstance(value, list):
-        return [script for one in value for script in scripts(one)]
+        return [script for item in value for script in scripts(item)]
     if not isinstance(value, dict):
         return []
     own = [value[key] for key in ("run", "script", "before_script") if key in value]
-    return [line for one in own for line in ([one] if isinstance(one, str) else one)] + scripts(list(value.values()))
+    return [line for item in own for line in ([item] if isinstance(item, str) else item)] + scripts(
+        list(value.values())
+    )
 
 
 COMMANDS = [
@@ -56,10 +58,10 @@ def test_a_recipe_is_what_the_system_takes(name: str) -> None:
     """By SchemaStore's schemas, as check-jsonschema brings them along."""
     tool = Path(sys.executable).with_name("check-jsonschema")
     schema = f"vendor.{SCHEMAS[name]}"
-    done = subprocess.run(
+    process = subprocess.run(
         [tool, "--builtin-schema", schema, EXAMPLES / name], capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
 
 
 def test_there_are_commands_in_each() -> None:
@@ -70,7 +72,7 @@ def test_there_are_commands_in_each() -> None:
 def test_commands_are_good_usage(name: str, command: str) -> None:
     values = {"SPEC": "smoke", "TIME_BUDGET": "1800", "CONTROL": "a==1", "TREATMENT": "a==2", "base": "b", "head": "c"}
     _, program, *arguments = [
-        re.sub(r"\$(\w+)", lambda found: values.get(found[1], found[0]), word)
+        re.sub(r"\$(\w+)", lambda match: values.get(match[1], match[0]), word)
         for word in shlex.split(command)
         if word != "${options[@]}"
     ]
@@ -100,9 +102,9 @@ def test_what_the_workflow_may_do_is_little_and_its_actions_have_tags() -> None:
     assert ["GITHUB_TOKEN" in step.get("env", {}) for step in steps].count(True) == 1
     used = [step["uses"] for step in steps if "uses" in step]
     assert used
-    assert all(re.fullmatch(r"actions/[a-z-]+(/[a-z]+)?@v\d+", one) for one in used)
+    assert all(re.fullmatch(r"actions/[a-z-]+(/[a-z]+)?@v\d+", action_name) for action_name in used)
     checkouts = [step["with"] for step in steps if step.get("uses", "").startswith("actions/checkout@")]
-    assert all(one["persist-credentials"] is False for one in checkouts)
+    assert all(action_name["persist-credentials"] is False for action_name in checkouts)
 
 
 def test_what_was_built_and_measured_is_saved_whatever_the_exit_code() -> None:
@@ -135,5 +137,5 @@ def test_exit_codes_are_explained() -> None:
 
 def test_options_in_the_text_are_ours() -> None:
     parsers = (harness_parser(), driver_parser(), run_bench_parser())
-    known = {name for parser in parsers for action in parser._actions for name in action.option_strings}
-    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", TEXT)) <= known
+    option_strings = {name for parser in parsers for action in parser._actions for name in action.option_strings}
+    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", TEXT)) <= option_strings

@@ -29,7 +29,7 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture
-def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
+def resolved(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
     """What builds were asked for, in order, and in which cache; nothing is built or measured."""
     requests: list[tuple[str, Path]] = []
 
@@ -47,38 +47,40 @@ def configure(home: Path, **answers: str) -> Path:
     return home / "config" / "opduel" / "config.json"
 
 
-def test_without_config_the_frameworks_defaults_are_taken_and_named(run: Run, asked: list[tuple[str, Path]]) -> None:
+def test_without_config_the_frameworks_defaults_are_taken_and_named(run: Run, resolved: list[tuple[str, Path]]) -> None:
     outcome = run("-b", "smoke")
     releases = load_releases(get_framework("mxnet"))
-    assert [request for request, _ in asked] == [releases.default_control, releases.default_treatment]
+    assert [request for request, _ in resolved] == [releases.default_control, releases.default_treatment]
     assert f"control: {releases.default_control}, from {releases.path}\n" in outcome.err
     assert f"treatment: {releases.default_treatment}, from {releases.path}\n" in outcome.err
 
 
-def test_the_config_comes_before_the_defaults_and_is_named(run: Run, home: Path, asked: list[tuple[str, Path]]) -> None:
+def test_the_config_comes_before_the_defaults_and_is_named(
+    run: Run, home: Path, resolved: list[tuple[str, Path]]
+) -> None:
     path = configure(home, control="mxnet==1.6.0")
     outcome = run("-b", "smoke")
     releases = load_releases(get_framework("mxnet"))
-    assert [request for request, _ in asked] == ["mxnet==1.6.0", releases.default_treatment]
+    assert [request for request, _ in resolved] == ["mxnet==1.6.0", releases.default_treatment]
     assert f"control: mxnet==1.6.0, from {path}\n" in outcome.err
     assert f"treatment: {releases.default_treatment}, from {releases.path}\n" in outcome.err
 
 
-def test_the_command_line_comes_before_the_config(run: Run, home: Path, asked: list[tuple[str, Path]]) -> None:
+def test_the_command_line_comes_before_the_config(run: Run, home: Path, resolved: list[tuple[str, Path]]) -> None:
     configure(home, control="mxnet==1.6.0", treatment="mxnet==1.7.0.post2")
     outcome = run("-b", "smoke", "--control=/my/build")
-    assert [request for request, _ in asked] == ["/my/build", "mxnet==1.7.0.post2"]
+    assert [request for request, _ in resolved] == ["/my/build", "mxnet==1.7.0.post2"]
     assert "harness.py: control: " not in outcome.err
     assert " cases of smoke.json, /my/build against mxnet==1.7.0.post2" in outcome.err
 
 
 def test_the_build_cache_is_where_the_user_says(
-    run: Run, home: Path, asked: list[tuple[str, Path]], monkeypatch: pytest.MonkeyPatch
+    run: Run, home: Path, resolved: list[tuple[str, Path]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     run("-b", "smoke")
     run("-b", "smoke", "--exec_dir", str(home / "elsewhere"))
-    directories = [directory for _, directory in asked]
+    directories = [directory for _, directory in resolved]
     assert directories == 2 * [home / "cache" / "opduel" / "builds"] + 2 * [home / "elsewhere"]
 
 
@@ -129,16 +131,16 @@ def test_a_pipe_in_the_configs_place_is_neither_waited_for_nor_replaced(run: Run
 
 
 def test_a_broken_config_stops_nothing_that_needs_none_of_its_answers(
-    run: Run, home: Path, asked: list[tuple[str, Path]]
+    run: Run, home: Path, resolved: list[tuple[str, Path]]
 ) -> None:
     config_path().parent.mkdir(parents=True)
     config_path().write_text("{broken")
     both = ("--control", "mxnet==1.6.0", "--treatment", "mxnet==1.7.0.post2")
     assert run("-b", "smoke", *both, "--local_reporter", str(home / "reports")).code == 0
     for options in ((), both[:2], both):
-        made = len(asked)
+        build_count = len(resolved)
         assert f"{config_path()}: cannot be read: is not JSON" in run("-b", "smoke", *options).error_line()
-        assert len(asked) == made, "it is said before a build is made"
+        assert len(resolved) == build_count, "it is said before a build is made"
 
 
 def test_what_is_kept_can_be_read_back_by_its_user_alone(home: Path) -> None:

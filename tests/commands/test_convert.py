@@ -48,7 +48,7 @@ def test_a_report_is_printed_as_a_page(home: Path, tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "error_text"),
     [
         (["--convert", "report.json"], "--to pyperf|benchstat|bmf|github-action-benchmark|junit|csv|csv-samples|"),
         (["--convert", "report.json", "--to", "md", "-b", "smoke"], "no other options"),
@@ -59,15 +59,17 @@ def test_a_report_is_printed_as_a_page(home: Path, tmp_path: Path, capsys: pytes
         (["--output", "a.md", "-b", "smoke"], "goes with --convert or --spec_from"),
     ],
 )
-def test_wrong_usage_is_one_line(home: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], said: str) -> None:
+def test_wrong_usage_is_one_line(
+    home: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], error_text: str
+) -> None:
     assert run_bench_main(arguments) == 2
     (message,) = caplog.messages
-    assert said in message
+    assert error_text in message
     assert "\n" not in message
 
 
 @pytest.fixture
-def kept(home: Path, tmp_path: Path) -> Path:
+def report_path(home: Path, tmp_path: Path) -> Path:
     """A report.json with one failed case."""
     sides = build("mxnet==1.8.0.post0"), build("mxnet==1.9.1")
     run = {"id": "20240229T101112Z-7f3a", "spec": "smoke"}
@@ -80,35 +82,37 @@ def kept(home: Path, tmp_path: Path) -> Path:
     return tmp_path / "report.json"
 
 
-@pytest.mark.parametrize("to", [name for name, one in FORMATS.items() if one.sides != "one"])
-def test_every_format_is_printed(kept: Path, capsys: pytest.CaptureFixture[str], to: str) -> None:
-    assert run_bench_main(["--convert", str(kept), "--to", to]) == 0
+@pytest.mark.parametrize("to", [name for name, format in FORMATS.items() if format.sides != "one"])
+def test_every_format_is_printed(report_path: Path, capsys: pytest.CaptureFixture[str], to: str) -> None:
+    assert run_bench_main(["--convert", str(report_path), "--to", to]) == 0
     printed = capsys.readouterr().out
-    assert printed == write_format(read_report(kept), to, None, "").text
-    assert run_bench_main(["--convert", str(kept), "--to", to, "--output", str(kept.with_name("out"))]) == 0
-    assert kept.with_name("out").read_bytes().decode() == printed
+    assert printed == write_format(read_report(report_path), to, None, "").text
+    assert (
+        run_bench_main(["--convert", str(report_path), "--to", to, "--output", str(report_path.with_name("out"))]) == 0
+    )
+    assert report_path.with_name("out").read_bytes().decode() == printed
 
 
 def test_a_format_of_sides_is_printed_for_one_and_written_for_both(
-    kept: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    report_path: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    assert run_bench_main(["--convert", str(kept), "--to", "pyperf", "--side", "treatment"]) == 0
+    assert run_bench_main(["--convert", str(report_path), "--to", "pyperf", "--side", "treatment"]) == 0
     printed = capsys.readouterr().out
     assert caplog.messages == ["left out: 1 without samples (time), 1 failed"]
     caplog.clear()
-    output = str(kept.with_name("{side}-{run}.json"))
-    assert run_bench_main(["--convert", str(kept), "--to", "pyperf", "--output", output]) == 0
-    files = [kept.with_name(f"{side}-20240229T101112Z-7f3a.json") for side in ("control", "treatment")]
+    output = str(report_path.with_name("{side}-{run}.json"))
+    assert run_bench_main(["--convert", str(report_path), "--to", "pyperf", "--output", output]) == 0
+    files = [report_path.with_name(f"{side}-20240229T101112Z-7f3a.json") for side in ("control", "treatment")]
     assert files[1].read_text() == printed != files[0].read_text()
     assert [message.split()[1] for message in caplog.messages] == [str(path) for path in files]
-    words = ["--convert", str(kept), "--to", "pyperf", "--side", "treatment", "--output", str(files[0])]
+    words = ["--convert", str(report_path), "--to", "pyperf", "--side", "treatment", "--output", str(files[0])]
     assert run_bench_main(words) == 0
     assert files[0].read_text() == printed
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "error_text"),
     [
         (["--to", "pyperf"], "--to: a file of pyperf has one side: add --side control or --side treatment"),
         (["--to", "csv", "--side", "control"], "--to: a file of csv has both sides: leave --side out"),
@@ -124,37 +128,40 @@ def test_a_format_of_sides_is_printed_for_one_and_written_for_both(
     ],
 )
 def test_sides_and_files_that_do_not_go_together(
-    kept: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], said: str
+    report_path: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], error_text: str
 ) -> None:
-    assert run_bench_main(["--convert", str(kept), *arguments]) == 2
+    assert run_bench_main(["--convert", str(report_path), *arguments]) == 2
     (message,) = caplog.messages
-    assert said in message
+    assert error_text in message
 
 
 def test_a_pipe_is_not_replaced_by_a_file(
-    kept: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    report_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pipe = kept.with_name("pipe")
+    pipe = report_path.with_name("pipe")
     os.mkfifo(pipe)
-    kept.with_name("link").symlink_to(pipe)
+    report_path.with_name("link").symlink_to(pipe)
     for name in ("pipe", "link"):
         caplog.clear()
-        assert run_bench_main(["--convert", str(kept), "--to", "md", "--output", str(kept.with_name(name))]) == 2
+        assert (
+            run_bench_main(["--convert", str(report_path), "--to", "md", "--output", str(report_path.with_name(name))])
+            == 2
+        )
         assert f"{name}: is not a regular file: give a file's name" in caplog.text
     with pytest.raises(OSError, match="it is not a regular file"):
         write_atomically(pipe, b"x")
     assert pipe.is_fifo()
-    assert kept.with_name("link").is_symlink()
+    assert report_path.with_name("link").is_symlink()
 
 
 def test_an_output_that_takes_nothing_is_one_line(
-    kept: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    report_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Path("/dev/full").open("w") as full:
         monkeypatch.setattr(sys, "stdout", full)
-        assert run_bench_main(["--convert", str(kept), "--to", "md"]) == 3
+        assert run_bench_main(["--convert", str(report_path), "--to", "md"]) == 3
     assert caplog.messages == ["error: standard output: cannot be written (No space left on device): give --output"]
     caplog.clear()
     monkeypatch.setattr(sys, "stdout", None)
-    assert run_bench_main(["--convert", str(kept), "--to", "md"]) == 3
+    assert run_bench_main(["--convert", str(report_path), "--to", "md"]) == 3
     assert caplog.messages == ["error: standard output: is closed: give --output"]

@@ -21,15 +21,15 @@ Run = Callable[..., Outcome]
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     """What run_bench.py hands over, and to which command."""
-    found: Calls = []
+    command_lines: Calls = []
 
     def note(command: str, words: Sequence[str]) -> int:
-        found.append((command, list(words)))
+        command_lines.append((command, list(words)))
         return 0
 
     for name in ("run_harness", "run_calibration", "run_driver"):
         monkeypatch.setattr(run_bench, name, note)
-    return found
+    return command_lines
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_driver_s_option_hands_over_to_the_driver(
     bench: Run, calls: Calls, arguments: list[str], command: str
 ) -> None:
     assert bench(*arguments).code == 0
-    assert calls == [(command, [one for one in arguments if one != "--calibrate"])]
+    assert calls == [(command, [word for word in arguments if word != "--calibrate"])]
 
 
 def test_what_is_wrong_is_said_by_the_driver(bench: Run) -> None:
@@ -75,9 +75,9 @@ def test_defaults_come_first_and_the_command_line_overrides_them(bench: Run, cal
     configure(harness={"time_budget": 600, "--busy_host": "report", "operators": ["a", "b"], "roofline": True})
     assert bench("-b", "smoke").code == 0
     assert bench("-b", "smoke", "--time_budget=5", "--operators", "c").code == 0
-    kept = ["--time_budget=600", "--busy_host=report", "--operators=a", "--operators=b", "--roofline"]
+    defaults = ["--time_budget=600", "--busy_host=report", "--operators=a", "--operators=b", "--roofline"]
     assert calls == [
-        (HARNESS, [*kept, "-b", "smoke"]),
+        (HARNESS, [*defaults, "-b", "smoke"]),
         (HARNESS, ["--busy_host=report", "--roofline", "-b", "smoke", "--time_budget=5", "--operators", "c"]),
     ]
 
@@ -148,8 +148,8 @@ def test_arguments_that_are_no_objects(home: Path, value: Any, words: str) -> No
 
 def test_options_are_kept_and_taken_by_the_next_run(bench: Run, calls: Calls) -> None:
     write_config(config_path(), {"control": "mxnet==1.8.0.post0"})
-    given = ["--time_budget", "60", "--metric", "time", "--metric=memory", "--wipe_cache", "--verify", "-p", "laptop"]
-    outcome = bench("--keep_options", *given)
+    words = ["--time_budget", "60", "--metric", "time", "--metric=memory", "--wipe_cache", "--verify", "-p", "laptop"]
+    outcome = bench("--keep_options", *words)
     assert (outcome.code, calls) == (0, [])
     assert "defaults for harness.py kept" in outcome.err
     assert stat.S_IMODE(config_path().stat().st_mode) == 0o600
@@ -166,8 +166,8 @@ def test_options_are_kept_and_taken_by_the_next_run(bench: Run, calls: Calls) ->
         },
     }
     bench("-b", "smoke")
-    kept = ["--time_budget=60", "--metric=time", "--metric=memory", "--wipe_cache", "--verify", "--platform=laptop"]
-    assert calls == [(HARNESS, [*kept, "-b", "smoke"])]
+    defaults = ["--time_budget=60", "--metric=time", "--metric=memory", "--wipe_cache", "--verify", "--platform=laptop"]
+    assert calls == [(HARNESS, [*defaults, "-b", "smoke"])]
 
 
 def test_what_is_measured_is_not_kept_and_a_run_goes_on(bench: Run, calls: Calls) -> None:

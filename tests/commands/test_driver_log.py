@@ -21,20 +21,20 @@ def test_a_full_disk_costs_the_log_its_lines_and_is_said_once(
         for number in range(3):
             logging.getLogger("any").error("line %d", number)
     assert capsys.readouterr().err == ""
-    said = [record.getMessage() for record in caplog.records if record.name != "any"]
-    assert said == [f"{path}: can't be written (No space left on device): free some space, or fix its permissions"]
-    assert [one for one in caplog.messages if one not in said] == ["line 0", "line 1", "line 2"]
+    messages = [record.getMessage() for record in caplog.records if record.name != "any"]
+    assert messages == [f"{path}: can't be written (No space left on device): free some space, or fix its permissions"]
+    assert [message for message in caplog.messages if message not in messages] == ["line 0", "line 1", "line 2"]
 
 
 def test_an_output_that_takes_nothing_costs_no_pass_and_no_exit_code() -> None:
     """As of cron, whose log lies on a full disk."""
     code = "import sys; from opduel.commands.driver_findings import say; say(['first bad']); say(['more']); sys.exit(1)"
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-c", code], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
-    assert done.returncode == 1, done.stderr
-    assert done.stderr == (
+    assert process.returncode == 1, process.stderr
+    assert process.stderr == (
         "standard output: can't be written (No space left on device): what was found is in the log and in reports\n"
     )
 

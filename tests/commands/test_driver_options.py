@@ -97,9 +97,9 @@ def test_help_is_shown(drive: Drive, capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit) as end:
         drive("--help")
     assert end.value.code == 0
-    shown = " ".join(capsys.readouterr().out.split())
-    assert "--bisect_releases" in shown
-    assert "Exit codes: 0 done" in shown
+    text = " ".join(capsys.readouterr().out.split())
+    assert "--bisect_releases" in text
+    assert "Exit codes: 0 done" in text
 
 
 def test_nothing_is_left_where_it_was_used_wrongly(drive: Drive, home: Path) -> None:

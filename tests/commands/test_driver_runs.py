@@ -45,9 +45,9 @@ def drive(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mo
 
 def report(*verdicts: Any, **run: Any) -> Report:
     """One that says so of its cases, one verdict each."""
-    found = tuple(comparison(verdict, number=number) for number, verdict in enumerate(verdicts))
+    comparisons = tuple(comparison(verdict, number=number) for number, verdict in enumerate(verdicts))
     how = {"id": "made", "complete": True, "aborted": False, "stop_reason": None, "framework": "mxnet", **run}
-    return Report(RunRecord.of(how), build("a"), build("b"), HostRecord(), found)
+    return Report(RunRecord.of(how), build("a"), build("b"), HostRecord(), comparisons)
 
 
 def loop_that(*steps: investigation.Outcome | BaseException) -> type:
@@ -78,16 +78,16 @@ STOPPED, FULL = KeyboardInterrupt("stopped by SIGTERM"), RunError("journal.db: c
 
 @pytest.mark.parametrize("interval", [(), ("--interval", "1")], ids=["once", "for ever"])
 @pytest.mark.parametrize("end", [STOPPED, FULL], ids=["signal", "journal"])
-@pytest.mark.parametrize(("found", "code"), [(REGRESSED, 1), (QUIET, 3)], ids=["regressed", "quiet"])
+@pytest.mark.parametrize(("pass_outcome", "code"), [(REGRESSED, 1), (QUIET, 3)], ids=["regressed", "quiet"])
 def test_a_regression_goes_before_what_ended_the_driver(
     drive: Drive,
     monkeypatch: pytest.MonkeyPatch,
     interval: tuple[str, ...],
     end: BaseException,
-    found: investigation.Outcome,
+    pass_outcome: investigation.Outcome,
     code: int,
 ) -> None:
-    monkeypatch.setattr(repo_driver, "Watch", loop_that(found, end))
+    monkeypatch.setattr(repo_driver, "Watch", loop_that(pass_outcome, end))
     outcome = drive("--ab_testing", *interval)
     assert outcome.code == code, outcome.err
     assert outcome.err.splitlines()[-1].startswith("repo_driver.py: ")
@@ -95,11 +95,11 @@ def test_a_regression_goes_before_what_ended_the_driver(
 
 
 @pytest.mark.nightly  # tests/end_to_end/test_repo_driver.py names a culprit, and nobody where nothing is slower
-@pytest.mark.parametrize(("found", "code"), [(REGRESSED, 1), (QUIET, 0)], ids=["regressed", "quiet"])
+@pytest.mark.parametrize(("outcome", "code"), [(REGRESSED, 1), (QUIET, 0)], ids=["regressed", "quiet"])
 def test_a_pass_that_ends_by_itself_says_what_it_found(
-    drive: Drive, monkeypatch: pytest.MonkeyPatch, found: investigation.Outcome, code: int
+    drive: Drive, monkeypatch: pytest.MonkeyPatch, outcome: investigation.Outcome, code: int
 ) -> None:
-    monkeypatch.setattr(repo_driver, "Watch", loop_that(found))
+    monkeypatch.setattr(repo_driver, "Watch", loop_that(outcome))
     assert drive("--ab_testing").code == code
 
 
@@ -119,14 +119,17 @@ class MadeHarness:
     def measure(self, order: RunOrder) -> Report:
         self.orders.append(order)
         verdict = self.verdicts.pop(0)
-        held = None
+        held_back = None
         if isinstance(verdict, tuple):
-            verdict, held = verdict
-        found = replace(report(verdict), control=order.control, treatment=order.treatment)
-        found = replace(
-            found, run=RunRecord.of({**asdict(found.run), "id": f"run-{len(self.orders)}", "run_type": order.run_type})
+            verdict, held_back = verdict
+        measured = replace(report(verdict), control=order.control, treatment=order.treatment)
+        measured = replace(
+            measured,
+            run=RunRecord.of({**asdict(measured.run), "id": f"run-{len(self.orders)}", "run_type": order.run_type}),
         )
-        return replace(found, comparisons=tuple(replace(one, held_back=held) for one in found.comparisons))
+        return replace(
+            measured, comparisons=tuple(replace(comparison, held_back=held_back) for comparison in measured.comparisons)
+        )
 
     def replicate(self, first: Report, second: Report) -> Report:
         return replicate_report(first, second)
@@ -148,14 +151,14 @@ RELEASES = ("--bisect_releases", "mxnet==1.8.0.post0,mxnet==1.9.1", "--retry_aft
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The releases that were asked for; those that can be are made at once."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     def resolve(name: str, *_: object) -> Build:
-        asked.append(name)
+        requests.append(name)
         return build(name)
 
     monkeypatch.setattr(repo_driver, "resolve_build", resolve)
-    return asked
+    return requests
 
 
 def test_releases_whose_verdicts_were_held_back_are_measured_again_by_the_next_start(
@@ -198,10 +201,10 @@ def test_a_journalled_report_that_cannot_be_read_is_put_aside_and_its_run_made_a
 def test_a_search_among_releases_that_ended_early_is_said_and_goes_on(
     drive: Drive, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int, words: str
 ) -> None:
-    gone = ["mxnet==1.8.0.post0"]
+    lost_builds = ["mxnet==1.8.0.post0"]
 
     def resolve(name: str, *_: object) -> Build:
-        if name in gone:
+        if name in lost_builds:
             raise RunError("the package index can't be reached")
         return build(name)
 
@@ -216,7 +219,7 @@ def test_a_search_among_releases_that_ended_early_is_said_and_goes_on(
         "the package index can't be reached"
     )
     measured = len(harness.orders)
-    gone.clear()
+    lost_builds.clear()
     outcome = drive(*releases)
     assert outcome.code == (1 if verdict == "regressed" else 0)
     assert f"{words}: mxnet==1.8.0.post0\n" in outcome.out

@@ -33,10 +33,10 @@ def handlers() -> Iterator[None]:
     handled = (*STOPPING, signal.SIGALRM)
     before = {number: signal.getsignal(number) for number in handled}
     yield
-    left = {number: signal.getsignal(number) for number in handled}
+    after = {number: signal.getsignal(number) for number in handled}
     for number, handler in before.items():
         signal.signal(number, handler)
-    assert left == before
+    assert after == before
 
 
 def raising(error: Exception) -> Callable[[], int]:
@@ -90,8 +90,8 @@ def test_what_cannot_be_printed_is_one_line_whenever_it_is_noticed(
         with open("/dev/full", "w", encoding="utf-8") as full, monkeypatch.context() as patch:
             patch.setattr("sys.stdout", full)
             assert command(action) == INCOMPLETE
-        said = capfd.readouterr().err
-        assert said == "do.py: error: standard output: cannot be written (No space left on device)\n"
+        errors = capfd.readouterr().err
+        assert errors == "do.py: error: standard output: cannot be written (No space left on device)\n"
 
 
 @NUMBERS
@@ -122,18 +122,18 @@ def test_an_ignored_signal_stays_ignored(number: signal.Signals) -> None:
 
 
 def test_pressing_ctrl_c_twice_does_not_spoil_the_ending(capsys: pytest.CaptureFixture[str]) -> None:
-    ended = []
+    endings = []
 
     def action() -> int:
         try:
             os.kill(os.getpid(), signal.SIGINT)
         except KeyboardInterrupt:
             os.kill(os.getpid(), signal.SIGINT)
-            ended.append("cleanly")
+            endings.append("cleanly")
         return DONE
 
     assert command(action) == DONE
-    assert ended == ["cleanly"]
+    assert endings == ["cleanly"]
     assert "stopping: the report is being written" in capsys.readouterr().err
 
 
@@ -269,8 +269,8 @@ def action():
 sys.exit(run_command("do.py", action))
 """
     root = Path(__file__).resolve().parent.parent.parent
-    done = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (INCOMPLETE, "do.py: stopped by SIGTERM\n")
+    process = subprocess.run([sys.executable, "-c", script], cwd=root, capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (INCOMPLETE, "do.py: stopped by SIGTERM\n")
 
 
 def test_a_signal_while_a_report_is_written_stops_what_would_follow(capsys: pytest.CaptureFixture[str]) -> None:

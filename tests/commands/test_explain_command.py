@@ -41,9 +41,9 @@ def call(capsys: pytest.CaptureFixture[str], *words: str) -> Outcome:
 
 
 def test_a_cause_is_the_sentence_then_what_each_source_saw(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = call(capsys, str(report), "exp_0/forward")
-    assert (found.code, found.err) == (0, "")
-    assert found.out.splitlines() == [
+    outcome = call(capsys, str(report), "exp_0/forward")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.splitlines() == [
         f"exp_0/forward: regressed, +25.0 % [+20.0, +30.0]: {CAUSE.sentence}",
         "",
         "Python functions: 1.00 us to 2.00 us a call, 5 process pairs",
@@ -69,11 +69,15 @@ def test_without_a_case_there_is_a_line_for_each_that_has_a_cause(
 
 
 def test_programs_get_the_same_as_json(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one = json.loads(call(capsys, str(report), "exp_0", "--json").out)
-    assert (one["case"], one["ratio"], one["cause"]["sentence"]) == ("exp_0/forward", 1.25, CAUSE.sentence)
-    assert one["cause"]["examinations"][0]["candidates"][0]["ci"] == [0.85, 0.95]
-    assert "flame" not in one["cause"]["examinations"][0]
-    assert json.loads(call(capsys, str(report), "--json").out) == [one]
+    document = json.loads(call(capsys, str(report), "exp_0", "--json").out)
+    assert (document["case"], document["ratio"], document["cause"]["sentence"]) == (
+        "exp_0/forward",
+        1.25,
+        CAUSE.sentence,
+    )
+    assert document["cause"]["examinations"][0]["candidates"][0]["ci"] == [0.85, 0.95]
+    assert "flame" not in document["cause"]["examinations"][0]
+    assert json.loads(call(capsys, str(report), "--json").out) == [document]
 
 
 @pytest.mark.parametrize(
@@ -86,8 +90,8 @@ def test_programs_get_the_same_as_json(report: Path, capsys: pytest.CaptureFixtu
     ],
 )
 def test_what_has_no_cause_is_one_line(report: Path, capsys: pytest.CaptureFixture[str], case: str, why: str) -> None:
-    found = call(capsys, str(report), case)
-    assert found.error_line() == f"opduel explain: error: {report}: {why}\n"
+    outcome = call(capsys, str(report), case)
+    assert outcome.error_line() == f"opduel explain: error: {report}: {why}\n"
 
 
 def test_a_report_without_causes_says_how_to_get_them(

@@ -28,14 +28,14 @@ def choice(*words: str) -> object:
 def test_what_is_asked_for() -> None:
     assert choice() is None
     words = ["--fleet", "tls://bench:8786", "--fleet_tag", "gpu", "--fleet_tag", "fast", "-d", "a, b"]
-    found = fleet_choice(read_options([*words, "--excluded_devices", "c", "--fleet_timeout", "5"]))
-    assert found is not None
-    assert (found.tags, found.hosts, found.excluded) == (("gpu", "fast"), ("a", "b"), ("c",))
-    assert (found.address.text, found.timeout_s, found.silence_s) == ("tls://bench:8786", 5.0, 900.0)
+    fleet = fleet_choice(read_options([*words, "--excluded_devices", "c", "--fleet_timeout", "5"]))
+    assert fleet is not None
+    assert (fleet.tags, fleet.hosts, fleet.excluded) == (("gpu", "fast"), ("a", "b"), ("c",))
+    assert (fleet.address.text, fleet.timeout_s, fleet.silence_s) == ("tls://bench:8786", 5.0, 900.0)
     for name in ("--device", "--devices"):  # AI-PEP's words
-        one = fleet_choice(read_options(["--fleet", "local:1", name, "a"]))
-        assert one is not None
-        assert one.hosts == ("a",)
+        other = fleet_choice(read_options(["--fleet", "local:1", name, "a"]))
+        assert other is not None
+        assert other.hosts == ("a",)
 
 
 @pytest.mark.parametrize(
@@ -138,5 +138,5 @@ def test_a_host_without_frequency_control_refuses_to_set_it(tmp_path: Path, monk
 def test_a_plain_command_loads_nothing_of_dask() -> None:
     modules = "[name for name in sys.modules if 'dask' in name or 'distributed' in name]"
     code = f"import sys, opduel.commands.harness, opduel.commands.repo_driver; print({modules})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert process.stdout.strip() == "[]"

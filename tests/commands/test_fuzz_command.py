@@ -26,8 +26,10 @@ BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11", "0
 def compared(case: Case) -> Comparison:
     """Slower where a matrix has 100 rows or more, and different in its numbers there."""
     slow = case.inputs["lhs"][0] >= 100
-    one = Comparison.without_figures(case, "regressed" if slow else "unchanged", note="at (0, 0)" if slow else "")
-    return dataclasses.replace(one, ratio=3.0 if slow else 1.0)
+    comparison = Comparison.without_figures(
+        case, "regressed" if slow else "unchanged", note="at (0, 0)" if slow else ""
+    )
+    return dataclasses.replace(comparison, ratio=3.0 if slow else 1.0)
 
 
 steps: list[RunRequest] = []  # of shrinking
@@ -100,8 +102,11 @@ def test_a_signal_ends_shrinking_and_what_is_found_is_written(made_up: None, tmp
     fuzz.keep_findings(drawn, report)
     assert len(steps) == 2
     assert expand_cases(load_spec(path))
-    asked = [(one.explain, one.profile_output, one.breakdown) for one in (step.configuration for step in steps)]
-    assert asked == [("none", None, False)] * 2  # nor are the run's own profiles replaced
+    settings = [
+        (configuration.explain, configuration.profile_output, configuration.breakdown)
+        for configuration in (step.configuration for step in steps)
+    ]
+    assert settings == [("none", None, False)] * 2  # nor are the run's own profiles replaced
 
 
 def test_without_a_difference_no_file_is_left(

@@ -64,7 +64,7 @@ def test_a_real_build_s_outputs_are_kept_and_found_again(run: Run, home: Path, m
     outcome = run(*compare, "--simple_local_reporter", str(home / "same"))
     assert outcome.code == 0, outcome.err
     report = read_report(home / "same" / "report.json")
-    assert {one.case: one.verdict for one in report.comparisons} == {
+    assert {result.case: result.verdict for result in report.comparisons} == {
         "dot/forward/error": "unchanged",
         "normal/forward/error": "unchanged",
     }
@@ -72,8 +72,10 @@ def test_a_real_build_s_outputs_are_kept_and_found_again(run: Run, home: Path, m
     assert f"--golden {folder} --treatment {RELEASE}" in reproduction(report).here
     assert "--control" not in reproduction(report).here
 
-    others = replace(comparison("inconclusive"), case="dot/forward/error", note=OTHER_INPUTS, rounds=0)
-    monkeypatch.setattr(golden, "run_ab", run_ab_giving(others, replace(comparison("unchanged"), case="normal")))
+    with_other_inputs = replace(comparison("inconclusive"), case="dot/forward/error", note=OTHER_INPUTS, rounds=0)
+    monkeypatch.setattr(
+        golden, "run_ab", run_ab_giving(with_other_inputs, replace(comparison("unchanged"), case="normal"))
+    )
     outcome = run(*compare)
     assert outcome.code == 3
     assert "1 case with other inputs than the golden outputs: dot/forward/error" in outcome.err

@@ -47,11 +47,11 @@ class Recorded:
         self._places = {case.id: place for place, case in enumerate(session.cases)}
         self.broken = session.cases[BROKEN].id
         self.rounds = 0
-        self._taken: Counter[tuple[str, str]] = Counter()
+        self._used: Counter[tuple[str, str]] = Counter()
 
     def rewind(self) -> None:
         """Another run begins."""
-        self._taken.clear()
+        self._used.clear()
         self.rounds = 0
 
     def __call__(self, pool: PairPool, plan: Round, rng: random.Random, result: RoundResult) -> None:
@@ -65,12 +65,12 @@ class Recorded:
         result.aa_result = RoundResult(samples=samples)
 
     def _next(self, case_id: str, stage: str, number: int) -> PairSample:
-        place, taken = self._places[case_id], self._taken[(case_id, stage)]
-        self._taken[(case_id, stage)] += 1
+        place, used = self._places[case_id], self._used[(case_id, stage)]
+        self._used[(case_id, stage)] += 1
         first, second, noise = CHANGES[place] if place < len(CHANGES) else (0.0, 0.0, NOISE)
         change = {"screening": first, "confirmation": second, "aa": 0.0}[stage]
-        draws = np.random.default_rng([place, len(stage), taken]).normal([0, change], noise / 2**0.5)
-        control, treatment = (1000.0 * float(np.exp(one)) for one in draws)
+        draws = np.random.default_rng([place, len(stage), used]).normal([0, change], noise / 2**0.5)
+        control, treatment = (1000.0 * float(np.exp(log_time)) for log_time in draws)
         kind: Stage = "confirmation" if stage == "confirmation" else "screening"
         return PairSample(case_id, kind, number, control, treatment, float(np.log(treatment / control)), 10, 1000)
 
@@ -86,10 +86,10 @@ def session(tmp_path: Path) -> Session:
 
 @pytest.fixture
 def recorded(session: Session, monkeypatch: pytest.MonkeyPatch) -> Recorded:
-    made = Recorded(session)
-    monkeypatch.setitem(schedule.ROUNDS, "time", made)
+    adapter = Recorded(session)
+    monkeypatch.setitem(schedule.ROUNDS, "time", adapter)
     monkeypatch.setattr(harness_adapter, "refuse_unknown_operators", lambda *_: None)
-    return made
+    return adapter
 
 
 Order = Callable[..., RunOrder]
@@ -97,10 +97,10 @@ Order = Callable[..., RunOrder]
 
 @pytest.fixture
 def order(tmp_path: Path) -> Order:
-    def make(name: str, **others: Any) -> RunOrder:
+    def make(name: str, **settings: Any) -> RunOrder:
         log = FileRoundLog(tmp_path / name, lambda: 1)
         usual = {"name": name, "run_type": name, "control": CONTROL, "treatment": TREATMENT, "log": log}
-        return RunOrder(**{**usual, **others})
+        return RunOrder(**{**usual, **settings})
 
     return make
 
@@ -115,16 +115,20 @@ def found_by_the_driver(session: Session, recorded: Recorded, order: Order) -> t
     adapter = HarnessAdapter(session)
     recorded.rewind()
     benchmark = stored(adapter.measure(order("benchmark")))
-    cases = [one.case for one in benchmark.comparisons if one.verdict in ("regressed", "improved", "failed")]
+    cases = [
+        comparison.case
+        for comparison in benchmark.comparisons
+        if comparison.verdict in ("regressed", "improved", "failed")
+    ]
     return benchmark, stored(adapter.measure(order("verify", cases=cases, replicates=benchmark)))
 
 
-def without_numbers(one: Comparison) -> dict[str, Any]:
+def without_numbers(comparison: Comparison) -> dict[str, Any]:
     """A comparison without the numbers of process pairs, which the driver counts from 0 in each run."""
-    found = dataclasses.asdict(one)
-    for sample in found["verification"]["samples"] if found["verification"] else ():
+    fields = dataclasses.asdict(comparison)
+    for sample in fields["verification"]["samples"] if fields["verification"] else ():
         del sample["round"]
-    return found
+    return fields
 
 
 def test_both_commands_come_to_the_same_verdicts_on_the_same_samples(
@@ -135,20 +139,22 @@ def test_both_commands_come_to_the_same_verdicts_on_the_same_samples(
     recorded.rewind()
     alone = stored(run_ab(session.request(CONTROL, TREATMENT).configured(verify=True)))
     assert list(map(without_numbers, driver.comparisons)) == list(map(without_numbers, alone.comparisons))
-    verdicts = [one.verdict for one in alone.comparisons[: BROKEN + 1]]
+    verdicts = [comparison.verdict for comparison in alone.comparisons[: BROKEN + 1]]
     assert verdicts == ["regressed", "not_better", "regressed", "improved", "inconclusive", "failed"]
 
 
 def test_a_replication_reports_its_own_samples_alone(session: Session, recorded: Recorded, order: Order) -> None:
     benchmark, second = found_by_the_driver(session, recorded, order)
-    samples = [sample for one in second.comparisons for sample in one.samples]
+    samples = [sample for comparison in second.comparisons for sample in comparison.samples]
     assert {sample.stage for sample in samples} == {"confirmation"}
-    assert all(one.rounds == len(one.samples) for one in second.comparisons)
-    assert all(one.decided_on == "confirmation" for one in second.comparisons if one.failure is None)
+    assert all(comparison.rounds == len(comparison.samples) for comparison in second.comparisons)
+    assert all(
+        comparison.decided_on == "confirmation" for comparison in second.comparisons if comparison.failure is None
+    )
     assert second.run.replicates == benchmark.run.id
     assert benchmark.run.replicates is None
-    first_checks, checks = (one.run.validity.aa_checks for one in (benchmark, second))
-    assert {one.case for one in checks} <= {one.case for one in first_checks}
+    first_checks, checks = (comparison.run.validity.aa_checks for comparison in (benchmark, second))
+    assert {comparison.case for comparison in checks} <= {comparison.case for comparison in first_checks}
     assert len(second.comparisons) == BROKEN, "the second case was not flagged: its fresh samples don't agree"
 
 
@@ -167,12 +173,12 @@ def test_a_replication_that_was_cut_short_shows_no_figures_of_the_first_measurem
         adapter.measure(order("verify", cases=[case], replicates=benchmark))
     monkeypatch.setitem(schedule.ROUNDS, "time", _once(recorded))
     report = adapter.measure(order("verify", cases=[case], replicates=benchmark))
-    (one,) = report.comparisons
-    assert (report.run.interrupted, one.rounds, one.verdict) == (True, 1, "inconclusive")
-    (sample,) = one.samples
-    assert (one.control, one.treatment) == (sample.control, sample.treatment)
-    assert (one.ci, one.decided_on, one.p_value) == (None, None, None)
-    assert one.suspected == "regressed"
+    (comparison,) = report.comparisons
+    assert (report.run.interrupted, comparison.rounds, comparison.verdict) == (True, 1, "inconclusive")
+    (sample,) = comparison.samples
+    assert (comparison.control, comparison.treatment) == (sample.control, sample.treatment)
+    assert (comparison.ci, comparison.decided_on, comparison.p_value) == (None, None, None)
+    assert comparison.suspected == "regressed"
     assert report.open_suspects
 
 
@@ -189,21 +195,23 @@ def _once(recorded: Recorded) -> Callable[..., None]:
 def test_an_identical_pair_has_none_of_the_values_of_the_pair_before(
     session: Session, recorded: Recorded, order: Order, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = list(session.cases[: BROKEN + 1])
-    monkeypatch.setattr(harness_adapter, "discover_cases", lambda *_: found)
+    discovered = list(session.cases[: BROKEN + 1])
+    monkeypatch.setattr(harness_adapter, "discover_cases", lambda *_: discovered)
     adapter = HarnessAdapter(session)
-    assert len(adapter.measure(order("benchmark")).comparisons) == len(found)
+    assert len(adapter.measure(order("benchmark")).comparisons) == len(discovered)
     report = adapter.measure(replace(order("later"), treatment=CONTROL))
-    assert [one.case for one in report.comparisons] == [case.id for case in session.cases]
+    assert [comparison.case for comparison in report.comparisons] == [case.id for case in session.cases]
 
 
 def test_a_replication_is_resumed(session: Session, recorded: Recorded, order: Order) -> None:
     benchmark, second = found_by_the_driver(session, recorded, order)
     measured = recorded.rounds
-    cases = [one.case for one in second.comparisons]
+    cases = [comparison.case for comparison in second.comparisons]
     again = HarnessAdapter(session).measure(order("verify", cases=cases, replicates=benchmark))
     assert recorded.rounds == measured, "every round is in the log"
-    assert [one.verdict for one in again.comparisons] == [one.verdict for one in second.comparisons]
+    assert [comparison.verdict for comparison in again.comparisons] == [
+        comparison.verdict for comparison in second.comparisons
+    ]
     assert again.run.id == second.run.id
 
 
@@ -217,9 +225,9 @@ def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(
         folders.append(request.callgrind)
         request.callgrind.mkdir()
         (request.callgrind / "callgrind.out").write_text(request.configuration.run_type or "")
-        found = without_measuring(request, "only looked at")
-        changed = replace(found.comparisons[0], verdict="regressed", cause=Cause("not explained"))
-        return replace(found, comparisons=(changed, *found.comparisons[1:]))
+        report = without_measuring(request, "only looked at")
+        changed = replace(report.comparisons[0], verdict="regressed", cause=Cause("not explained"))
+        return replace(report, comparisons=(changed, *report.comparisons[1:]))
 
     monkeypatch.setattr("opduel.commands.fleet.run_ab", look)
     adapter = HarnessAdapter(session)
@@ -230,9 +238,9 @@ def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(
     adapter.deliver(stored(continued))
     (reporter,) = session.reporters
     assert isinstance(reporter, LocalReporter)
-    (kept,) = reporter.directory.rglob("callgrind.out")
-    assert kept.read_text() == "verify"
-    assert kept.parent.with_name("report.json") == reporter.saved_path(continued)
+    (copied,) = reporter.directory.rglob("callgrind.out")
+    assert copied.read_text() == "verify"
+    assert copied.parent.with_name("report.json") == reporter.saved_path(continued)
     assert not any(folder.exists() for folder in folders)
 
 
@@ -262,11 +270,11 @@ def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
     options = read_options(words)
     suite = SuiteSelection(options)
     adapter = HarnessAdapter(plan_session(options, {}, ["repo_driver.py"], chosen=suite.none_yet), suite)
-    left: list[tuple[list[str], list[str]]] = []
+    leftovers: list[tuple[list[str], list[str]]] = []
 
     def look(request: RunRequest, *_: Any) -> Report:
         work = Path(request.treatment.environment["OPDUEL_SUITE_WORK"])
-        left.append(
+        leftovers.append(
             (
                 list(request.labels.suite.problems if request.labels.suite else ()),
                 [path.name for path in work.rglob("failed.txt")],
@@ -281,7 +289,7 @@ def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
     for name in ("broken", "good"):
         adapter.measure(order(name, control=one_of("control"), treatment=one_of(name)))
     why = "treatment: setup_cache of one.Cached.track_made: OSError: as it was made to"
-    assert left == [([why], ["failed.txt"]), ([], [])]
+    assert leftovers == [([why], ["failed.txt"]), ([], [])]
 
 
 def test_a_suite_is_measured_ahead_in_copies_of_its_own(
@@ -293,11 +301,11 @@ def test_a_suite_is_measured_ahead_in_copies_of_its_own(
     words = ["--suite", str(tmp_path / "benchmarks"), "--local_reporter", str(tmp_path / "reports")]
     options = read_options([*words, "--fleet", "local:2"])
     suite = SuiteSelection(options)
-    asked: list[tuple[int | None, RunRequest, ChosenSuite | None]] = []
+    requests: list[tuple[int | None, RunRequest, ChosenSuite | None]] = []
 
     def measures(_: Namespace, rank: int | None = None, suite: ChosenSuite | None = None) -> Callable[..., Report]:
         def look(request: RunRequest, *_: Any) -> Report:
-            asked.append((rank, request, suite))
+            requests.append((rank, request, suite))
             return without_measuring(request, "only looked at")
 
         return look
@@ -310,12 +318,12 @@ def test_a_suite_is_measured_ahead_in_copies_of_its_own(
     ordered = order("step", control=one_of("control"), treatment=one_of("treatment"))
     assert adapter.measure_ahead(ordered, 3, lambda: False) is not None
     adapter.measure(ordered)
-    (_, first, _), (_, second, _) = asked
-    assert [rank for rank, _, _ in asked] == [3, None]
+    (_, first, _), (_, second, _) = requests
+    assert [rank for rank, _, _ in requests] == [3, None]
     assert first.cases == second.cases != []
     assert first.framework.suite_variables == second.framework.suite_variables
     assert first.treatment.environment["OPDUEL_SUITE"] != second.treatment.environment["OPDUEL_SUITE"]
-    for _, request, chosen in asked:
+    for _, request, chosen in requests:
         assert chosen is not None
-        assert [one.side for one in chosen.needed_by(request.cases)] == ["control", "treatment"]
+        assert [cache.side for cache in chosen.needed_by(request.cases)] == ["control", "treatment"]
         assert not list(Path(request.treatment.environment["OPDUEL_SUITE_WORK"]).rglob("made_by.txt"))

@@ -16,8 +16,8 @@ Drive = Callable[..., Outcome]
 
 def git(folder: Path, *arguments: str) -> str:
     who = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org", "-c", "init.defaultBranch=master")
-    done = subprocess.run(["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    process = subprocess.run(["git", *who, *arguments], cwd=folder, capture_output=True, text=True, check=True)
+    return process.stdout.strip()
 
 
 def write(folder: Path, path: str, text: str) -> None:
@@ -26,7 +26,7 @@ def write(folder: Path, path: str, text: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def fixture_repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Something like the framework's repository, and a clone of it on a branch of its own, beside each other."""
     folder = tmp_path_factory.mktemp("made")
     remote, clone = folder / "remote", folder / "checkout"
@@ -50,12 +50,12 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def checkout(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkout(fixture_repository: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The clone, for this test alone."""
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(tmp_path / "gitconfig"))
     monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
     for name in ("remote", "checkout"):
-        shutil.copytree(made / name, tmp_path / name)
+        shutil.copytree(fixture_repository / name, tmp_path / name)
     git(tmp_path / "checkout", "remote", "set-url", "origin", str(tmp_path / "remote"))
     return tmp_path / "checkout"
 
@@ -137,11 +137,11 @@ def test_a_commit_by_the_name_head_and_changes_that_are_not_measured(
 
 
 def test_what_a_compile_takes_is_said() -> None:
-    one, two = (Commit(str(number) * 40, 0, "", "") for number in (1, 2))
+    first, second = (Commit(str(number) * 40, 0, "", "") for number in (1, 2))
     assert compile_lines([], None) == []
-    assert "about 70 min from nothing" in compile_lines([one], 70.0)[0]
-    assert "the second one compiles only what differs" in compile_lines([one, two], None)[0]
-    assert compile_lines([one], None)[0].endswith("native code that no release and no build in the cache has")
+    assert "about 70 min from nothing" in compile_lines([first], 70.0)[0]
+    assert "the second one compiles only what differs" in compile_lines([first, second], None)[0]
+    assert compile_lines([first], None)[0].endswith("native code that no release and no build in the cache has")
 
 
 def test_a_suite_is_measured_as_it_was_asked_for(drive: Drive, checkout: Path) -> None:

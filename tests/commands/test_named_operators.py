@@ -28,21 +28,21 @@ HAS = {"control": {"nd.new_one"}, "treatment": {"nd.new_one", "nd.newer"}}
 @pytest.fixture
 def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Builds that have certain operators; filled with what they are asked for."""
-    asked: list[str] = []
+    operators: list[str] = []
 
     def smoke_check(build: Build, framework: Any, cases: Sequence[Case], env: object) -> Iterator[SmokeCheck]:
         for case in cases:
-            asked.append(f"{build.requested}: {case.operator}")
+            operators.append(f"{build.requested}: {case.operator}")
             there = case.operator in HAS[build.requested]
             kind = "error" if case.operator == "nd.refuses" else "missing"
             yield SmokeCheck(case, 1.0 if there else None, None if there else Failure("treatment", kind, "x"))
 
     monkeypatch.setattr(named_operators, "smoke_check", smoke_check)
-    return asked
+    return operators
 
 
 def look(*operators: str, more: Sequence[str] = INPUTS) -> None:
-    options = read_options([word for one in operators for word in ("--operators", one)] + [*more])
+    options = read_options([word for operator in operators for word in ("--operators", operator)] + [*more])
     cases = choose_cases(options, 0).cases
     refuse_unknown_operators(options, cases, get_framework("mxnet"), [build("control"), build("treatment")])
 
@@ -74,7 +74,9 @@ def test_what_no_build_has_is_wrong_usage(tried: list[str]) -> None:
 
 def look_at_spec(folder: Path, *operators: str, builds: Sequence[str] = ("control", "treatment")) -> None:
     """The same for a spec of the user's, in a bundle."""
-    tests = [{"operator": one, "identifier": f"t{number}", "inputs": {}} for number, one in enumerate(operators)]
+    tests = [
+        {"operator": operator, "identifier": f"t{number}", "inputs": {}} for number, operator in enumerate(operators)
+    ]
     (folder / "own.json").write_text(json.dumps({"framework": "mxnet", "tests": tests}), encoding="utf-8")
     bundle = folder / "bundle.json"
     bundle.write_text(json.dumps({"framework": "mxnet", "specs": ["own.json"]}), encoding="utf-8")

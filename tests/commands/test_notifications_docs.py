@@ -35,13 +35,13 @@ def test_every_variable_is_documented() -> None:
 
 
 def test_options_are_ours() -> None:
-    known = {
+    option_strings = {
         name
         for parser in (harness_parser(), driver_parser())
         for action in parser._actions
         for name in action.option_strings
     }
-    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", TEXT)) <= known
+    assert set(re.findall(r"(?<![\w-])--[a-z][\w-]*", TEXT)) <= option_strings
 
 
 def test_limits_are_documented() -> None:

@@ -53,7 +53,7 @@ def test_the_address_of_a_webhook_is_kept_nowhere(
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("options", "message"),
     [
         (["--github"], "--github: this is not a step of GitHub Actions"),
         (["--gitlab"], "--gitlab: this is not a job of GitLab CI"),
@@ -64,11 +64,11 @@ def test_the_address_of_a_webhook_is_kept_nowhere(
     ],
 )
 def test_wrong_usage_is_said_before_anything_is_measured(
-    run: Run, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
+    run: Run, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
 ) -> None:
     monkeypatch.setattr("opduel.commands.fleet.run_ab", lambda *_: pytest.fail("measured"))
     line = run(*MINIMAL, *options).error_line()
-    assert said in line
+    assert message in line
     assert "hunter2" not in line
 
 

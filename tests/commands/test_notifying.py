@@ -38,7 +38,7 @@ from opduel.support.outbox import Outbox
 
 AUTHOR = "Ada <ada@toy.example>"
 COMMITS = [Commit(f"{number:x}" * 40, 1_700_000_000, AUTHOR, f"Change {number}") for number in range(9)]
-POINTS = [Revision(one.short, build, one) for one in COMMITS]
+POINTS = [Revision(commit.short, build, commit) for commit in COMMITS]
 SLOW, SLOWER, BROKEN = (
     comparison("regressed", number=0),
     comparison("regressed", number=1),
@@ -93,21 +93,24 @@ class Start:
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    made = Start(tmp_path)
-    yield made
-    made.journal.close()
+    started = Start(tmp_path)
+    yield started
+    started.journal.close()
 
 
 def run_of(comparisons: Sequence[Comparison], run_id: str = "1", last: int = 8) -> Report:
-    sides = (replace(build(one.short), commit=one) for one in (COMMITS[0], COMMITS[last]))
+    sides = (replace(build(commit.short), commit=commit) for commit in (COMMITS[0], COMMITS[last]))
     return Report(
         RunRecord.of({"id": run_id, "framework": "toy", "spec": "s"}), *sides, HostRecord(), tuple(comparisons)
     )
 
 
-def culprit(left: int, right: int, *cases: Comparison) -> Culprit:
-    steps = {one.case: Step(one.verdict, *map(_log, (one.ratio, *(one.ci or (None, None))))) for one in cases}
-    return Culprit(CulpritRange(left, right, steps), tuple(POINTS[left : right + 1]), ("7",))
+def culprit(first: int, last: int, *cases: Comparison) -> Culprit:
+    steps = {
+        comparison.case: Step(comparison.verdict, *map(_log, (comparison.ratio, *(comparison.ci or (None, None)))))
+        for comparison in cases
+    }
+    return Culprit(CulpritRange(first, last, steps), tuple(POINTS[first : last + 1]), ("7",))
 
 
 def _log(ratio: float | None) -> float | None:
@@ -117,9 +120,9 @@ def _log(ratio: float | None) -> float | None:
 def traced(*guilty: Culprit, last: int = 8) -> Outcome:
     """A line whose verification confirmed all that the culprits did."""
     of_cases = {comparison.case: comparison for comparison in (SLOW, SLOWER, BROKEN)}
-    cases = sorted({case for one in guilty for case in one.range.cases})
-    found = [of_cases[case] for case in cases]
-    return Outcome(run_of(found, last=last), run_of(found, "2", last=last), tuple(cases), guilty)
+    cases = sorted({case for traced_culprit in guilty for case in traced_culprit.range.cases})
+    comparisons = [of_cases[case] for case in cases]
+    return Outcome(run_of(comparisons, last=last), run_of(comparisons, "2", last=last), tuple(cases), guilty)
 
 
 def test_a_culprit_is_named_with_its_own_figures(start: Start) -> None:
@@ -151,15 +154,15 @@ def test_the_page_of_a_run_that_was_sent_to_a_server_is_in_the_notification(tmp_
         sender = Sender(Spool(tmp_path / "spool"), Token(server.write_token, "a test"), Waits())
         remote = RemoteReporter(parse_place(f"{server.url}{REPORTS}|nightly"), sender)
         journal, notifier = Journal(tmp_path / "journal.db"), Recorder()
-        made = traced(culprit(2, 3, SLOW))
-        assert made.verification is not None
+        traced_outcome = traced(culprit(2, 3, SLOW))
+        assert traced_outcome.verification is not None
         sent = [
-            replace(one, run=RunRecord.of({**asdict(one.run), "started": "2024-01-01"}))
-            for one in (made.benchmark, made.verification)
+            replace(sent_report, run=RunRecord.of({**asdict(sent_report.run), "started": "2024-01-01"}))
+            for sent_report in (traced_outcome.benchmark, traced_outcome.verification)
         ]
         for report in sent:
             remote.report(report)
-        outcome = replace(made, benchmark=sent[0], verification=sent[1])
+        outcome = replace(traced_outcome, benchmark=sent[0], verification=sent[1])
         Notifications(journal, [remote], [notifier]).report_outcome(outcome, None)
         (alert,) = notifier.sent
         assert alert.pages == (f"{server.url}/runs/2",)  # of the run that confirmed it
@@ -188,24 +191,26 @@ def test_a_commit_that_breaks_a_case_is_reported(start: Start) -> None:
 def test_nobody_is_notified_of_what_a_second_measurement_did_not_find(start: Start) -> None:
     fine = [comparison("unchanged", number=0), comparison("unchanged", number=2)]
     outcome = Outcome(run_of([SLOW, BROKEN]), run_of(fine, "2"))
-    assert [one.verdict for one in verified_report(outcome).comparisons] == ["inconclusive"] * 2
+    assert [case_result.verdict for case_result in verified_report(outcome).comparisons] == ["inconclusive"] * 2
     start.pass_by(outcome, Outcome(run_of([SLOW])), Outcome(run_of([comparison("improved")])))
     assert start.first.sent == []
 
 
 def test_a_second_measurement_that_was_held_back_leaves_it_open() -> None:
-    held = replace(comparison("inconclusive", number=0), held_back="regressed")
-    found = verified_report(Outcome(run_of([SLOW]), run_of([held], "2")))
-    assert [(one.verdict, one.held_back) for one in found.comparisons] == [("inconclusive", "regressed")]
-    assert conclusion(found) == "incomplete"
+    held_back = replace(comparison("inconclusive", number=0), held_back="regressed")
+    report = verified_report(Outcome(run_of([SLOW]), run_of([held_back], "2")))
+    assert [(case_result.verdict, case_result.held_back) for case_result in report.comparisons] == [
+        ("inconclusive", "regressed")
+    ]
+    assert conclusion(report) == "incomplete"
 
 
 def test_without_tracing_only_what_is_broken_is_reported_unless_asked_for(start: Start) -> None:
     start.pass_by(Outcome(run_of([SLOW, BROKEN])))
-    assert [(one.regressed, one.broken) for one in start.first.sent] == [(0, 1)]
+    assert [(alert.regressed, alert.broken) for alert in start.first.sent] == [(0, 1)]
     start.first.unverified = True
     start.pass_by(Outcome(run_of([SLOW, BROKEN])))
-    assert [(one.regressed, one.broken) for one in start.first.sent] == [(0, 1), (1, 0)]
+    assert [(alert.regressed, alert.broken) for alert in start.first.sent] == [(0, 1), (1, 0)]
 
 
 def test_a_culprit_is_reported_once_however_often_and_in_whatever_line_it_is_found(start: Start) -> None:
@@ -213,16 +218,16 @@ def test_a_culprit_is_reported_once_however_often_and_in_whatever_line_it_is_fou
     start.pass_by(traced(culprit(3, 4, SLOW)), traced(culprit(3, 4, SLOW), last=7))
     start.again()
     start.pass_by(traced(culprit(3, 4, SLOW), culprit(5, 6, SLOWER)))
-    told = [[cause.key for cause in one.causes] for one in start.first.sent]
-    assert told == [[COMMITS[4].short], [COMMITS[6].short]]
+    keys_by_alert = [[cause.key for cause in sent_alert.causes] for sent_alert in start.first.sent]
+    assert keys_by_alert == [[COMMITS[4].short], [COMMITS[6].short]]
 
 
 def test_of_many_cases_none_is_reported_later(start: Start) -> None:
     many = [comparison("regressed", number=number) for number in range(40)]
-    whole = culprit(3, 4, *many)
-    outcome = Outcome(run_of(many), run_of(many, "2"), tuple(one.case for one in many), (whole,))
+    culprit_of_all = culprit(3, 4, *many)
+    outcome = Outcome(run_of(many), run_of(many, "2"), tuple(alert.case for alert in many), (culprit_of_all,))
     start.pass_by(outcome, outcome)
-    assert [one.regressed for one in start.first.sent] == [40]
+    assert [alert.regressed for alert in start.first.sent] == [40]
     assert "  and 35 more\n" in plain_text(start.first.sent[0])
 
 
@@ -248,10 +253,10 @@ def test_one_that_nobody_takes_holds_up_no_other(start: Start) -> None:
     start.first.refuses = COMMITS[4].short
     start.pass_by(traced(culprit(3, 4, SLOW)))
     start.pass_by(traced(culprit(5, 6, SLOWER)))
-    assert [one.causes[0].key for one in start.first.sent] == [COMMITS[6].short]
+    assert [alert.causes[0].key for alert in start.first.sent] == [COMMITS[6].short]
     start.first.refuses = ""
     start.pass_by()
-    assert [one.causes[0].key for one in start.first.sent] == [COMMITS[6].short, COMMITS[4].short]
+    assert [alert.causes[0].key for alert in start.first.sent] == [COMMITS[6].short, COMMITS[4].short]
 
 
 def test_a_notice_that_cannot_be_read_is_put_aside_and_queued_again_when_it_is_found_again(
@@ -287,7 +292,7 @@ def test_killed_at_any_moment_nothing_is_lost(start: Start, monkeypatch: pytest.
     start.pass_by(traced(culprit(3, 4, SLOW)))  # the driver comes to the same outcome again
     start.pass_by(traced(culprit(3, 4, SLOW)))
     assert len(start.second.sent) == 1
-    assert len({one.id for one in start.first.sent}) == 1
+    assert len({alert.id for alert in start.first.sent}) == 1
     assert len(start.first.sent) == (2 if moment == "_record" else 1)
 
 
@@ -307,19 +312,19 @@ class Host(FindingsReporter):
 
     def __init__(self, broken: bool = False) -> None:
         self.broken = broken
-        self.told: list[tuple[Report, Sequence[str]]] = []
+        self.findings: list[tuple[Report, Sequence[str]]] = []
 
     def report_findings(self, report: Report, culprits: Sequence[str]) -> None:
         if self.broken:
             raise ValueError("no such page")
-        self.told.append((report, culprits))
+        self.findings.append((report, culprits))
 
 
 def test_code_hosts_get_each_commit_with_its_culprits(start: Start, caplog: pytest.LogCaptureFixture) -> None:
     outcome, host = traced(culprit(3, 4, SLOW)), Host()
     teller = Teller(start.notifications, [start.disk], [start.first, Host(broken=True), host], traced=True)
     teller.report_outcome(outcome, None)
-    ((report, culprits),) = host.told
+    ((report, culprits),) = host.findings
     assert report == verified_report(outcome)
     assert any(COMMITS[4].short in line for line in culprits)
     assert "--made_host failed: no such page" in caplog.text

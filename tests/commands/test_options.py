@@ -46,9 +46,9 @@ def parsed(option: str, text: str) -> Any:
     ],
 )
 def test_good_values(option: str, text: str, value: float | str) -> None:
-    found = parsed(option, text)
-    assert found == pytest.approx(value) if isinstance(value, float) else found == value
-    assert type(found) is type(value)
+    parsed_value = parsed(option, text)
+    assert parsed_value == pytest.approx(value) if isinstance(value, float) else parsed_value == value
+    assert type(parsed_value) is type(value)
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,9 @@ def nights(tmp_path: Path) -> Nights:
     return Nights(tmp_path)
 
 
-def failed(what: str, text: str = "it can't be built") -> Tally:
+def failed(name: str, text: str = "it can't be built") -> Tally:
     tally = Tally()
-    tally.fail(what, text)
+    tally.fail(name, text)
     return tally
 
 
@@ -85,10 +85,10 @@ def test_a_night_that_works_is_no_news(nights: Nights) -> None:
     assert nights.night(measured(COMMITS[0])) == []
 
 
-@pytest.mark.parametrize("what", ["remote", "branch release", COMMITS[0].id])
-def test_what_fails_is_reported_once_and_so_is_that_it_works_again(nights: Nights, what: str) -> None:
-    assert nights.night(failed(what)) == [FAILED]
-    assert nights.night(failed(what)) == []
+@pytest.mark.parametrize("name", ["remote", "branch release", COMMITS[0].id])
+def test_what_fails_is_reported_once_and_so_is_that_it_works_again(nights: Nights, name: str) -> None:
+    assert nights.night(failed(name)) == [FAILED]
+    assert nights.night(failed(name)) == []
     assert nights.night(measured(COMMITS[1])) == [WORKS]
     assert nights.night(measured(COMMITS[1])) == []
 

@@ -30,11 +30,11 @@ MINIMAL = ("-b", "smoke", *SAME_BUILD)
 def planned(monkeypatch: pytest.MonkeyPatch) -> list[RunRequest]:
     """The requests of the runs, none of which is measured."""
     requests: list[RunRequest] = []
-    made = run_ab_giving(comparison("unchanged"))
+    fake_run = run_ab_giving(comparison("unchanged"))
 
     def run_ab(request: RunRequest, on_progress: object = None) -> Report:
         requests.append(request)
-        return made(request)
+        return fake_run(request)
 
     monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
     monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)

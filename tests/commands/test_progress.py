@@ -46,11 +46,11 @@ def test_cases_that_are_measured_on_because_the_host_is_busy_are_not_done() -> N
     assert describe(progress) == "round 12, 2 of 40 cases open, 30 more (busy host)"
     longest = replace(progress, rounds=123, open_cases=200, cases=1000, measured_on=800, verifying=True)
     assert len(describe(longest)) <= HOST_WIDTH
-    shown: list[int] = []
+    finished_counts: list[int] = []
     with ProgressDisplay(40, io.StringIO()) as display:
-        display._update = lambda text, done, *_: shown.append(done)  # type: ignore[method-assign]
+        display._update = lambda text, finished, *_: finished_counts.append(finished)  # type: ignore[method-assign]
         display.show(progress)
-    assert shown == [8]
+    assert finished_counts == [8]
 
 
 def test_where_earlier_runs_tell_how_long_it_takes_it_says_so() -> None:
@@ -107,11 +107,13 @@ def test_on_a_terminal_a_live_line_that_fits(reads: bool, monkeypatch: pytest.Mo
                 os.close(ours)  # the terminal is closed: the run goes on
                 display.show(at(0))
         if reads:
-            shown = ""
-            while "round 1234, 5678 of 5999 cases open, next look in 2 h" not in shown:  # it comes in several pieces
-                assert select.select([ours], [], [], 10)[0], shown
-                shown += os.read(ours, 1 << 16).decode()
-            assert "…" not in shown
+            screen_text = ""
+            while (
+                "round 1234, 5678 of 5999 cases open, next look in 2 h" not in screen_text
+            ):  # it comes in several pieces
+                assert select.select([ours], [], [], 10)[0], screen_text
+                screen_text += os.read(ours, 1 << 16).decode()
+            assert "…" not in screen_text
             os.close(ours)
 
 
@@ -150,8 +152,8 @@ def test_lines_of_the_log_stay_above_the_hosts(monkeypatch: pytest.MonkeyPatch) 
         stream.flush()
         text = all_of(ours)
     os.close(ours)
-    shown = [line for line in screen(text) if line]
-    assert shown == [*(f"fleet: host-{number}: has gone [x]" for number in range(3)), "the end"]
+    lines = [line for line in screen(text) if line]
+    assert lines == [*(f"fleet: host-{number}: has gone [x]" for number in range(3)), "the end"]
 
 
 def test_texts() -> None:
@@ -177,11 +179,11 @@ def test_what_hosts_do_in_words() -> None:
     assert describe_fleet(of_hosts(1, 16)) == "1 host, 16 of 16 cases open"  # nothing is done from which it follows
     assert describe_host(HostProgress("a", "round 7", 2, 31, 40)) == "  a: shard 3, round 7, 31 of 40 done"
     assert describe_host(HostProgress("a", "no shard")) == "  a: no shard"
-    for one in (
+    for host in (
         HostProgress("h" * 99, "verify 12345", 999, 9999, 9999),
         HostProgress("a", f"left out: {'because ' * 99}"),
     ):
-        assert cell_len(describe_host(one)) <= HOST_WIDTH + 10
+        assert cell_len(describe_host(host)) <= HOST_WIDTH + 10
     assert hosts_in_words(of_hosts(2).hosts) == "host-0 round 7 31/40, host-1 round 7 31/40"
     assert hosts_in_words(of_hosts(11).hosts).endswith("host-7 round 7 31/40, and 3 more")
 
@@ -199,8 +201,8 @@ def test_elsewhere_a_line_on_all_hosts_each_minute() -> None:
     ]
 
 
-@pytest.mark.parametrize(("hosts", "shown"), [(2, 2), (30, 6)])
-def test_on_a_terminal_a_line_for_each_host_in_place(hosts: int, shown: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("hosts", "visible"), [(2, 2), (30, 6)])
+def test_on_a_terminal_a_line_for_each_host_in_place(hosts: int, visible: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of 30 hosts as many as a terminal of ten lines has room for; [bold] in a name is a name."""
     for name, value in (("TERM", "xterm"), ("COLUMNS", "80"), ("LINES", "10")):
         monkeypatch.setenv(name, value)
@@ -216,9 +218,9 @@ def test_on_a_terminal_a_line_for_each_host_in_place(hosts: int, shown: int, mon
         text = all_of(ours)
     os.close(ours)
     first, last = text[: text.index("[bold]")], text[text.index("[bold]") :]
-    assert f"host-{shown - 1}: shard {shown}, round 7, 31 of 40 done" in first
-    assert f"host-{shown}:" not in text
-    assert (f"and {hosts - shown} more" in text) == (hosts > shown)
+    assert f"host-{visible - 1}: shard {visible}, round 7, 31 of 40 done" in first
+    assert f"host-{visible}:" not in text
+    assert (f"and {hosts - visible} more" in text) == (hosts > visible)
     assert "round 8, 40 of 40 done" in last
     assert "\x1b[1A" in text  # it goes up and draws over what is there
 

@@ -90,7 +90,7 @@ def test_so_do_those_of_lists_and_those_that_may_be_something_else(
     (root / "there").mkdir()
     for name in ("there/a.so", "there/b.so", "net-symbol.json", "nets.py"):
         (root / name).touch()
-    assert defaults(folder) == [one.format(root) for one in expected]
+    assert defaults(folder) == [word.format(root) for word in expected]
 
 
 def test_a_file_of_its_own_comes_first(pyproject: Project) -> None:

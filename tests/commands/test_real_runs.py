@@ -31,9 +31,9 @@ def test_without_a_regression_it_ends_in_0(finished: Finished) -> None:
 
 
 def test_a_pipe_gets_tab_separated_lines_and_nothing_else(finished: Finished) -> None:
-    header, *others = finished[0].out.splitlines()
+    header, *rows = finished[0].out.splitlines()
     assert header.removeprefix("#").split("\t") == list(COLUMNS)
-    lines = [line for line in others if not line.startswith("#")]  # a busy machine has a line of its own
+    lines = [line for line in rows if not line.startswith("#")]  # a busy machine has a line of its own
     assert [line.split("\t")[1] for line in lines] == ["exp_0/forward", "exp_1/forward"]
     assert all(line.count("\t") == header.count("\t") for line in lines)
 
@@ -87,8 +87,10 @@ def test_a_regression_ends_in_1_and_the_injection_is_accounted_for(finished: Fin
     outcome = run_script(HARNESS, "-b", write_spec(home), *SAME_BUILD, *ANYWAY, *options, *reporter)
     assert outcome.code == 1, outcome.out + outcome.err
     document = only_report(home / "reports")
-    assert sorted(one["injected"] for one in document["comparisons"]) == [False, True]
-    assert all((one["verdict"] == "regressed") == one["injected"] for one in document["comparisons"])
+    assert sorted(comparison["injected"] for comparison in document["comparisons"]) == [False, True]
+    assert all(
+        (comparison["verdict"] == "regressed") == comparison["injected"] for comparison in document["comparisons"]
+    )
     assert (document["run"]["seed"], document["run"]["inject"]) == (5, 0.95)
     assert "injected +95 %: found 1 of 1, missed 0; false alarms 0 of 1" in outcome.out
 
@@ -134,11 +136,11 @@ def test_a_run_that_was_killed_goes_on_where_it_was(home: Path) -> None:
             assert run.poll() is None
             time.sleep(0.02)
         run.kill()
-    kept = rounds.read_bytes().count(b'"kind": "round"')
+    round_count = rounds.read_bytes().count(b'"kind": "round"')
     outcome = run_script(HARNESS, *options, "--max_rounds", "30")
     assert outcome.code == 0, outcome.err
     (report,) = [read_report(path) for path in home.rglob("report.json")]
     assert len(report.run.resumed) == 1
-    assert report.run.rounds > kept
+    assert report.run.rounds > round_count
     assert report.run.complete
     assert not rounds.exists()

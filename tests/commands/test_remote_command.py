@@ -92,9 +92,9 @@ def test_a_server_that_won_t_have_it_costs_no_run_and_flush_sends_it(
         assert last.startswith(f"harness.py: --remote_reporter failed: {server.endpoint}: it says 401 Unauthorized")
         assert last.endswith(f"; the data is in {path}")
         assert "tok-old" not in outcome.err
-        said = last[last.index("it says") :].partition("; 1 report waits")[0]
+        reason = last[last.index("it says") :].partition("; 1 report waits")[0]
         outcome = bench("--flush")
-        assert (outcome.code, fields(outcome)) == (3, [["waiting", "made", said]])
+        assert (outcome.code, fields(outcome)) == (3, [["waiting", "made", reason]])
         monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
         outcome = bench("--flush")
         assert (outcome.code, fields(outcome)) == (0, [["sent", "made", "stored"]])
@@ -158,15 +158,15 @@ def test_what_was_refused_keeps_no_token_from_the_others(bench: Run, home: Path)
         wait_in(home, other.endpoint, "b")
         outcome = bench("--flush", *token)
         assert [line[:2] for line in fields(outcome)] == [["refused", "a"], ["sent", "b"]]
-        (left,) = spool(home).entries()
-        assert outcome.out.splitlines()[1].endswith(f"\t{left.number}")
+        (entry,) = spool(home).entries()
+        assert outcome.out.splitlines()[1].endswith(f"\t{entry.number}")
         wait_in(home, other.endpoint, "c")
         line = bench("--flush", "--retry_refused", *token).error_line()
-        assert f"{server.endpoint} in entry {left.number}" in line
+        assert f"{server.endpoint} in entry {entry.number}" in line
         assert "--give_up 99: no such entry" in bench("--flush", "--give_up", "99").error_line()
-        outcome = bench("--flush", "--give_up", str(left.number), *token)
+        outcome = bench("--flush", "--give_up", str(entry.number), *token)
         assert (outcome.code, fields(outcome)) == (0, [["sent", "c", "stored"]])
-        assert f"gave up entry {left.number}, the run a" in outcome.err
+        assert f"gave up entry {entry.number}, the run a" in outcome.err
 
 
 def test_what_waits_in_a_drivers_journal_is_shown_and_not_sent(

@@ -104,7 +104,7 @@ def test_a_regression_held_back_ends_in_3_unless_another_case_is_worse(
     outcome = run(*MINIMAL)
     assert outcome.code == code
     (line,) = [line for line in outcome.err.splitlines() if "the host was busy" in line]
-    stands = any(one.verdict in ("unchanged", "regressed") for one in comparisons)
+    stands = any(case_result.verdict in ("unchanged", "regressed") for case_result in comparisons)
     assert ("1 verdict stands nevertheless" in line) == stands
     assert ("can't be trusted" in line) != stands
     assert HELD not in comparisons or "1 verdict was held back" in line
@@ -136,16 +136,16 @@ def test_what_is_said_of_trust_reaches_the_run(
     verify_after: float | None,
     run_type: str,
 ) -> None:
-    asked: list[RunRequest] = []
+    requests: list[RunRequest] = []
     giving = run_ab_giving(UNCHANGED)
 
     def run_ab(request: RunRequest, on_progress: object = None) -> Any:
-        asked.append(request)
+        requests.append(request)
         return giving(request)
 
     monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
     assert run(*MINIMAL, *arguments).code == 0
-    (request,) = asked
+    (request,) = requests
     asked_for = request.configuration
     assert (asked_for.sentinels, asked_for.holds, asked_for.verifies_after) == (sentinels, hold, verify_after)
     assert asked_for.run_type == run_type
@@ -205,9 +205,9 @@ def test_a_folder_that_cant_be_written_is_reported_before_measuring(
     assert f"{option} {home / 'file' / 'reports'}: cannot be written" in outcome.err
 
 
-def spoil(monkeypatch: pytest.MonkeyPatch, folder: Path, found: Comparison = UNCHANGED) -> None:
+def spoil(monkeypatch: pytest.MonkeyPatch, folder: Path, measured: Comparison = UNCHANGED) -> None:
     """While the run measures, ``folder`` becomes a file."""
-    giving = run_ab_giving(found)
+    giving = run_ab_giving(measured)
 
     def run_ab(*arguments: Any) -> Any:
         shutil.rmtree(folder)
@@ -261,8 +261,8 @@ def test_a_run_that_broke_says_that_its_report_has_what_was_measured_if_it_was_w
 def test_a_reporter_that_fails_fails_no_run(
     run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int
 ) -> None:
-    held = "regressed" if code == 3 else None
-    spoil(monkeypatch, home / "file", replace(comparison(verdict), held_back=held))
+    held_back = "regressed" if code == 3 else None
+    spoil(monkeypatch, home / "file", replace(comparison(verdict), held_back=held_back))
     reporters = ("--local_reporter", str(home / "file"), "--simple_local_reporter", str(home / "reports"))
     outcome = run(*MINIMAL, *reporters)
     assert outcome.code == code
@@ -285,9 +285,9 @@ def test_a_screen_that_fails_costs_no_report(run: Run, home: Path, monkeypatch: 
 def test_ctrl_c_while_reporting_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     report = SimpleLocalReporter.report
 
-    def interrupted(self: SimpleLocalReporter, *what: Any) -> str:
+    def interrupted(self: SimpleLocalReporter, *arguments: Any) -> str:
         os.kill(os.getpid(), signal.SIGINT)
-        return report(self, *what)
+        return report(self, *arguments)
 
     monkeypatch.setattr(SimpleLocalReporter, "report", interrupted)
     outcome = run(*MINIMAL, "--simple_local_reporter", str(home / "reports"))
@@ -300,8 +300,14 @@ def test_labels_are_in_the_report(run: Run, home: Path) -> None:
     labels = ("--threshold", "3%", "--user_identifier", "me", "--run_type", "verify", "-p", "rack 7")
     run(*MINIMAL, *labels)
     document = only_report(home)["run"]
-    wanted = {"threshold": 0.03, "user_identifier": "me", "run_type": "verify", "platform": "rack 7", "spec": "smoke"}
-    assert {key: document[key] for key in wanted} == wanted
+    expected_labels = {
+        "threshold": 0.03,
+        "user_identifier": "me",
+        "run_type": "verify",
+        "platform": "rack 7",
+        "spec": "smoke",
+    }
+    assert {key: document[key] for key in expected_labels} == expected_labels
     assert document["command"] == ["harness.py", *MINIMAL, *labels]
 
 
@@ -322,29 +328,32 @@ def test_an_export_that_cant_be_written_costs_no_report(run: Run, home: Path, mo
     outcome = run(*MINIMAL, "--export_reporter", f"md={home}/file/a.md", "--export_reporter", f"bmf={home}/b.json")
     assert only_report(home / "state")
     assert (home / "b.json").is_file()
-    said = f"--export_reporter failed: cannot write {home}/file/a.md (Not a directory): give --export_reporter a file"
-    assert said in outcome.err.splitlines()[-1]
+    message = (
+        f"--export_reporter failed: cannot write {home}/file/a.md (Not a directory): give --export_reporter a file"
+    )
+    assert message in outcome.err.splitlines()[-1]
 
 
 def test_each_line_is_said_before_the_next_reporter_begins(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Who posts to a server that is away keeps nobody's page waiting."""
-    said: list[str] = []
+    lines: list[str] = []
 
     class Posts(Reporter):
         option = "posts"
         help = "posts"
 
         def report(self, report: Report) -> None:
-            said.append(capsys.readouterr().err)
+            lines.append(capsys.readouterr().err)
 
-    made = Report(
+    measured_report = Report(
         RunRecord.of({"id": "made"}),
         build("mxnet==1.8.0.post0"),
         build("mxnet==1.9.1"),
         HostRecord(),
         (comparison("unchanged"),),
     )
-    deliver_report([SimpleLocalReporter(tmp_path), HtmlReporter(tmp_path / "page.html"), Posts()], made)
-    assert said == [f"report: {tmp_path}/report.json\npage: {tmp_path}/page.html\n"]
+    page = HtmlReporter.from_option(f"{tmp_path}/page.html")
+    deliver_report([SimpleLocalReporter(tmp_path), page, Posts()], measured_report)
+    assert lines == [f"report: {tmp_path}/report.json\npage: {tmp_path}/page.html\n"]

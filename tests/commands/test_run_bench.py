@@ -62,12 +62,12 @@ def test_the_first_use_asks_and_keeps_and_the_second_does_not_ask(environment: d
     assert "--threads 100000" in outcome.err
     assert str(config_path()) in outcome.err
     default = load_releases(get_framework("mxnet")).default_treatment
-    kept = {
+    answers = {
         "control": "mxnet==1.7.0.post2",
         "treatment": default,
         "local_reporter": os.path.expanduser("~/my reports"),
     }
-    assert read_config(config_path()) == kept
+    assert read_config(config_path()) == answers
     with OnTerminal(RUN_BENCH, REFUSED, environment) as terminal:
         outcome = terminal.end()
     assert "Control build" not in outcome.err
@@ -94,8 +94,12 @@ def test_an_answer_that_cant_be_meant_is_asked_for_again(environment: dict[str, 
             terminal.type(f"{wrong}\n")
             terminal.wait_for(words)
         answer(terminal, str(tmp_path), "mxnet == 1.9.1", "reports")
-    kept = {"control": str(tmp_path), "treatment": "mxnet == 1.9.1", "local_reporter": str(Path("reports").absolute())}
-    assert read_config(config_path()) == kept
+    answers = {
+        "control": str(tmp_path),
+        "treatment": "mxnet == 1.9.1",
+        "local_reporter": str(Path("reports").absolute()),
+    }
+    assert read_config(config_path()) == answers
 
 
 def test_of_a_suite_it_asks_for_builds_of_any_package(
@@ -181,8 +185,8 @@ def test_help_is_its_own_and_points_to_that_of_harness(home: Path) -> None:
     assert (outcome.code, outcome.err) == (0, "")
     assert outcome.out.startswith("Usage: run_bench.py -b SPEC [OPTIONS]")
     assert "harness.py --help" in outcome.out
-    whole = run_script(RUN_BENCH, "--help-all")
-    assert whole.out.startswith("usage: run_bench.py [-h] [--reset_options]")
+    all_options = run_script(RUN_BENCH, "--help-all")
+    assert all_options.out.startswith("usage: run_bench.py [-h] [--reset_options]")
     of_spec_from = run_script(RUN_BENCH, "--spec_from", "x", "--help")
     assert "--shape" in of_spec_from.out
 

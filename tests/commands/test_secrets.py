@@ -65,11 +65,11 @@ def test_there_are_options_to_look_at() -> None:
 @pytest.mark.parametrize("option", options_with_values())
 def test_no_option_keeps_a_secret(option: str) -> None:
     values = DISGUISES if option in KEPT_OPTIONS else (MARKER, *DISGUISES)
-    for value, others in itertools.product(values, ([], ["-b", "smoke"])):
+    for value, other_words in itertools.product(values, ([], ["-b", "smoke"])):
         for words in spellings(option, value):
-            command = recorded("harness.py", [*others, *words, *others])
+            command = recorded("harness.py", [*other_words, *words, *other_words])
             assert MARKER not in "\n".join(command)
-            assert command[1 : 1 + len(others)] == others, "what is harmless can still be read"
+            assert command[1 : 1 + len(other_words)] == other_words, "what is harmless can still be read"
             report = samples.report(command=command)
             ways = reproduction(report)
             assert MARKER not in ways.here + ways.anywhere
@@ -89,9 +89,9 @@ def test_a_new_option_is_masked_until_somebody_says_that_it_is_harmless() -> Non
 
 
 def test_a_configuration_has_no_field_for_what_may_be_a_secret() -> None:
-    kept = {option.removeprefix("--") for option in KEPT_OPTIONS}
+    kept_names = {option.removeprefix("--") for option in KEPT_OPTIONS}
     switches = {action.dest for action in harness_parser()._actions if action.nargs in (0, "?")}
-    assert {one.name for one in fields(RunConfiguration)} - kept - switches == {
+    assert {config_field.name for config_field in fields(RunConfiguration)} - kept_names - switches == {
         *("build_program", "env", "command_args", "string_map")
     }
     options = read_options(["--env", f"MINE={MARKER}", "--notify_command", MARKER, "--info", MARKER])
@@ -109,8 +109,8 @@ def test_a_program_s_variables_and_arguments_are_in_no_report(tmp_path: Path, mo
     (case,) = session.cases
     assert MARKER in str(case.inputs["command"]), "the program itself is given it"
     assert case.inputs["env"] == variables
-    asked = asdict(session.configuration)
-    report = samples.report([samples.comparison(case.id)], **asdict(session.labels), configuration=asked)
+    configuration = asdict(session.configuration)
+    report = samples.report([samples.comparison(case.id)], **asdict(session.labels), configuration=configuration)
     report = replace(report, cases=session.cases).without_secrets()
     ways = reproduction(report)
     assert MARKER not in to_bytes(report).decode() + ways.here + ways.of(report.comparisons[0])
@@ -134,14 +134,14 @@ def test_no_byte_that_is_stored_or_sent_holds_a_secret(
 ) -> None:
     """Every reporter, a results server, the driver's journal and its log; notifiers run, and fail with output."""
     caplog.set_level(logging.INFO)
-    kept = tmp_path / "kept"
+    storage = tmp_path / "kept"
     # The program repeats its arguments and its input, as curl -v does, and fails.
     failing = shlex.join(["sh", "-c", 'echo "failed: $*"; exit 7', "sh", f"X-Key: {MARKER}", f"{MARKER}-alone"])
     (tmp_path / "server").mkdir()
     with contextlib.ExitStack() as stack:
         server, hook = stack.enter_context(running_server(tmp_path / "server")), stack.enter_context(HookServer())
-        said = {"detail": f"no place for what {server.write_token} sent"}  # it repeats what it was sent
-        refusing = stack.enter_context(HookServer(Answer(400, body=json.dumps(said).encode())))
+        answer = {"detail": f"no place for what {server.write_token} sent"}  # it repeats what it was sent
+        refusing = stack.enter_context(HookServer(Answer(400, body=json.dumps(answer).encode())))
         arguments = [
             *("-b", write_spec(tmp_path), "--user_identifier", f"nightly https://me:{MARKER}@host/"),
             *("--operators", "exp", "--notify_unverified", "--notify_command", failing),
@@ -150,40 +150,40 @@ def test_no_byte_that_is_stored_or_sent_holds_a_secret(
                 hook.url(f"services/{MARKER}"),
             ),
             *("--remote_access_token", server.write_token, "--remote_reporter", f"{server.url}{REPORTS}|nightly"),
-            *("--remote_reporter", f"{refusing.url('reports')}|nightly", "--spool", str(kept / "spool")),
+            *("--remote_reporter", f"{refusing.url('reports')}|nightly", "--spool", str(storage / "spool")),
             *(
                 "--simple_local_reporter",
-                str(kept),
+                str(storage),
                 "--local_reporter",
-                str(kept / "local"),
+                str(storage / "local"),
                 "--simple_screen_reporter",
             ),
-            *("--html_reporter", str(kept / "page.html"), "--screen_reporter", *exports(kept)),
+            *("--html_reporter", str(storage / "page.html"), "--screen_reporter", *exports(storage)),
         ]
         options = read_options(arguments)
-        with logging_to(kept / "driver.log"):
+        with logging_to(storage / "driver.log"):
             session = plan_session(options, {}, recorded("harness.py", arguments))
-            asked = asdict(session.configuration)
+            configuration = asdict(session.configuration)
             reason = f"git: https://me:{MARKER}@host/ is gone"
             labels = asdict(session.labels)
-            report = samples.report(**labels, configuration=asked, stop_reason=reason).without_secrets()
+            report = samples.report(**labels, configuration=configuration, stop_reason=reason).without_secrets()
             deliver_report(session.reporters, report)
-            journal = Journal(kept / "journal.db")
-            notifiers = [one for one in session.reporters if isinstance(one, Notifier)]
+            journal = Journal(storage / "journal.db")
+            notifiers = [reporter for reporter in session.reporters if isinstance(reporter, Notifier)]
             Notifications(journal, session.reporters, notifiers).report_outcome(Outcome(report), None)
             journal.record_trouble("item", f"fetching https://me:{MARKER}@host/ failed")
             journal.note("remote gone", f"Authorization: Bearer {MARKER}")
         assert len(hook.posts) == 2
-        written = [path for folder in (kept, tmp_path / "server") for path in folder.rglob("*") if path.is_file()]
+        written = [path for folder in (storage, tmp_path / "server") for path in folder.rglob("*") if path.is_file()]
         names = {path.name for path in written}
         assert names > {"report.json", "report.html", "page.html", "journal.db", "driver.log", "results.sqlite"}
         assert "outbox.db" in {path.name for path in written}, "the report that was refused waits in the spool"
-        told = "".join(capsys.readouterr()) + caplog.text
-        assert "ended in 7" in told
-        assert "no place for what" in told
+        output = "".join(capsys.readouterr()) + caplog.text
+        assert "ended in 7" in output
+        assert "no place for what" in output
         for secret in (MARKER, server.write_token):
             assert not [path for path in written if secret.encode() in path.read_bytes()]
-            assert secret not in told
+            assert secret not in output
 
 
 def exports(folder: Path) -> list[str]:

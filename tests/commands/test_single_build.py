@@ -153,9 +153,9 @@ def test_a_build_of_which_cases_were_not_measured_or_compared_is_not_done(
 
 @pytest.mark.mxnet
 def test_a_budget_that_leaves_cases_unmeasured_ends_in_3(home: Path) -> None:
-    done = harness("-b", "smoke", *ALONE, "--rounds", "1", "--time_budget", "0.5")
-    assert done.code == 3, done.err
-    assert re.search(r"(\d+ of 22 cases were not measured before the time ran out|nothing was measured)", done.err)
+    outcome = harness("-b", "smoke", *ALONE, "--rounds", "1", "--time_budget", "0.5")
+    assert outcome.code == 3, outcome.err
+    assert re.search(r"(\d+ of 22 cases were not measured before the time ran out|nothing was measured)", outcome.err)
 
 
 @pytest.mark.mxnet
@@ -175,8 +175,14 @@ def test_a_build_is_measured_and_compared_with_later(home: Path) -> None:
     forward, backward, mismatch = document.cases
     assert (forward.rounds, forward.calls) == (2, 2 * 7), "in each process as many as --runs says"
     assert (document.run.warmup, document.run.runs) == (1, 7)
-    asked = document.run.configuration
-    assert (asked.rounds, asked.warmup, asked.runs, asked.profiler, asked.treatment) == (2, 1, 7, "native", RELEASE)
+    configuration = document.run.configuration
+    assert (
+        configuration.rounds,
+        configuration.warmup,
+        configuration.runs,
+        configuration.profiler,
+        configuration.treatment,
+    ) == (2, 1, 7, "native", RELEASE)
     assert set(forward.operators or ()) == {"softmax"}
     assert set(backward.operators or ()) == {"_backward_softmax"}
     assert forward.memory == {"cpu/0": 64 * 64 * 4}

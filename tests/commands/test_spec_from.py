@@ -68,8 +68,8 @@ EXAMPLES = re.findall(r"^    python3 (harness|run_bench)\.py (.*)$", DOCUMENT, f
 
 @pytest.mark.parametrize(("command", "line"), EXAMPLES)
 def test_examples_are_good_usage(command: str, line: str) -> None:
-    own, rest = run_bench_parser().parse_known_args(shlex.split(line))
+    own, other_words = run_bench_parser().parse_known_args(shlex.split(line))
     if own.spec_from is not None:
-        assert spec_from_parser().parse_args([own.spec_from, *rest]).shape
-    elif "resnet18.json" not in rest:  # which the example before it writes
-        assert choose_cases(read_options(rest), 0).cases
+        assert spec_from_parser().parse_args([own.spec_from, *other_words]).shape
+    elif "resnet18.json" not in other_words:  # which the example before it writes
+        assert choose_cases(read_options(other_words), 0).cases

@@ -41,12 +41,12 @@ def running(home: Path) -> Iterator[OnTerminal]:
 
 def computing(temporary: Path) -> list[int]:
     """The workers that have begun to import the framework."""
-    found = []
+    pids = []
     for pid in workers(temporary):
         with contextlib.suppress(OSError):  # ended meanwhile
             if "libmxnet" in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8"):
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def check_kept(home: Path, reason: str) -> None:
@@ -55,7 +55,7 @@ def check_kept(home: Path, reason: str) -> None:
     run = document["run"]
     assert (run["complete"], run["aborted"], run["stop_reason"]) == (False, True, reason)
     assert run["rounds"] >= 2
-    assert [len(one["samples"]) >= 2 for one in document["comparisons"]] == [True, True]
+    assert [len(comparison["samples"]) >= 2 for comparison in document["comparisons"]] == [True, True]
     assert run["incidents"] == []
     wait_until_no_workers(home / "temporary")
 
@@ -72,11 +72,11 @@ def test_a_signal_ends_it_with_a_report(running: OnTerminal, home: Path, number:
     assert f"not completed: stopped by {number.name}" in outcome.err
     assert "Traceback" not in outcome.err
     check_kept(home, f"stopped by {number.name}")
-    header, *others = outcome.out.splitlines()
+    header, *rows = outcome.out.splitlines()
     assert header.startswith("#verdict\t")
-    lines = [line for line in others if not line.startswith("#")]  # a busy machine has a line of its own
+    lines = [line for line in rows if not line.startswith("#")]  # a busy machine has a line of its own
     assert [line.split("\t")[1] for line in lines] == ["exp_0/forward", "exp_1/forward"]
-    assert any(line.startswith("# not complete") for line in others)
+    assert any(line.startswith("# not complete") for line in rows)
     assert "\x1b" in outcome.err  # the live line was on the terminal, and on it alone
     assert "\x1b" not in outcome.out
 

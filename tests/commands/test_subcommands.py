@@ -52,7 +52,7 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("words", "expected"),
     [
         ("compare -b s --control a --treatment b -q", "-b s --control a --treatment b"),
         ("compare -b s", "-b s"),
@@ -67,9 +67,9 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     ],
 )  # fmt: skip
 def test_a_subcommand_is_a_command_of_the_scripts(
-    call: Call, handed: list[list[str]], given: str, expected: str
+    call: Call, handed: list[list[str]], words: str, expected: str
 ) -> None:
-    assert call(*given.split()).code == 0
+    assert call(*words.split()).code == 0
     assert handed == [expected.split()]
 
 
@@ -114,9 +114,9 @@ def test_the_version(call: Call) -> None:
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.takes_run_options])
 def test_the_short_help_shows_options_that_exist(name: str) -> None:
     actions = {action.dest: action for parser in help.parsers_of(name) for action in parser._actions}
-    shown = (COMMANDS[name].shown or "").split()
+    dests = (COMMANDS[name].shown or "").split()
     text = help.short_help(name)
-    assert all(any(option in text for option in actions[dest].option_strings) for dest in shown)
+    assert all(any(option in text for option in actions[dest].option_strings) for dest in dests)
 
 
 def test_all_help_has_every_option(call: Call) -> None:
@@ -140,7 +140,7 @@ def test_an_installed_opduel_names_no_script_and_no_page(call: Call, name: str) 
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("words", "expected"),
     [
         ("list no-such-case", "opduel list: error: nothing matches 'no-such-case'"),
         ("send report.json", "opduel send: error: add --remote_reporter"),
@@ -148,8 +148,8 @@ def test_an_installed_opduel_names_no_script_and_no_page(call: Call, name: str) 
         ("python", "are required: BUILD"),
     ],
 )
-def test_messages_are_about_what_was_given(call: Call, given: str, expected: str) -> None:
-    assert expected in call(*given.split()).error_line()
+def test_messages_are_about_what_was_given(call: Call, words: str, expected: str) -> None:
+    assert expected in call(*words.split()).error_line()
 
 
 def test_options_behind_a_build_are_those_of_the_script(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,8 +182,8 @@ sys.exit(f"{{sorted(loaded)}} loaded" if loaded else code)
 def code_of_light(script: str, *words: str) -> tuple[int, str]:
     """Return the exit code and the errors of a command; the code is 1 if it has loaded what measures."""
     command = [sys.executable, "-c", LOADED_CODE, script, *words]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.returncode, done.stderr
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    return process.returncode, process.stderr
 
 
 @pytest.mark.parametrize(
@@ -237,8 +237,8 @@ def test_a_completion_script_is_one_of_its_shell(call: Call, shell: str, tmp_pat
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell}")
     (tmp_path / "script").write_text(call("completion", shell).out, encoding="utf-8")
-    done = subprocess.run([shell, "-n", tmp_path / "script"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    process = subprocess.run([shell, "-n", tmp_path / "script"], capture_output=True, text=True, check=False)
+    assert (process.returncode, process.stderr) == (0, "")
 
 
 def test_nothing_else_is_printed_beside_json(call: Call) -> None:

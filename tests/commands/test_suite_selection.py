@@ -49,17 +49,17 @@ def cases(*words: str) -> dict[str, Case]:
 
 def test_cases_are_named_as_asv_names_them_and_measured_by_what_their_benchmarks_are() -> None:
     choice = chosen("-b", r"^kinds\.Sorted")
-    found = {case.id: case for case in choice.cases}
-    assert list(found)[:2] == ["kinds.Sorted.mem_list(10, 'up')/value", "kinds.Sorted.mem_list(10, 'down')/value"]
-    assert len(found) == 4 * 5 - 1
-    assert "kinds.Sorted.time_reverse(10, 'down')" not in found
-    sort = found["kinds.Sorted.time_sort(1000, 'down')"]
+    case_by_id = {case.id: case for case in choice.cases}
+    assert list(case_by_id)[:2] == ["kinds.Sorted.mem_list(10, 'up')/value", "kinds.Sorted.mem_list(10, 'down')/value"]
+    assert len(case_by_id) == 4 * 5 - 1
+    assert "kinds.Sorted.time_reverse(10, 'down')" not in case_by_id
+    sort = case_by_id["kinds.Sorted.time_sort(1000, 'down')"]
     assert (sort.operator, sort.metric, sort.timeout_s) == ("kinds.Sorted.time_sort", "time", 17.0)
     assert sort.inputs == {"size": "1000", "order": "'down'"}
-    size = found["kinds.Sorted.track_size(10, 'up')/value"]
+    size = case_by_id["kinds.Sorted.track_size(10, 'up')/value"]
     assert (size.unit, size.lower_is_better) == ("items", True)
-    assert found["kinds.Sorted.mem_list(10, 'up')/value"].unit == "bytes"
-    assert found["kinds.Sorted.peakmem_sort(10, 'up')/process_memory"].metric == "process_memory"
+    assert case_by_id["kinds.Sorted.mem_list(10, 'up')/value"].unit == "bytes"
+    assert case_by_id["kinds.Sorted.peakmem_sort(10, 'up')/process_memory"].metric == "process_memory"
     record = choice.suite_record
     assert record is not None
     assert record.benchmarks["kinds.Sorted.time_sort"]["version"] == "first"
@@ -79,8 +79,8 @@ def test_patterns_match_the_whole_name_and_operators_choose_further() -> None:
 
 
 def test_metrics_are_chosen_among_those_that_a_benchmark_can_be_measured_by() -> None:
-    found = cases("-b", r"time_sort\(10, 'up'\)|track_score|Raw|peakmem_sort\(10, 'up'", "--metric", "time,memory")
-    assert list(found) == [
+    chosen = cases("-b", r"time_sort\(10, 'up'\)|track_score|Raw|peakmem_sort\(10, 'up'", "--metric", "time,memory")
+    assert list(chosen) == [
         *("kinds.Sorted.time_sort(10, 'up')", "kinds.Sorted.time_sort(10, 'up')/memory"),
         "kinds.Raw.timeraw_loop(20000)",
     ]
@@ -90,8 +90,8 @@ def test_metrics_are_chosen_among_those_that_a_benchmark_can_be_measured_by() ->
 
 
 def test_higher_is_better_where_an_option_says_so() -> None:
-    found = cases("-b", "track_(random|size)", "--higher_is_better", "track_size.*1000")
-    assert {id: case.lower_is_better for id, case in found.items() if "size(10, 'up')" in id or "1000" in id} == {
+    chosen = cases("-b", "track_(random|size)", "--higher_is_better", "track_size.*1000")
+    assert {id: case.lower_is_better for id, case in chosen.items() if "size(10, 'up')" in id or "1000" in id} == {
         "kinds.Sorted.track_size(10, 'up')/value": True,
         "kinds.Sorted.track_size(1000, 'up')/value": False,
         "kinds.Sorted.track_size(1000, 'down')/value": False,
@@ -99,7 +99,7 @@ def test_higher_is_better_where_an_option_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("--higher_is_better", "("), "--higher_is_better (: is not a regular expression"),
         (("-b", "no_such"), "-b no_such: matches no benchmark of the suite: the first of"),
@@ -115,10 +115,10 @@ def test_higher_is_better_where_an_option_says_so() -> None:
         (("-b", "kinds", "--operators", "nowhere"), "no case matches 'nowhere'"),
     ],
 )
-def test_what_chooses_nothing_is_refused(words: tuple[str, ...], told: str) -> None:
+def test_what_chooses_nothing_is_refused(words: tuple[str, ...], message: str) -> None:
     with pytest.raises(UsageError) as refused:
         chosen(*words)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -150,7 +150,7 @@ def test_words_that_whatever_a_pattern_matches_has(pattern: str, words: list[str
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         (("-b", "smoke", "--bench", "one"), "--bench: is for a suite's benchmarks: add --suite"),
         (("-b", "smoke", "--higher_is_better", "one"), "--higher_is_better: is for a suite's benchmarks"),
@@ -158,8 +158,8 @@ def test_words_that_whatever_a_pattern_matches_has(pattern: str, words: list[str
         (("--suite", "anywhere", "--golden", "there"), "--suite: needs two builds"),
     ],
 )
-def test_a_suite_needs_two_builds_and_its_options_need_a_suite(words: tuple[str, ...], told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_suite_needs_two_builds_and_its_options_need_a_suite(words: tuple[str, ...], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         run_harness("harness.py", words)
 
 

@@ -16,7 +16,10 @@ OPTION = f"{TWO}: leave it out, or give a spec of one of them"
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        *((("--metric", f"time,{one}"), f"--metric {one}: {METRIC}") for one in ("memory", "instructions", "value")),
+        *(
+            (("--metric", f"time,{metric}"), f"--metric {metric}: {METRIC}")
+            for metric in ("memory", "instructions", "value")
+        ),
         (("--breakdown",), f"--breakdown: {OPTION}"),
         (("--profile_output", "profiles"), f"--profile_output: {OPTION}"),
         (("--fuzz", "1"), f"--fuzz: {OPTION}"),
@@ -27,8 +30,10 @@ def test_an_option_for_one_framework_is_refused(
 ) -> None:
     monkeypatch.chdir(home)
     outcome = run("-b", "cross/numpy-onnxruntime", *SIDES, *arguments)
-    said = [line for line in outcome.err.splitlines() if ": installing " not in line]  # on a machine without the builds
-    assert (outcome.code, said) == (2, [f"harness.py: error: {message}"])
+    lines = [
+        line for line in outcome.err.splitlines() if ": installing " not in line
+    ]  # on a machine without the builds
+    assert (outcome.code, lines) == (2, [f"harness.py: error: {message}"])
 
 
 def test_a_metric_that_the_spec_names_is_refused_by_the_spec_s_name(run: Callable[..., Outcome], home: Path) -> None:

@@ -73,15 +73,15 @@ def names_in(text: str) -> set[str]:
 def test_the_generated_page_has_every_option_in_help_and_no_other(name: str) -> None:
     actions = list(options(PARSERS[name]()))
     assert all(row_of(name, action) for action in actions)
-    known = {option for action in actions for option in action.option_strings}
-    assert set().union(*map(names_in, rows(GENERATED[name]))) == known
+    option_strings = {option for action in actions for option in action.option_strings}
+    assert set().union(*map(names_in, rows(GENERATED[name]))) == option_strings
 
 
 def test_every_option_that_the_page_names_exists() -> None:
     actions = [*options(harness_parser()), *options(run_bench_parser())]
-    known = {name for action in actions for name in action.option_strings}
-    known |= set(driver_parser()._option_string_actions)  # what run_bench.py passes on to repo_driver.py
-    assert {name for name in names_in(TEXT) if name.startswith("--")} - {"--help"} <= known
+    option_strings = {name for action in actions for name in action.option_strings}
+    option_strings |= set(driver_parser()._option_string_actions)  # what run_bench.py passes on to repo_driver.py
+    assert {name for name in names_in(TEXT) if name.startswith("--")} - {"--help"} <= option_strings
 
 
 def test_the_page_links_to_every_generated_page_of_a_command() -> None:

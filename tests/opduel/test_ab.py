@@ -32,7 +32,7 @@ PAGE = (ROOT / "docs" / "how-to" / "pytest.md").read_text(encoding="utf-8")
 SIDES: dict[str, Any] = {"control": "mine", "treatment": Path("theirs")}
 
 
-def made(*comparisons: Comparison, **run: Any) -> ABReport:
+def report_of(*comparisons: Comparison, **run: Any) -> ABReport:
     return ABReport.of(
         dataclasses.replace(report_samples.report(comparisons), run=RunRecord.of(report_samples.run(**run)))
     )
@@ -41,10 +41,10 @@ def made(*comparisons: Comparison, **run: Any) -> ABReport:
 @pytest.fixture
 def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[RunRequest]:
     """The requests that runs get; each gives a report of one regression. All files are written in ``tmp_path``."""
-    found: list[RunRequest] = []
+    seen_requests: list[RunRequest] = []
 
     def run_ab(request: RunRequest, *_: object) -> Report:
-        found.append(request)
+        seen_requests.append(request)
         configuration = dataclasses.asdict(request.configuration)
         how = {**report_samples.run(), **asdict(request.labels), "configuration": configuration}
         return Report(
@@ -62,7 +62,7 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[RunRequest
     monkeypatch.setattr(opduel.commands.builds, "resolve_build", resolve_build)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    return found
+    return seen_requests
 
 
 def test_arguments_are_those_of_the_command(requests: list[RunRequest], tmp_path: Path) -> None:
@@ -86,9 +86,9 @@ def test_arguments_are_those_of_the_command(requests: list[RunRequest], tmp_path
     assert (request.control.requested, request.treatment.requested) == ("mine", "theirs")
     assert {case.operator for case in request.cases} == {"nd.softmax", "nd.exp"}
     assert {(case.metric, case.threshold) for case in request.cases} == {("time", 0.1), ("memory", 0.05)}
-    asked = request.configuration
-    assert (asked.time_budget, asked.max_rounds, request.seed) == (30.0, 7, 3)
-    assert (asked.verifies_after, asked.holds, asked.roofline) == (0.0, False, True)
+    configuration = request.configuration
+    assert (configuration.time_budget, configuration.max_rounds, request.seed) == (30.0, 7, 3)
+    assert (configuration.verifies_after, configuration.holds, configuration.roofline) == (0.0, False, True)
     assert request.env == {"A": "b=c"}
     assert report.run.command[:2] == ("opduel", "compare")
     assert report.run.command[report.run.command.index("--time_budget") + 1] == "30.0"
@@ -195,7 +195,7 @@ def test_a_fleet_is_asked_and_options_for_one_need_one(requests: list[RunRequest
 def test_a_run_that_is_interrupted_is_reported_and_then_ends_the_caller(
     requests: list[RunRequest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(opduel.ab, "run_ab", lambda *_: made(comparison("a"), aborted=True, interrupted=True))
+    monkeypatch.setattr(opduel.ab, "run_ab", lambda *_: report_of(comparison("a"), aborted=True, interrupted=True))
     with pytest.raises(KeyboardInterrupt):
         compare(**SIDES, spec="smoke", simple_local_reporter=tmp_path)
     assert (tmp_path / "report.json").exists()
@@ -211,8 +211,13 @@ def test_a_run_that_is_interrupted_is_reported_and_then_ends_the_caller(
     ],
 )  # fmt: skip
 def test_what_a_report_comes_to(comparisons: Sequence[Comparison], run: dict[str, Any], expected: object) -> None:
-    report = made(*comparisons, **run)
-    assert (report.ok, report.conclusion, report.exit_code, [one.case for one in report.regressions]) == expected
+    report = report_of(*comparisons, **run)
+    assert (
+        report.ok,
+        report.conclusion,
+        report.exit_code,
+        [case_result.case for case_result in report.regressions],
+    ) == expected
     assert report.warnings == (["not completed: the disk is full"] if run else [])
 
 
@@ -220,23 +225,23 @@ def test_a_table_of_cases_and_one_of_samples() -> None:
     pandas = pytest.importorskip("pandas")
     report = ABReport.of(report_samples.report())
     cases = report.to_dataframe()
-    assert list(cases["case"]) == [one.case for one in report.comparisons]
+    assert list(cases["case"]) == [case_result.case for case_result in report.comparisons]
     assert list(cases["verdict"]) == list(report.verdicts.values())
     assert pandas.api.types.is_float_dtype(cases["ratio"])
-    assert cases["ratio"].isna().sum() == sum(one.ratio is None for one in report.comparisons)
+    assert cases["ratio"].isna().sum() == sum(case_result.ratio is None for case_result in report.comparisons)
     samples = report.to_dataframe(samples=True)
-    assert len(samples) == sum(len(one.samples) for one in report.comparisons) > 0
+    assert len(samples) == sum(len(case_result.samples) for case_result in report.comparisons) > 0
     assert {"case", "stage", "round", "control", "treatment", "log_ratio"} <= set(samples.columns)
 
 
 def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match=re.escape("install opduel[pandas]")):
-        made(comparison("a")).to_dataframe()
+        report_of(comparison("a")).to_dataframe()
 
 
 def test_saving(tmp_path: Path) -> None:
-    report = made(comparison("a", "regressed", 1.2))
+    report = report_of(comparison("a", "regressed", 1.2))
     report.save(tmp_path / "report.json")
     assert ABReport.of(read_report(tmp_path / "report.json")).verdicts == report.verdicts
     report.save(str(tmp_path / "report.html"))
@@ -246,11 +251,11 @@ def test_saving(tmp_path: Path) -> None:
 
 
 def test_as_text_it_is_the_table_of_the_command() -> None:
-    assert "regressed (1)" in str(made(comparison("exp/forward", "regressed", 1.2)))
+    assert "regressed (1)" in str(report_of(comparison("exp/forward", "regressed", 1.2)))
 
 
 def test_a_notebook_shows_a_table_in_which_texts_are_texts() -> None:
-    report = made(
+    report = report_of(
         comparison("<script>x</script>", "regressed", 1.2), comparison("b"), stop_reason="<b>", complete=False
     )
     html = report._repr_html_()
@@ -263,7 +268,7 @@ def test_a_notebook_shows_a_table_in_which_texts_are_texts() -> None:
 
 
 def test_a_notebook_shows_so_many_rows() -> None:
-    html = made(*(comparison(f"case{number}") for number in range(230)))._repr_html_()
+    html = report_of(*(comparison(f"case{number}") for number in range(230)))._repr_html_()
     assert html.count("<tr>") == 201
     assert "30 more cases" in html
 
@@ -275,8 +280,8 @@ def test_it_is_loaded_when_it_is_first_used() -> None:
         "issubclass(opduel.UsageError, Exception), issubclass(opduel.RunError, Exception), opduel.ABReport.__name__)\n"
         "try: opduel.nothing\nexcept AttributeError as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines() == [
+    process = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert process.stdout.splitlines() == [
         "False True compare True True ABReport",
         "module 'opduel' has no attribute 'nothing'",
     ]
@@ -290,11 +295,11 @@ def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
     quick = example.replace("time_budget=120", "max_rounds=2, sentinels=0").replace("threshold=0.1", "threshold=0.5")
     quick = quick.replace(', "dot/forward"', "")
     (tmp_path / "test_speed.py").write_text(quick, encoding="utf-8")
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tmp_path],
         cwd=tmp_path, env={"PYTHONPATH": str(ROOT), **os.environ}, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert re.search(r"1 (passed|skipped)", done.stdout)
+    assert process.returncode == 0, process.stdout + process.stderr
+    assert re.search(r"1 (passed|skipped)", process.stdout)
     (path,) = tmp_path.rglob("report.json")
     assert list(ABReport.of(read_report(path)).verdicts) == ["softmax/forward"]

@@ -166,7 +166,7 @@ def test_a_category_says_the_same_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "takes_dtype", "is_block", "arguments", "settings"),
+    ("user_inputs", "takes_dtype", "is_block", "arguments", "settings"),
     [
         ({"data": (2,), "dtype": "int8"}, False, False, {"data": (2,)}, {"dtype": "int8"}),
         ({"data": (2,), "dtype": "int8"}, True, False, {"data": (2,), "dtype": "int8"}, {}),
@@ -180,9 +180,9 @@ def test_a_category_says_the_same_at_once() -> None:
     ],
 )
 def test_what_is_the_operators_and_what_is_ours(
-    given: dict[str, Any], takes_dtype: bool, is_block: bool, arguments: dict[str, Any], settings: dict[str, Any]
+    user_inputs: dict[str, Any], takes_dtype: bool, is_block: bool, arguments: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    assert read_input(given, takes_dtype, is_block) == (arguments, settings)
+    assert read_input(user_inputs, takes_dtype, is_block) == (arguments, settings)
 
 
 def test_names_that_are_not_there() -> None:
@@ -219,10 +219,10 @@ def test_the_catalogues_inputs_and_ones_own() -> None:
 
 def test_the_users_variables_go_before_the_fixed_ones() -> None:
     build = Build("mxnet", "x", "interpreter", "/bin/true", "1", "3.11", "d", environment={"PYTHONPATH": "/build"})
-    found = inside_environment(build, get_framework("mxnet"), {"OMP_NUM_THREADS": "2", "PYTHONPATH": "/mine"})
-    assert found["OMP_NUM_THREADS"] == "2"
-    assert found["MXNET_USE_OPERATOR_TUNING"] == "0"
-    assert found["PYTHONPATH"] == f"/build:/mine:{import_folder()}"
+    environment = inside_environment(build, get_framework("mxnet"), {"OMP_NUM_THREADS": "2", "PYTHONPATH": "/mine"})
+    assert environment["OMP_NUM_THREADS"] == "2"
+    assert environment["MXNET_USE_OPERATOR_TUNING"] == "0"
+    assert environment["PYTHONPATH"] == f"/build:/mine:{import_folder()}"
 
 
 def test_a_build_is_given_opduel_and_no_other_module(tmp_path: Path) -> None:
@@ -230,17 +230,19 @@ def test_a_build_is_given_opduel_and_no_other_module(tmp_path: Path) -> None:
     assert import_folder(tmp_path) == folder, "made once"
     assert [path.name for path in folder.iterdir()] == ["opduel"]
     code = "import importlib.util as u, opduel; print([u.find_spec(n) for n in ('driver', 'harness', 'numpy')])"
-    done = subprocess.run(
+    process = subprocess.run(
         [getattr(sys, "_base_executable", sys.executable), "-S", "-c", code],
         env={"PYTHONPATH": str(folder)}, cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert done.stdout == "[None, None, None]\n"
+    assert process.stdout == "[None, None, None]\n"
 
 
 @pytest.mark.mxnet
 def test_what_fails_from_outside_is_reported_beside_what_runs() -> None:
     inputs = [{"lhs": (8, 8), "rhs": (8, 8)}, {"lhs": (8, 8), "rhs": (9, 9)}]
-    ((results,),) = (one.values() for one in run_performance_test(["nd.dot"], inputs, build=RELEASE, runs=5))
+    ((results,),) = (
+        results_by_name.values() for results_by_name in run_performance_test(["nd.dot"], inputs, build=RELEASE, runs=5)
+    )
     assert results[0]["avg_time_backward_dot"] > 0
     assert "avg_time_forward_dot" not in results[1]
     assert results[1]["failed_forward"].startswith("MXNetError: ")
@@ -250,19 +252,21 @@ def test_what_fails_from_outside_is_reported_beside_what_runs() -> None:
 @pytest.mark.mxnet
 def test_a_category_from_outside() -> None:
     few: dict[str, Any] = {"build": RELEASE, "warmup": 0, "runs": 3}
-    (found,) = run_category_benchmarks("gluon_basic", operators=["gluon.nn.Dense"], **few).items()
-    assert found[0] == "Dense"
-    assert [one["mode"] for one in found[1]] == ["imperative", "hybridized"] * (len(found[1]) // 2)
-    assert all(one["avg_time_backward_Dense"] >= 0 for one in found[1])
+    (results_of_block,) = run_category_benchmarks("gluon_basic", operators=["gluon.nn.Dense"], **few).items()
+    assert results_of_block[0] == "Dense"
+    assert [result["mode"] for result in results_of_block[1]] == ["imperative", "hybridized"] * (
+        len(results_of_block[1]) // 2
+    )
+    assert all(result["avg_time_backward_Dense"] >= 0 for result in results_of_block[1])
 
 
 @pytest.mark.mxnet
 def test_an_operator_from_outside_gets_its_own_dtype(capsys: pytest.CaptureFixture[str]) -> None:
-    given = {"dtype": numpy.float64, "case": {"dtype": "float16"}}
+    additional_inputs = {"dtype": numpy.float64, "case": {"dtype": "float16"}}
     few: dict[str, Any] = {"build": RELEASE, "warmup": 0, "runs": 2}
-    found = run_benchmark_operator("cast", size=(256, 256), additional_inputs=given, **few)
-    assert sorted(found) == ["nd", "npx"]
-    for (result,) in (found["nd"][0]["cast"], found["npx"][0]["cast"]):
+    results = run_benchmark_operator("cast", size=(256, 256), additional_inputs=additional_inputs, **few)
+    assert sorted(results) == ["nd", "npx"]
+    for (result,) in (results["nd"][0]["cast"], results["npx"][0]["cast"]):
         assert (result["dtype"], result["inputs"]) == ("float16", {"data": [256, 256], "dtype": "float64"})
         assert result["max_storage_mem_alloc_cpu/0"] == 8 * SIZE
     assert f"{RELEASE} nd.cast" in capsys.readouterr().out
@@ -274,40 +278,40 @@ def test_an_operator_from_outside_gets_its_own_dtype(capsys: pytest.CaptureFixtu
 def answers() -> dict[str, Any]:
     """What ``THROUGHOUT`` has found."""
     command = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "opduel", RELEASE, "-c", THROUGHOUT]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd="/")
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd="/")
+    assert process.returncode == 0, process.stderr
+    documents: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
+    return documents
 
 
-def failures(found: Any) -> list[dict[str, Any]]:
+def failures(value: Any) -> list[dict[str, Any]]:
     """Every result with a failure, wherever it is."""
-    if isinstance(found, dict) and any(str(key).startswith("failed_") for key in found):
-        return [found]
-    inner = found.values() if isinstance(found, dict) else found if isinstance(found, list) else ()
-    return [one for part in inner for one in failures(part)]
+    if isinstance(value, dict) and any(str(key).startswith("failed_") for key in value):
+        return [value]
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [failure for part in inner for failure in failures(part)]
 
 
 @pytest.mark.nightly  # test_blocks_of_all_kinds_run_inside_a_build has one of each kind
 @pytest.mark.mxnet
 def test_every_gluon_input_runs_inside_a_build(answers: dict[str, Any]) -> None:
     assert failures(answers["gluon"]) == []
-    for category, found in answers["gluon"].items():
+    for category, results_by_block in answers["gluon"].items():
         cases = expand_cases(load_spec(find_spec(f"operators/gluon_{category}")))
-        results = [one for block in found.values() for one in block]
+        results = [result for block in results_by_block.values() for result in block]
         assert len(results) == len({case.id.removesuffix(f"/{case.direction}") for case in cases})
-        assert {one["mode"] for one in results} == {"imperative", "hybridized"}
+        assert {result["mode"] for result in results} == {"imperative", "hybridized"}
 
 
 @pytest.mark.nightly
 @pytest.mark.mxnet
 def test_an_operator_gets_all_that_is_its_own(answers: dict[str, Any]) -> None:
     assert failures(answers["taken away before"]) == []
-    held = answers["held"]
-    assert held.pop("Dense") == pytest.approx(8 * 64 / 1000)
-    assert held.pop("cast of a double") == pytest.approx(2 * SIZE)
-    assert held.pop("numpy's arrays") == held.pop("np") == pytest.approx(4 * SIZE)
-    assert held == dict.fromkeys(held, pytest.approx(8 * SIZE))
+    arguments = answers["held"]
+    assert arguments.pop("Dense") == pytest.approx(8 * 64 / 1000)
+    assert arguments.pop("cast of a double") == pytest.approx(2 * SIZE)
+    assert arguments.pop("numpy's arrays") == arguments.pop("np") == pytest.approx(4 * SIZE)
+    assert arguments == dict.fromkeys(arguments, pytest.approx(8 * SIZE))
     assert failures(answers["kernel"]) == []
     assert answers["elsewhere"]["context"] == "cpu(1)"
     result, stype = answers["own gradient"]
@@ -318,10 +322,15 @@ def test_an_operator_gets_all_that_is_its_own(answers: dict[str, Any]) -> None:
 def test_blocks_of_all_kinds_run_inside_a_build(answers: dict[str, Any]) -> None:
     assert failures(answers["blocks"]) == []
     assert not answers["numpy is on"], "np.square needed it, the user's process is as it was"
-    lstm, given, layer, cell, pair, made, training, network = answers["blocks"]
-    for results, name in ((lstm, "LSTMCell"), (given, "LSTMCell"), (layer, "LSTM"), (cell, "GRUCell")):
+    lstm, dense, layer, cell, pair, constructed, training, network = answers["blocks"]
+    for results, name in ((lstm, "LSTMCell"), (dense, "LSTMCell"), (layer, "LSTM"), (cell, "GRUCell")):
         assert results[0][f"avg_time_backward_{name}"] >= 0
-    assert [one["mode"] for one in (*pair, *made, *network)] == ["imperative", "hybridized", "hybridized", None]
+    assert [result["mode"] for result in (*pair, *constructed, *network)] == [
+        "imperative",
+        "hybridized",
+        "hybridized",
+        None,
+    ]
     assert "avg_time_both_Dense" in training[0]
     assert "avg_time_forward_squeezenet1_1" in network[0]
 
@@ -336,10 +345,10 @@ def test_names_and_options_reach_what_they_mean(answers: dict[str, Any]) -> None
         "concat": ["nd"],
         "add": ["nd", "np"],
     }
-    assert [one["mode"] for one in answers["object"]] == ["imperative", "hybridized"]
-    assert not any("avg_time_backward_Dense" in one for one in answers["object"]), "run_backward=False"
-    assert {one["dtype"] for one in answers["double"]["dot"]} == {"float64"}
-    assert not any("avg_time_backward_dot" in one for one in answers["double"]["dot"])
+    assert [result["mode"] for result in answers["object"]] == ["imperative", "hybridized"]
+    assert not any("avg_time_backward_Dense" in result for result in answers["object"]), "run_backward=False"
+    assert {result["dtype"] for result in answers["double"]["dot"]} == {"float64"}
+    assert not any("avg_time_backward_dot" in result for result in answers["double"]["dot"])
 
 
 @pytest.mark.mxnet
@@ -355,13 +364,13 @@ def test_an_older_build(mxnet_1_5: Build, tmp_path: Path) -> None:
         "-c",
         INSIDE,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd="/")
-    assert done.returncode == 0, done.stderr
-    add, dot, refused, raised, layer, namespaces, left = json.loads(done.stdout.splitlines()[-1])
-    assert [one["max_storage_mem_alloc_cpu/0"] for one in add["add"]] == [16.384, 32.768]
-    assert all(one["avg_time_backward_dot"] > 0 for one in dot["dot"])
+    process = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd="/")
+    assert process.returncode == 0, process.stderr
+    add, dot, refused, raised, layer, namespaces, remaining = json.loads(process.stdout.splitlines()[-1])
+    assert [result["max_storage_mem_alloc_cpu/0"] for result in add["add"]] == [16.384, 32.768]
+    assert all(result["avg_time_backward_dot"] > 0 for result in dot["dot"])
     assert refused["sum"][0]["failed_backward"] == "no input is of floating point: there is no gradient"
     assert "Shape" in raised or "shape" in raised
     assert layer[0]["Dense"][0]["p90_time_backward_Dense"] > 0
     assert namespaces == ["nd"]
-    assert (left, list(tmp_path.iterdir())) == ([], []), "neither while it runs, whatever ends it, nor afterwards"
+    assert (remaining, list(tmp_path.iterdir())) == ([], []), "neither while it runs, whatever ends it, nor afterwards"

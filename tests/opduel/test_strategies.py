@@ -25,9 +25,11 @@ def test_every_operator_of_the_catalogue_has_one() -> None:
 
 
 @given(inputs("nd.FullyConnected", most_elements=500))
-def test_inputs_are_those_of_a_spec(one: dict[str, Any]) -> None:
-    assert expand_cases(validate({"framework": "mxnet", "tests": [{"operator": "nd.FullyConnected", "inputs": one}]}))
-    assert one["weight"][0] == one["num_hidden"]
+def test_inputs_are_those_of_a_spec(arguments: dict[str, Any]) -> None:
+    assert expand_cases(
+        validate({"framework": "mxnet", "tests": [{"operator": "nd.FullyConnected", "inputs": arguments}]})
+    )
+    assert arguments["weight"][0] == arguments["num_hidden"]
 
 
 def test_an_operator_that_is_not_there_is_named() -> None:
@@ -42,8 +44,10 @@ def test_the_framework_takes_them(mxnet_1_9: Build) -> None:
     environment = {**worker_environment(), **framework.environment(1)}
     with RestartingWorker("treatment", mxnet_1_9, framework.adaptor, environment, plan_cpus(1).start) as worker:
 
-        def runs(operator: str, one: dict[str, Any]) -> None:
-            (case,) = expand_cases(validate({"framework": "mxnet", "tests": [{"operator": operator, "inputs": one}]}))
+        def runs(operator: str, arguments: dict[str, Any]) -> None:
+            (case,) = expand_cases(
+                validate({"framework": "mxnet", "tests": [{"operator": operator, "inputs": arguments}]})
+            )
             answer = worker.ask([CaseRequest(case, 1).message("treatment")], 30.0)
             assert not isinstance(answer, Failure), answer
 
@@ -59,5 +63,5 @@ def test_the_example_of_the_docs_runs() -> None:
     (example,) = [block for block in re.findall(r"```python\n(.*?)```", text, re.DOTALL) if "hypothesis" in block]
     names: dict[str, Any] = {}
     exec(example, names)
-    (test,) = [one for name, one in names.items() if name.startswith("test_")]
+    (test,) = [test_function for name, test_function in names.items() if name.startswith("test_")]
     settings(max_examples=1, deadline=None, database=None, suppress_health_check=list(HealthCheck))(test)()
