@@ -7,19 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from opduel.harness.specs.expand import expand_cases as expand_cases
-    from opduel.harness.specs.expand import matches as matches
-    from opduel.harness.specs.expand import select_cases as select_cases
-    from opduel.harness.specs.find import find_spec as find_spec
-    from opduel.harness.specs.find import list_specs as list_specs
-    from opduel.harness.specs.load import is_bundle as is_bundle
-    from opduel.harness.specs.load import load_spec as load_spec
-    from opduel.harness.specs.load import members_of as members_of
-    from opduel.harness.specs.load import validate as validate
-    from opduel.harness.specs.model import Settings as Settings
-    from opduel.harness.specs.model import Spec as Spec
-    from opduel.harness.specs.read import plain_of as plain_of
-    from opduel.harness.specs.read import read_plain as read_plain
+    from opduel.harness.specs.expand import expand_cases, matches, select_cases
+    from opduel.harness.specs.find import find_spec, list_specs
+    from opduel.harness.specs.load import is_bundle, load_spec, members_of, validate
+    from opduel.harness.specs.model import Settings, Spec
+    from opduel.harness.specs.read import plain_of, read_plain
 
 _NAMES_BY_MODULE = {
     "expand": {"expand_cases", "matches", "select_cases"},
