@@ -1,12 +1,11 @@
 """An alert: the content of a notification, from a report: confirmed regressions, and cases that began to fail."""
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from opduel.records import Build, Comparison, Report
 from opduel.reporters.run_text import commit_moment
-from opduel.reporters.summary import open_lines, validity_line, worst_first
+from opduel.reporters.summary import effect_size, open_lines, validity_line, worst_first
 from opduel.reporters.text import printable
 
 
@@ -102,10 +101,9 @@ def alert_of(report: Report, unverified: bool = False) -> Alert | None:
     since = f"between {side_words(report.control)} and {side_words(report.treatment)}"
     key = f"{report.control.requested}..{report.treatment.requested}"
     cause = cause_of(key, since, map(finding_of, comparisons))
-    measured_once = sum(
-        comparison.verdict == "regressed" and not is_confirmed(comparison) for comparison in comparisons
-    )
-    return make_alert(report, [cause], _sure(cause, measured_once))
+    regressed = [comparison for comparison in comparisons if comparison.verdict == "regressed"]
+    confirmed = sum(map(is_confirmed, regressed))
+    return make_alert(report, [cause], _sure(confirmed, len(regressed) - confirmed, len(comparisons) - len(regressed)))
 
 
 def make_alert(report: Report, causes: Sequence[Cause], sure: str) -> Alert:
@@ -129,14 +127,8 @@ def make_alert(report: Report, causes: Sequence[Cause], sure: str) -> Alert:
 
 def cause_of(key: str, since: str, findings: Iterable[Finding], code: Sequence[str] = ()) -> Cause:
     """Return a cause with its findings in order."""
-
-    def order(finding: Finding) -> tuple[bool, float, str]:
-        change = (
-            abs(math.log(finding.ratio)) if finding.ratio and finding.ratio > 0 else 0.0
-        )  # of a rate, the worst is the lowest
-        return not finding.broken, -change, finding.case
-
-    return Cause(key, since, tuple(sorted(findings, key=order)), tuple(code))
+    ordered = sorted(findings, key=lambda finding: (not finding.broken, -effect_size(finding.ratio), finding.case))
+    return Cause(key, since, tuple(ordered), tuple(code))
 
 
 def finding_of(comparison: Comparison) -> Finding:
@@ -144,17 +136,8 @@ def finding_of(comparison: Comparison) -> Finding:
     broken = "" if comparison.failure is None else f"{comparison.failure.kind}: {comparison.failure.reason}"
     again = comparison.verification.ratio if comparison.verification else None
     why = comparison.cause.sentence if comparison.cause else ""
-    return Finding(
-        comparison.case,
-        comparison.metric,
-        comparison.ratio,
-        comparison.ci,
-        again,
-        comparison.q_value,
-        broken,
-        comparison.injected,
-        why,
-    )
+    figures = comparison.case, comparison.metric, comparison.ratio, comparison.ci, again, comparison.q_value
+    return Finding(*figures, broken, comparison.injected, why)
 
 
 def side_words(build: Build) -> str:
@@ -167,13 +150,13 @@ def side_words(build: Build) -> str:
     )
 
 
-def _sure(cause: Cause, measured_once: int) -> str:
-    """Return how sure the regressions are, ``measured_once`` of which were measured only once."""
-    broken = sum(bool(finding.broken) for finding in cause.findings)
-    twice = len(cause.findings) - broken - measured_once
+def _sure(confirmed: int, measured_once: int, broken: int) -> str:
+    """Return how sure the regressions and failures are, by the number of each."""
     words = [
-        "confirmed: flagged again, in the same direction, by a second measurement on fresh processes" if twice else "",
+        "confirmed: flagged again, in the same direction, by a second measurement on fresh processes"
+        if confirmed
+        else "",
         f"NOT VERIFIED: {measured_once} measured once only" if measured_once else "",
         "failing on the treatment, in a fresh process, and not on the control" if broken else "",
     ]
-    return "; ".join(word for word in words if word)
+    return "; ".join(filter(None, words))

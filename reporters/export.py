@@ -9,7 +9,6 @@ from opduel.records import Report, UsageError
 from opduel.records.measurement import SIDES, Side
 from opduel.reporters.base import Reporter, writing
 from opduel.reporters.formats import FORMATS, check_side, write_format
-from opduel.reporters.html import write_page
 from opduel.reporters.options import RUN, SIDE
 from opduel.support.atomic import check_file, check_folder, path_part, user_path, write_atomically
 
@@ -44,7 +43,7 @@ class Export:
         lines = []
         for side, path in zip(self._sides(), self.files(path_part(str(report.run.id or "unknown"))), strict=True):
             written = write_format(report, self.to, side, self.option)
-            with writing(path, f"{self.option} a file that can be"):
+            with writing(path, f"{self.option} a file that can be written"):
                 if not path.parent.exists():  # the run's id may name it
                     path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, written.text.encode("utf-8", "backslashreplace"))
@@ -89,27 +88,14 @@ class ExportReporter(Reporter, option="export_reporter"):
         return "\n".join(self.target.write(report))
 
 
-class HtmlReporter(Reporter, option="html_reporter"):
-    """Writes FILE, atomically: one self-contained page, to be opened from disk without a network."""
-
-    def __init__(self, path: Path) -> None:
-        """Write at ``path``."""
-        self.path = path
+class HtmlReporter(ExportReporter, option="html_reporter"):
+    """Writes FILE: one self-contained page, to be opened from disk without a network."""
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
-        return cls(user_path(value or ".", f"--{cls.option}").absolute())
-
-    def files(self) -> Sequence[Path]:
-        return [self.path]
-
-    def check(self) -> None:
-        check_file(self.path, self.option)
-        check_folder(self.path.parent, self.option)
+        option = f"--{cls.option}"
+        return cls(Export("html", str(user_path(value or ".", option).absolute()), option))
 
     def report(self, report: Report) -> str:
-        """Write the page and return its path as a line; what was at the path before is replaced."""
-        with writing(self.path, f"--{self.option} a file that can be written"):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            write_page(self.path, report)
-        return f"page: {self.path}"
+        """Write the page and return its path as a line."""
+        return super().report(report).replace("html: ", "page: ", 1)

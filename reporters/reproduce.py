@@ -24,7 +24,7 @@ _OF_A_CASE = (
         "breakdown",
         "input_sets",
     ),
-    *("with_operators", "allow_sdist", "command_args", "string_map", "higher_is_better"),
+    *("input_sets", "with_operators", "allow_sdist", "command_args", "string_map", "higher_is_better"),
 )
 _OF_INPUTS = ("directions", "metric")
 _OF_A_NETWORK = ("network", "inputs")
@@ -60,13 +60,11 @@ def reproduction(report: Report) -> Reproduction:
     ambiguous, cases = _ambiguous(report), {case.id: case for case in report.cases}
 
     def of(comparison: Comparison) -> str:
-        case = cases.get(comparison.case)
+        case, name = cases.get(comparison.case), comparison.any_kind
         if own_inputs and case is not None and not case.files:
             own = ["--directions", case.direction, "--metric", case.metric]
             return _joined(["--operators", case.operator, "--inputs", json.dumps(case.inputs), *own])
-        return _joined(
-            ["--operators", _exactly(comparison.any_kind) if comparison.any_kind in ambiguous else comparison.any_kind]
-        )
+        return _joined(["--operators", _exactly(name) if name in ambiguous else name])
 
     here = _joined([*program("harness.py", "compare", configuration), *sides, *common])
     return Reproduction(here, "" if golden else _of_commits(report, common), of)
@@ -115,10 +113,8 @@ def _of_commits(report: Report, common: Sequence[str]) -> str:
     commits = ["--base_commit", control.id, "--exact_base", "--commit", treatment.id]
     configuration, strategy = report.configuration, report.treatment.strategy
     build = ["--build", strategy] if strategy in ("overlay", "source") else []
-    own = (
-        configuration.platform != RunConfiguration.platform and len(configuration.platforms) == 1
-    )  # several share the usual builds
-    platform = ["--platforms", configuration.platform] if own else []
+    own = configuration.platform != RunConfiguration.platform and len(configuration.platforms) == 1
+    platform = ["--platforms", configuration.platform] if own else []  # several share the usual builds
     repository = [*configuration.words(_OF_THE_DRIVER), *platform]
     return _joined(
         [*program("repo_driver.py", "drive", configuration), "--ab_testing", *commits, *build, *repository, *common]
@@ -129,13 +125,8 @@ def _ambiguous(report: Report) -> frozenset[str]:
     """Return the cases whose ids, as parts of ids or operators' names, might select other cases, too."""
     cases = list(dict.fromkeys(comparison.any_kind for comparison in report.comparisons))
     configuration, run = report.configuration, report.run
-    narrowed = (
-        configuration.operators
-        or configuration.sample
-        or configuration.bench
-        or configuration.regressed_types
-        or run.skipped
-    )
+    chosen = (configuration.operators, configuration.sample, configuration.bench, configuration.regressed_types)
+    narrowed = any(chosen) or run.skipped
     if narrowed or (run.suite and configuration.benchmark_file):
         return frozenset(cases)  # the spec may have more cases than the report
     every = "\n".join([*cases, *{comparison.operator for comparison in report.comparisons}])

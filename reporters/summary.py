@@ -60,9 +60,8 @@ def by_verdict(
     return [(group, groups[group.words]) for group in verdict_counts(comparisons) if group.words in groups]
 
 
-def effect_size(comparison: Comparison) -> float:
-    """Return the size of the change, |ln ratio|, in either direction; 0 if there is no ratio."""
-    ratio = comparison.ratio
+def effect_size(ratio: float | None) -> float:
+    """Return the size of a change, |ln ratio|, in either direction; 0 if there is no ratio."""
     if ratio is None or math.isnan(ratio):
         return 0.0
     return abs(math.log(ratio)) if 0 < ratio < math.inf else math.inf
@@ -75,7 +74,7 @@ def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
     def order(comparison: Comparison) -> tuple[int, int, float, str]:
         suspected = comparison.suspected
         suspicion = FLAGGED.index(suspected) if suspected in FLAGGED else len(FLAGGED)
-        return WORST_FIRST.index(comparison.verdict), suspicion, -effect_size(comparison), comparison.case
+        return WORST_FIRST.index(comparison.verdict), suspicion, -effect_size(comparison.ratio), comparison.case
 
     return sorted(comparisons, key=order)
 

@@ -356,5 +356,5 @@ def test_lone_surrogates_cost_no_page(tmp_path: Path) -> None:
     broken = replace(samples.CONTROL, requested="a\ud800b")
     report = replace(samples.report([samples.comparison("x\udfffy")]), control=broken)
     assert isinstance(broken, Build)
-    HtmlReporter(tmp_path / "page.html").report(report)
+    HtmlReporter.from_option(f"{tmp_path}/page.html").report(report)
     assert "a\\ud800b" in (tmp_path / "page.html").read_text(encoding="utf-8")

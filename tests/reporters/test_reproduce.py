@@ -14,7 +14,6 @@ from hostile import hostile
 from opduel.commands.case_selection import choose_cases
 from opduel.commands.driver_options import parse_driver_options
 from opduel.commands.options import read_options
-from opduel.commands.recorded_options import run_configuration
 from opduel.records import Case, Commit, Report, RunConfiguration
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.reproduce import program, reproduction
@@ -34,8 +33,8 @@ def configuration_of(command: Sequence[str]) -> RunConfiguration:
     """As the commands make it of their options."""
     if "--repo_dir" in command:
         options = parse_driver_options(["--ab_testing", *command])
-        return run_configuration(options.harness, options.own)
-    return run_configuration(read_options(command))
+        return options.harness.configuration(options.own)
+    return read_options(command).configuration()
 
 
 def chosen(*words: str, seed: int = 7) -> Sequence[Case]:
@@ -53,7 +52,7 @@ def test_the_users_variables_are_given_again() -> None:
     (case, *_) = chosen("-b", "smoke")
     environment = {"DNNL_VERBOSE": "1", "MINE": "***", "LC_ALL": "C"}
     words = again(report_of([case], ["-b", "smoke"], env=["DNNL_VERBOSE", "MINE"], environment=environment))
-    assert read_options(words[2:]).env == {"DNNL_VERBOSE": "1", "MINE": "***"}
+    assert read_options(words[2:]).variables == {"DNNL_VERBOSE": "1", "MINE": "***"}
 
 
 @pytest.mark.parametrize(
