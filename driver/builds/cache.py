@@ -2,12 +2,14 @@
 
 import errno
 import fcntl
+import itertools
 import logging
 import os
 import shutil
 import signal
 import sysconfig
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -106,13 +108,9 @@ def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> 
         for path in cache.directory.glob(f"*/{sysconfig.get_platform()}/[!.]*")
         if (path / FILE_NAME).is_file()  # else no build: somebody else's folder
     ]
-    owners: dict[tuple[int, int], set[Path]] = {}
-    sizes: dict[tuple[int, int], int] = {}
-    for place in places:
-        for file, size in _files(place):
-            owners.setdefault(file, set()).add(place)
-            sizes[file] = size
-    total = sum(sizes.values())
+    sizes = {place: _file_sizes(place) for place in places}
+    holders = Counter(itertools.chain.from_iterable(sizes.values()))  # of each file
+    total = sum({file: size for files in sizes.values() for file, size in files.items()}.values())
     removed: list[Path] = []
     for place in sorted(places, key=last_used):
         if total <= limit_bytes:
@@ -121,22 +119,20 @@ def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> 
             continue
         removed.append(place)
         log.info("removed %s from the build cache, which may hold %.1f GiB", place.name, limit_bytes / 2**30)
-        for file, holders in owners.items():
-            if place in holders:
-                holders.remove(place)
-                total -= 0 if holders else sizes[file]
+        holders.subtract(sizes[place].keys())
+        total -= sum(size for file, size in sizes[place].items() if not holders[file])
     return removed
 
 
-def _files(place: Path) -> list[tuple[tuple[int, int], int]]:
-    """Return each file's identity on its disk, and the bytes that it takes there."""
-    files = []
+def _file_sizes(place: Path) -> dict[tuple[int, int], int]:
+    """Return each file's identity on its disk -> the bytes that it takes there."""
+    sizes = {}
     for folder, _, names in os.walk(place):
         for name in names:
             with suppress(OSError):  # somebody else may be pruning
                 status = os.lstat(os.path.join(folder, name))
-                files.append(((status.st_dev, status.st_ino), status.st_blocks * 512))
-    return files
+                sizes[status.st_dev, status.st_ino] = status.st_blocks * 512
+    return sizes
 
 
 def sweep(folder: Path, own: Path | None = None) -> None:

@@ -1,10 +1,13 @@
 """Find a working interpreter of a given Python version on this machine; never download one."""
 
+import itertools
 import os
 import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+
+from packaging.version import Version
 
 from opduel.driver.builds import uv
 from opduel.driver.builds.process import run
@@ -26,13 +29,9 @@ def find_interpreter(python: str) -> Path:
     Raises:
         RunError: there is none; says where it was looked for and how to give one.
     """
-    tried: set[Path] = set()
-    for candidate in _candidates(python):
-        if candidate in tried:
-            continue
-        tried.add(candidate)
-        interpreter = _ask(candidate, python)
-        if interpreter:
+    own = [Path(sys.executable)] if "{}.{}".format(*sys.version_info) == python else []
+    for candidate in itertools.chain(own, (folder / f"python{python}" for folder in _folders(python))):
+        if interpreter := _ask(candidate, python):
             return interpreter
     raise RunError(
         f"no Python {python} found: looked on PATH, in {_pyenv_versions()}, among uv's own, in /usr/bin, "
@@ -41,31 +40,21 @@ def find_interpreter(python: str) -> Path:
     )
 
 
-def _candidates(python: str) -> Iterator[Path]:
-    name = f"python{python}"
-    if "{}.{}".format(*sys.version_info) == python:
-        yield Path(sys.executable)
-    for folder in os.environ.get("PATH", "").split(os.pathsep):
-        if folder:
-            yield Path(folder).absolute() / name
-    yield from _pyenv(python)
-    yield from uv.managed_interpreters(python)
-    yield from (folder / name for folder in _SYSTEM_FOLDERS)
-    yield from sorted(_OPT.glob(f"python*/bin/{name}"))
-    yield from sorted(_OPT.glob(f"python/*/bin/{name}"))
+def _folders(python: str) -> Iterator[Path]:
+    """Yield the folders in which interpreters of that version may be; of pyenv's, the newest patch release first."""
+    yield from (Path(folder).absolute() for folder in os.environ.get("PATH", "").split(os.pathsep) if folder)
+    versions = [path.name for path in _pyenv_versions().glob(f"{python}*") if re.fullmatch(r"[0-9.]+", path.name)]
+    patches = [version for version in versions if f"{version}.".startswith(f"{python}.")]
+    yield from (_pyenv_versions() / version / "bin" for version in sorted(patches, key=Version, reverse=True))
+    yield from (interpreter.parent for interpreter in uv.managed_interpreters(python))
+    yield from _SYSTEM_FOLDERS
+    yield from sorted(_OPT.glob("python*/bin"))
+    yield from sorted(_OPT.glob("python/*/bin"))
 
 
 def _pyenv_versions() -> Path:
     root = os.environ.get("PYENV_ROOT")
     return (Path(root) if root else Path.home() / ".pyenv") / "versions"
-
-
-def _pyenv(python: str) -> list[Path]:
-    """Return pyenv's interpreters of that version, the newest patch release first."""
-    folders = _pyenv_versions().glob(f"{python}*")
-    matching = [folder for folder in folders if re.fullmatch(rf"{re.escape(python)}(\.\d+)?", folder.name)]
-    newest_first = sorted(matching, key=lambda folder: [int(n) for n in folder.name.split(".")], reverse=True)
-    return [folder / "bin" / "python" for folder in newest_first]
 
 
 def _ask(candidate: Path, python: str) -> Path | None:

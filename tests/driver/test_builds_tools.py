@@ -63,9 +63,9 @@ def test_another_interpreter_under_that_name_is_passed_over(nowhere: Path, answe
 
 def test_pyenv_gives_its_newest_patch_release(nowhere: Path) -> None:
     for version in ("3.98.2", "3.98.10", "3.9.8", "3.981.0", "3.98-dev"):
-        path = nowhere / "pyenv" / "versions" / version / "bin" / "python"
+        path = nowhere / "pyenv" / "versions" / version / "bin" / "python3.98"
         script(path, f"echo cpython {version.rpartition('.')[0]} {path}")
-    assert find_interpreter("3.98") == nowhere / "pyenv" / "versions" / "3.98.10" / "bin" / "python"
+    assert find_interpreter("3.98") == nowhere / "pyenv" / "versions" / "3.98.10" / "bin" / "python3.98"
 
 
 @pytest.mark.parametrize("place", ["bin", "opt/python3.98/bin", "opt/python/cp398-cp398/bin"])
