@@ -28,6 +28,10 @@ log = logging.getLogger(__name__)
 
 # In objects/info/attributes of ours: an archive holds every file as it is, whatever the commit's .gitattributes say.
 _ATTRIBUTES = "* -export-ignore -export-subst\n"
+_UNFINISHED = (
+    *("**/*.lock", "packed-refs.new", "objects/tmp_objdir-*", "objects/incoming-*"),
+    *("objects/*/tmp_*", "objects/pack/.tmp-*"),
+)
 SHALLOW = "a shallow repository, without history: run `git fetch --unshallow` there, or give a complete one"
 
 
@@ -151,28 +155,15 @@ def sweep(place: Path) -> None:
     Only for a repository on which no command runs: see `opduel.driver.git.command.wait_for_leftovers`.
     """
     shutil.rmtree(aside(place), ignore_errors=True)
-    if not place.is_dir():
-        return
-    for path in _leftovers(place):
+    paths = {path for pattern in _UNFINISHED for path in place.glob(pattern)}
+    paths |= {path for path in place.glob("refs/**/*") if path.is_file() and path.stat().st_size == 0}
+    paths |= {path for path in place.glob("worktrees/*/locked") if path.read_text() == "initializing"}
+    for path in sorted(paths):
         log.info("removing %s, left by a killed process", path)
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
-
-
-def _leftovers(place: Path) -> list[Path]:
-    objects = place / "objects"
-    paths = [*place.glob("*.lock"), *place.glob("packed-refs.new"), *objects.glob("tmp_objdir-*")]
-    paths += [*objects.glob("incoming-*"), *objects.glob("*/tmp_*"), *objects.glob("info/*.lock")]
-    paths += [*objects.glob("pack/.tmp-*"), *objects.glob("info/commit-graphs/*.lock")]
-    for folder in (place / "refs", place / "logs"):
-        paths += folder.rglob("*.lock")
-    paths += [path for path in (place / "refs").rglob("*") if path.is_file() and path.stat().st_size == 0]
-    for worktree in (place / "worktrees").glob("*"):
-        paths += [*worktree.rglob("*.lock")]
-        paths += [path for path in [worktree / "locked"] if path.is_file() and path.read_text() == "initializing"]
-    return list(dict.fromkeys(paths))
 
 
 def _make_bare(git: Git) -> None:

@@ -46,20 +46,16 @@ def checkout(git: Git, commit: Commit, folder: Path, patterns: Sequence[str], su
 
 def _admin(git: Git, folder: Path) -> Path | None:
     """Return the worktree's own folder in the repository; None where there is none yet, after clearing what a kill
-    left.
-
-    Raises:
-        RunError: the folder holds files that are not ours to remove.
-    """
+    left. RunError: the folder holds files that are not ours to remove."""
     if not folder.exists():
         return None
     link = folder / ".git"
     target = link.read_text(encoding="utf-8", errors="surrogateescape") if link.is_file() else ""
     admin = Path(target.removeprefix("gitdir:").strip())
-    if target and admin.parent.resolve() == (git.directory / "worktrees").resolve() and _is_complete(admin, link):
-        return admin
-    ours = admin.parts[-3:-1] == (git.directory.name, "worktrees")
-    if not ours and any(path.name != ".git" or path.is_dir() for path in folder.iterdir()):
+    if target and admin.parent.resolve() == (git.directory / "worktrees").resolve() and (admin / "gitdir").is_file():
+        if git.text("rev-parse", "--quiet", "--verify", "HEAD", folder=folder, fine=(0, 1, 128)):
+            return admin
+    elif admin.parts[-3:-1] != (git.directory.name, "worktrees") and not _is_empty(folder):
         raise RunError(
             f"{folder}: holds files, but is no worktree of {git.directory}: remove it, or name another folder"
         )
@@ -68,13 +64,8 @@ def _admin(git: Git, folder: Path) -> Path | None:
     return None
 
 
-def _is_complete(admin: Path, link: Path) -> bool:
-    try:
-        pointer = os.fsdecode((admin / "gitdir").read_bytes()).strip()
-        complete = (admin / "HEAD").stat().st_size > 0 and (admin / "commondir").is_file()
-    except OSError:
-        return False
-    return complete and Path(pointer).resolve() == link.resolve()
+def _is_empty(folder: Path) -> bool:
+    return all(path.name == ".git" and not path.is_dir() for path in folder.iterdir())
 
 
 def _add(git: Git, commit: Commit, folder: Path) -> Path:

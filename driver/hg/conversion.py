@@ -156,8 +156,6 @@ def _is_possible(path: bytes) -> bool:
 
 
 def _quoted(path: bytes) -> bytes:
-    """Quote a path for git-fast-import."""
-    plain = b"".join(
-        b"\\%03o" % byte if byte < 0x20 or byte >= 0x7F or byte in b'"\\' else bytes([byte]) for byte in path
-    )
-    return b'"%s"' % plain
+    """Quote a path for git-fast-import, which takes any but one that begins as a quoted one does as it is."""
+    escaped = path.replace(b"\\", rb"\\").replace(b'"', rb"\"")
+    return b'"%s"' % escaped if path.startswith(b'"') else path

@@ -60,6 +60,7 @@ def test_changesets_keep_ids_authors_dates_and_files(origin: MadeHg, tmp_path: P
     first = origin.commit("One\nand more", user="ada", a="1\n")
     (origin.path / "a folder").mkdir()
     (origin.path / "a folder" / 'odd "\xe9" name').write_bytes(b"\0binary\n\0")
+    (origin.path / '"quo\\ted"').write_bytes(b"1\n")
     (origin.path / "script").write_text("#!/bin/sh\n")
     (origin.path / "script").chmod(0o755)
     (origin.path / "link").symlink_to("script")
