@@ -124,13 +124,11 @@ class Scripts:
 class ProfilingSetup:
     """How a framework is profiled and its work counted. Variables are read when the framework starts."""
 
-    variables: Mapping[str, str] = field(
-        default_factory=dict
-    )  # for the framework's own profiler, so that it tells operators apart
+    # For the framework's own profiler, so that it tells operators apart; for the metric memory, so that a call always
+    # needs the same.
+    variables: Mapping[str, str] = field(default_factory=dict)
+    memory_variables: Mapping[str, str] = field(default_factory=dict)
     log_variables: Mapping[str, str] = field(default_factory=dict)  # make libraries log each primitive that they run
-    memory_variables: Mapping[str, str] = field(
-        default_factory=dict
-    )  # for the metric memory, so that a call always needs the same
     counting_variables: Mapping[str, str] = field(default_factory=dict)  # let the calling thread do all work
     counts_instructions: bool = False
     # The functions whose instructions count, with those that they call, for callgrind's --toggle-collect. None of them

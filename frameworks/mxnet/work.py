@@ -71,12 +71,11 @@ def work(case: Case) -> Work | None:
     """Return the work of one call of ``case``, in its direction, or None if no formula is known."""
     formula = FORMULAS.get(case.operator.partition(".")[2])
     directions = ("forward", "backward") if case.direction == "both" else (case.direction,)
-    dtypes = {value.get("dtype", case.dtype) for value in case.inputs.values() if isinstance(value, Mapping)}
-    if formula is None or case.dtype not in SIZES or dtypes - {case.dtype}:
-        return None
     tensors = [value for value in case.inputs.values() if isinstance(value, Mapping)]
+    dtypes = {case.dtype, *(tensor.get("dtype", case.dtype) for tensor in tensors)}
     stypes = {tensor.get(name) for tensor in tensors for name in ("stype", "grad_stype")}
-    if stypes - {None, "default", "numpy"}:  # the number of stored elements of a sparse tensor is unknown
+    is_sparse = bool(stypes - {None, "default", "numpy"})  # the number of stored elements is unknown
+    if formula is None or case.dtype not in SIZES or len(dtypes) > 1 or is_sparse:
         return None
     try:
         return _sum([formula(_Call(case.inputs), direction) for direction in directions], case.dtype)
@@ -94,9 +93,7 @@ def _sum(amounts: Sequence[_Amount], dtype: str) -> Work:
     return Work(flop, size, dtype)
 
 
-def _product(
-    call: _Call, direction: str, first: Shape, second: Shape, out: Shape, inner: int, extra: int = 0
-) -> _Amount:
+def _product(direction: str, first: Shape, second: Shape, out: Shape, inner: int, extra: int = 0) -> _Amount:
     """Return the amount of a matrix product, or of two for the inputs' gradients. ``extra``: elements of a bias."""
     a, b, c = math.prod(first), math.prod(second), math.prod(out)
     if direction == "forward":
@@ -104,35 +101,24 @@ def _product(
     return _Amount(4.0 * c * inner + (c if extra else 0), a + b + c, a + b + extra)
 
 
-def _dot(call: _Call, direction: str) -> _Amount:
+def _dot(call: _Call, direction: str, most_axes: float = math.inf) -> _Amount:
     """Return the amount of a product of (stacks of) matrices, as of nd.dot and nd.batch_dot."""
     first, second = call.shape("lhs", "a", "A"), call.shape("rhs", "b", "B")
-    if (
-        len(first) < 2
-        or len(first) != len(second)
-        or first[:-2] != second[:-2]
-        or (len(first) > 2 and "a" in call.inputs)
-    ):
+    if len(first) < 2 or len(first) > most_axes or len(first) != len(second) or first[:-2] != second[:-2]:
         raise _UnknownError
     rows, inner = first[-2:][::-1] if call.attribute("transpose_a", False) else first[-2:]
     again, columns = second[-2:][::-1] if call.attribute("transpose_b", False) else second[-2:]
-    if inner != again or "C" in call.inputs or "axis" in call.inputs:
+    is_other = {"C", "axis", *(["a"] if len(first) > 2 else [])} & call.inputs.keys()
+    if inner != again or is_other:
         raise _UnknownError
-    return _product(call, direction, first, second, (*first[:-2], rows, columns), inner)
-
-
-def _dot_of_matrices(call: _Call, direction: str) -> _Amount:
-    """Return the amount for matrices; for more axes nd.dot sums over other ones."""
-    if max(len(call.shape("lhs", "a")), len(call.shape("rhs", "b"))) > 2:
-        raise _UnknownError
-    return _dot(call, direction)
+    return _product(direction, first, second, (*first[:-2], rows, columns), inner)
 
 
 def _fully_connected(call: _Call, direction: str) -> _Amount:
     data, weight = call.shape("data", "x"), call.shape("weight")
     if call.attribute("flatten", True):
         data = (data[0], math.prod(data[1:]))
-    return _product(call, direction, data, weight, (*data[:-1], weight[0]), data[-1], call.optional("bias"))
+    return _product(direction, data, weight, (*data[:-1], weight[0]), data[-1], call.optional("bias"))
 
 
 def _window(call: _Call, axes: int) -> tuple[Shape, Shape, Shape, Shape]:
@@ -152,7 +138,7 @@ def _convolution(call: _Call, direction: str) -> _Amount:
         for size, k, s, p, d in zip(data[2:], kernel, stride, pad, dilate, strict=True)
     ]
     out = (data[0], weight[0], *spatial)
-    return _product(call, direction, data, weight, out, math.prod(weight[1:]), call.optional("bias"))
+    return _product(direction, data, weight, out, math.prod(weight[1:]), call.optional("bias"))
 
 
 def _deconvolution(call: _Call, direction: str) -> _Amount:
@@ -174,12 +160,6 @@ def _deconvolution(call: _Call, direction: str) -> _Amount:
     return _Amount(2 * flop + (out if bias else 0), inputs + math.prod(weight) + out, inputs + math.prod(weight) + bias)
 
 
-def _forward_only(direction: str) -> None:
-    """Raise _UnknownError for a gradient, because operators' gradients read different tensors."""
-    if direction != "forward":
-        raise _UnknownError
-
-
 def _elementwise(operands: Sequence[tuple[str, ...]], flop: bool) -> Formula:
     """Return the formula of an elementwise operator with broadcasting; each operand has one of several names.
 
@@ -187,7 +167,8 @@ def _elementwise(operands: Sequence[tuple[str, ...]], flop: bool) -> Formula:
     """
 
     def formula(call: _Call, direction: str) -> _Amount:
-        _forward_only(direction)
+        if direction != "forward":  # gradients of operators read different tensors
+            raise _UnknownError
         shapes = [call.shape(*names) for names in operands]
         n = math.prod(numpy.broadcast_shapes(*shapes))
         return _Amount(float(n) if flop else None, sum(map(math.prod, shapes)), n)
@@ -201,9 +182,8 @@ _binary = partial(_elementwise, [("lhs", "x1"), ("rhs", "x2")])
 
 def _reduction(call: _Call, direction: str) -> _Amount:
     """Return the amount: one operation for each element read."""
-    _forward_only(direction)
     data = call.shape("data", "a")
-    if call.attribute("exclude", False):
+    if direction != "forward" or call.attribute("exclude", False):
         raise _UnknownError
     axis = call.attribute("axis", None)
     reduced_axes: Sequence[int] = range(len(data)) if axis in (None, []) else axis if isinstance(axis, list) else [axis]
@@ -229,7 +209,7 @@ def _copy(call: _Call, direction: str) -> _Amount:
 ARITHMETIC = ("add", "sub", "mul", "div")
 FORMULAS: dict[str, Formula] = {
     **dict.fromkeys(("batch_dot", "linalg.gemm2", "matmul"), _dot),
-    **dict.fromkeys(("dot", "np.dot"), _dot_of_matrices),
+    **dict.fromkeys(("dot", "np.dot"), partial(_dot, most_axes=2)),  # with more axes it sums over other ones
     **dict.fromkeys(("FullyConnected", "fully_connected"), _fully_connected),
     **dict.fromkeys(("Convolution", "convolution"), _convolution),
     **dict.fromkeys(("Deconvolution", "deconvolution"), _deconvolution),

@@ -1,7 +1,4 @@
-"""Turn a case's JSON into arguments: arrays whose values come from the seed, results of calls, and plain values.
-
-A framework with tensors of its own overrides ``array``.
-"""
+"""Turn a case's JSON into arguments: arrays or tensors with values from the seed, results of calls, plain values."""
 
 import functools
 import random
@@ -20,6 +17,7 @@ except ImportError:  # a build without NumPy: only calls and plain values can be
 
 USUAL_DTYPE = "float32"  # the dtype of a case that names none
 CHEAP_INITS = ("zeros", "ones", "arange")  # made as quickly as copied
+USUAL_GRADIENT = ("write", None)  # grad_req and grad_stype of tensors that name none
 OTHER_FORMS = ("index", "context", "file", "size")  # forms of arguments that only some frameworks have
 
 
@@ -150,18 +148,52 @@ class Inputs:
 
 
 class TensorInputs(Inputs):
-    """The arguments of a framework that has tensors, gradients, and modules with parameters."""
+    """The arguments of a framework that has tensors, gradients, and modules with parameters.
+
+    It defines ``dense_tensor(array, dtype)`` and ``is_differentiable(tensor)``.
+    """
 
     def __init__(self, case, seed):
         super().__init__(case, seed)
         self.tensors = {}  # tensors made from a shape, by name
         self.parameters = {}  # a module's trained parameters, by name
         self.integer_names = set()  # names of tensors that hold integers, such as indices and labels
+        self.gradients = {}  # name -> (grad_req, grad_stype) of tensors made from a shape
+
+    def array(self, name, plain):
+        """Return a tensor of the shape, whose values depend on the seed, the case and the name alone."""
+        stype = plain.get("stype") or "default"
+        dtype = "uint8" if plain.get("init") == "png" else plain.get("dtype") or self.case["dtype"]
+        if stype not in ("default", "numpy"):
+            tensor = self.sparse_tensor(name, plain, stype, dtype)
+        else:
+            array = self.numbers(name, dict(plain, stype="default", dtype=numpy_dtype(dtype)))
+            if stype == "numpy":
+                self.arrays[name] = array
+                return array
+            tensor = self.dense_tensor(array, dtype)
+        self.tensors[name] = tensor
+        request = plain.get("grad_req") or ("null" if stype == "csr" else "write")
+        self.gradients[name] = (request, plain.get("grad_stype"))
+        if plain.get("init") == "randint":
+            self.integer_names.add(name)
+        return tensor
+
+    def sparse_tensor(self, name, plain, stype, dtype):
+        raise ValueError(f"{name}: there are no {stype} tensors: make one by a call")
 
     def differentiable_names(self):
         """Return the names of the tensors that get gradients, without those that hold integers if there are others."""
         names = [name for name, tensor in self.tensors.items() if self.can_have_gradient(name, tensor)]
         return [name for name in names if name not in self.integer_names] or names
+
+    def can_have_gradient(self, name, tensor):
+        return self.is_differentiable(tensor) and self.gradients.get(name, USUAL_GRADIENT)[0] != "null"
+
+
+def numpy_dtype(dtype):
+    """Return the name of the NumPy dtype in which a tensor's values are drawn."""
+    return "float32" if dtype == "bfloat16" else dtype
 
 
 def seed_generators(seed):

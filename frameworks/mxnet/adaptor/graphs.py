@@ -28,28 +28,21 @@ def make_graph(inputs, args, kwargs):
     the operator is a state, such as the moving_mean of BatchNorm_v1.  Raise ValueError if there is no such state.
     """
     function = symbol_function(inputs.case["operator"])
-    backend = kwargs.get(BACKEND)
-    attributes = {name: value for name, value in kwargs.items() if not is_tensor(value) and name != BACKEND}
-    tensors = {f"arg{i}": value for i, value in enumerate(args) if is_tensor(value)}
+    tensors = {f"arg{number}": value for number, value in enumerate(args) if is_tensor(value)}
     tensors.update((name, value) for name, value in kwargs.items() if is_tensor(value))
     argument_names = [parameter.name for parameter in parameters_of(function)]
     states = [name for name in tensors if name in kwargs and name not in argument_names]
-    variables = {
-        name: variable(inputs, NAME + "_" + name if name in states else name, tensor)
-        for name, tensor in tensors.items()
-    }
-    positional = [variables.get(f"arg{i}", value) for i, value in enumerate(args)]
-    attributes.update(
-        (name, symbol_variable) for name, symbol_variable in variables.items() if name in kwargs and name not in states
-    )
-    symbol = function(*positional, **(dict(attributes, name=NAME) if states else attributes))
-    for symbol_variable in variables.values():
-        if symbol_variable.name not in symbol.list_inputs():
-            raise ValueError(
-                "{} is neither an argument nor a state of {}".format(symbol_variable.name, inputs.case["operator"])
-            )
+    names = {name: f"{NAME}_{name}" if name in states else name for name in tensors}
+    variables = {name: variable(inputs, names[name], tensor) for name, tensor in tensors.items()}
+    positional = [variables.get(f"arg{number}", value) for number, value in enumerate(args)]
+    named = {name: variables.get(name, value) for name, value in kwargs.items() if name not in (*states, BACKEND)}
+    symbol = function(*positional, **(dict(named, name=NAME) if states else named))
+    unknown = sorted(set(names.values()) - set(symbol.list_inputs()))
+    if unknown:
+        operator = inputs.case["operator"]
+        raise ValueError(f"{unknown[0]} is neither an argument nor a state of {operator}")
     block = mx.gluon.SymbolBlock(symbol, list(variables.values()))
-    hybridize(block, backend)
+    hybridize(block, kwargs.get(BACKEND))
     return block, list(tensors.values())
 
 

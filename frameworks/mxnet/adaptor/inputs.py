@@ -6,7 +6,7 @@ import re
 import mxnet as mx
 import numpy
 
-from opduel_common.inputs import USUAL_DTYPE, TensorInputs, is_shape
+from opduel_common.inputs import USUAL_DTYPE, USUAL_GRADIENT, TensorInputs, is_shape
 from opduel_common.values import file_holding, make_array
 
 from . import large
@@ -20,7 +20,6 @@ DENSITY = 0.1  # of sparse tensors without a density
 AUXILIARY = re.compile(r"^moving_(mean|var|inv_var)$")
 # Operators that make numbers, whose ``dtype`` counts even if their tensors have another one.
 MAKERS = re.compile(r"\.(random[._]|sample_|one_hot$)(?!multinomial)")
-USUAL_GRADIENT = ("write", None)  # grad_req and grad_stype of tensors that name none
 
 
 def plain_sizes(value):
@@ -39,7 +38,6 @@ class Inputs(TensorInputs):
         self.numpy = case["operator"].split(".")[0] in NUMPY_ROOTS
         self.context = make_context(case["context"])
         self.types = argument_types(case["operator"])
-        self.gradients = {}  # name -> (grad_req, grad_stype) of tensors made from a shape
 
     def arguments(self):
         """Return ``(args, kwargs)`` for the operator's Python function; a method's ``self`` comes first in ``args``."""
@@ -141,26 +139,8 @@ class Inputs(TensorInputs):
         save = mx.npx.save if self.numpy else mx.nd.save
         return file_holding(value.asnumpy().tobytes() if is_picture else lambda path: save(path, value))
 
-    def array(self, name, plain):
-        """Return a tensor of the shape, whose values depend on the seed, the case and the name alone."""
-        stype = plain.get("stype") or "default"
-        dtype = "uint8" if plain.get("init") == "png" else plain.get("dtype") or self.case["dtype"]
-        if stype not in ("default", "numpy"):
-            tensor = self.sparse_tensor(name, plain, stype, dtype)
-        else:
-            array = self.numbers(name, dict(plain, stype="default", dtype=dtype))
-            if stype == "numpy":
-                self.arrays[name] = array
-                return array
-            tensor = (mx.np if self.numpy else mx.nd).array(array, dtype=dtype, ctx=self.context)
-        self.tensors[name] = tensor
-        self.gradients[name] = (
-            plain.get("grad_req") or ("null" if stype == "csr" else "write"),
-            plain.get("grad_stype"),
-        )
-        if plain.get("init") == "randint":
-            self.integer_names.add(name)
-        return tensor
+    def dense_tensor(self, array, dtype):
+        return (mx.np if self.numpy else mx.nd).array(array, dtype=dtype, ctx=self.context)
 
     def sparse_tensor(self, name, plain, stype, dtype):
         """Return a tensor with a share of its elements (csr) or rows (row_sparse), at random places."""
@@ -183,9 +163,11 @@ class Inputs(TensorInputs):
             gradients.append((name, self.tensors[name].grad))
         return gradients + [(name, parameter.list_grad()[0]) for name, parameter in self.parameters.items()]
 
+    def is_differentiable(self, tensor):
+        return numpy.dtype(tensor.dtype).kind == "f"
+
     def can_have_gradient(self, name, tensor):
-        is_float = numpy.dtype(tensor.dtype).kind == "f"
-        return is_float and not AUXILIARY.match(name) and self.gradients.get(name, USUAL_GRADIENT)[0] != "null"
+        return super().can_have_gradient(name, tensor) and not AUXILIARY.match(name)
 
 
 def as_attribute(value):

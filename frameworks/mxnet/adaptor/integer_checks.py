@@ -78,15 +78,14 @@ def check_block(name, block, arrays):
         nodes, shapes = trace_block(block, arrays)
     except Exception:  # no graph: it isn't a HybridBlock, or takes other arguments
         return
-    smallest = min(
-        (numpy.dtype(array.dtype) for array in arrays if is_integer(array.dtype)), key=lambda dtype: dtype.itemsize
-    )
+    dtypes = [numpy.dtype(array.dtype) for array in arrays if is_integer(array.dtype)]
+    smallest = min(dtypes, key=lambda dtype: dtype.itemsize)
     for node in nodes:
         if node["op"] in AVERAGES:
             inner, outer = shapes.get(nodes[node["inputs"][0][0]]["name"]), shapes.get(node["name"])
-            if inner and outer is not None and numpy.prod(outer, dtype="int64"):
-                count = int(numpy.prod(inner, dtype="int64") // numpy.prod(outer, dtype="int64"))
-                check_count(name, count, smallest)
+            means = 0 if outer is None else numpy.prod(outer, dtype="int64")
+            if inner and means:
+                check_count(name, int(numpy.prod(inner, dtype="int64") // means), smallest)
 
 
 def trace_block(block, arrays):

@@ -1,5 +1,8 @@
 """Refuse tensors that this build can't index or this machine can't hold, before anything is allocated."""
 
+import functools
+import operator
+
 import numpy
 
 LARGEST_INT32 = 2**31 - 1  # elements
@@ -53,10 +56,7 @@ def is_enabled(feature):
 
 
 def elements(shape):
-    count = 1
-    for size in shape:
-        count *= size
-    return count
+    return functools.reduce(operator.mul, shape, 1)
 
 
 def bytes_needed(tensors, direction):
@@ -74,12 +74,9 @@ def memory_available():
     """Return the available bytes, or None if the kernel doesn't report them."""
     try:
         with open("/proc/meminfo") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return 1024 * int(line.split()[1])
+            return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
     except OSError:
-        pass
-    return None
+        return None
 
 
 def gib(count):

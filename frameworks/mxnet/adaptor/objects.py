@@ -3,6 +3,7 @@
 Inputs of the case in ``USES`` are tensors for the object's use; the others go to the constructor.
 """
 
+import functools
 import inspect
 
 import mxnet as mx
@@ -14,48 +15,32 @@ from opduel_common.scripts import list_arguments
 from .blocks import argument, as_list
 from .operators import MissingOperator, dotted
 
+WEIGHT = mx.init.InitDesc("weight")
+
 
 def use_metric(metric, labels, preds):
-    """Return a function that resets the metric, updates it with one batch, and reads it."""
-
-    def use():
-        metric.reset()
-        metric.update(labels, preds)
-        return metric.get()[1]
-
-    return use
+    """Reset the metric, update it with one batch, and read it."""
+    metric.reset()
+    metric.update(labels, preds)
+    return metric.get()[1]
 
 
 def use_initializer(initializer, data):
-    """Return a function that fills an array in place."""
-    description = mx.init.InitDesc("weight")
-
-    def use():
-        initializer(description, data)
-        return data
-
-    return use
+    """Fill an array in place."""
+    initializer(WEIGHT, data)
+    return data
 
 
-def use_optimizer(optimizer, weight, grad):
-    """Return a function that runs one step, in Python: state, schedule and the operators that it calls."""
-    state = optimizer.create_state(0, weight)
-
-    def use():
-        optimizer.update(0, weight, grad, state)
-        return [weight, *arrays_of(state)]
-
-    return use
+def use_optimizer(optimizer, state, weight, grad):
+    """Run one step, in Python: state, schedule and the operators that it calls."""
+    optimizer.update(0, weight, grad, state)
+    return [weight, *arrays_of(state)]
 
 
 def use_iterator(iterator):
-    """Return a function that reads every batch once, from the beginning."""
-
-    def use():
-        iterator.reset()
-        return [batch.data + batch.label for batch in iterator]
-
-    return use
+    """Read every batch once, from the beginning."""
+    iterator.reset()
+    return [batch.data + batch.label for batch in iterator]
 
 
 # Namespace -> tensors for an object's use, the base class, and names that can't be measured: they wrap other objects,
@@ -93,16 +78,16 @@ def make_use(case, inputs):
     numpy.random.seed(inputs.random("object").randint(2**31 - 1))  # both sides shuffle alike
     tensors = {key: inputs.value(key, case_inputs[key]) for key in used_with}
     arguments = {key: argument(value) for key, value in case_inputs.items() if key not in used_with}
-    if namespace == "metric":
-        return use_metric(kind(**arguments), *[as_list(tensors.get(key)) for key in ("labels", "preds")])
-    if namespace == "init":
-        return use_initializer(kind(**arguments), *tensors.values())
-    if namespace == "optimizer":
-        return use_optimizer(kind(**arguments), *tensors.values())
+    if namespace == "gluon.data":
+        return functools.partial(list, kind(mx.gluon.data.ArrayDataset(*tensors.values()), **arguments))
     if namespace == "io":
-        return use_iterator(kind(*tensors.values(), **arguments))
-    loader = kind(mx.gluon.data.ArrayDataset(*tensors.values()), **arguments)
-    return lambda: list(loader)  # every batch of the data once
+        return functools.partial(use_iterator, kind(*tensors.values(), **arguments))
+    used = kind(**arguments)
+    if namespace == "metric":
+        return functools.partial(use_metric, used, *[as_list(tensors.get(key)) for key in ("labels", "preds")])
+    if namespace == "init":
+        return functools.partial(use_initializer, used, *tensors.values())
+    return functools.partial(use_optimizer, used, used.create_state(0, tensors.get("weight")), *tensors.values())
 
 
 def arrays_of(state):

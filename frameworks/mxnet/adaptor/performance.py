@@ -10,7 +10,8 @@ import types
 import mxnet as mx
 import numpy
 
-from opduel_common.names import constructor_names
+from opduel_common.names import MissingOperator, constructor_names
+from opduel_common.scripts import list_arguments
 
 from . import key_line, resolve_case
 from .blocks import MODULES, block_class, is_block, mode_of
@@ -19,17 +20,7 @@ from .graphs import is_tensor
 from .inputs import Inputs
 from .networks import is_network, make_network_call
 from .objects import is_object, object_class
-from .operators import (
-    ARRAYS,
-    REGISTERED_PREFIXES,
-    ROOTS,
-    MissingOperator,
-    argument_types,
-    dotted,
-    parameters_of,
-    resolve,
-    takes_dtype,
-)
+from .operators import ARRAYS, REGISTERED_PREFIXES, ROOTS, argument_types, dotted, parameters_of, resolve, takes_dtype
 from .profiler import Profiler, device_name
 
 STATISTICS = ("avg", "mean", "p50", "p90", "p99", "min", "max", "stdev")
@@ -102,17 +93,12 @@ def name_of_block(kind):
 def name_of_function(function):
     """Return a function's name in specs, or one that looks like it."""
     last = getattr(function, "__name__", type(function).__name__)
-    for place in (*namespaces(), *ARRAYS):
+    inner = [name for name in REGISTERED_PREFIXES if name and name not in ROOTS]
+    for place in (*ROOTS, *(f"{root}.{name}" for root in ROOTS for name in inner), *ARRAYS):
         if getattr(dotted(mx, place), last, None) is function:
             return place + "." + last
     parts = (getattr(function, "__module__", None) or "").split(".")
-    return "{}.{}".format(MODULE_ROOTS.get(parts[1] if len(parts) > 1 else "", "nd"), last)
-
-
-def namespaces():
-    """Return the names of the modules that hold operators: ``nd``, ``nd.linalg``, ..."""
-    inner = [name for name in REGISTERED_PREFIXES if name and name not in ROOTS]
-    return list(ROOTS) + [root + "." + name for root in ROOTS for name in inner]
+    return f"{MODULE_ROOTS.get(parts[1] if len(parts) > 1 else '', 'nd')}.{last}"
 
 
 def measure(operator, arguments, settings, profiler, warmup, runs, seed):
@@ -214,14 +200,10 @@ def time_calls(call, profiler, warmup, runs):
     if profiler == "native":
         calls = process_profiler().profile(call, runs)
         times = [sum(map(sum, call_profile["operators"].values())) for call_profile in calls]
-        memory += [call_profile["memory"] for call_profile in calls]
+        peaks = peaks_by_device(memory + [call_profile["memory"] for call_profile in calls])
         if numpy.median(times):
-            return times, peaks_by_device(memory), None
-        return (
-            [],
-            peaks_by_device(memory),
-            TOO_SHORT if any(call_profile["operators"] for call_profile in calls) else UNSEEN,
-        )
+            return times, peaks, None
+        return [], peaks, TOO_SHORT if any(call_profile["operators"] for call_profile in calls) else UNSEEN
     times = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -232,11 +214,8 @@ def time_calls(call, profiler, warmup, runs):
 
 def peaks_by_device(calls):
     """Return the largest size of each device in ``[{device: bytes}, ...]``."""
-    peaks = {}
-    for call in calls:
-        for device, size in call.items():
-            peaks[device] = max(size, peaks.get(device, 0))
-    return peaks
+    devices = dict.fromkeys(device for call in calls for device in call)
+    return {device: max(call.get(device, 0) for call in calls) for device in devices}
 
 
 def statistics_of(times, direction, name):
@@ -255,11 +234,11 @@ class Maker(Inputs):
     """The Inputs of the user's own process: arrays may be given, and the user's initializer may fill shapes."""
 
     def __init__(self, case, seed, initializer):
-        super(Maker, self).__init__(case, seed)
+        super().__init__(case, seed)
         self.initializer = initializer
 
     def arguments(self):
-        args, kwargs = super(Maker, self).arguments()
+        args, kwargs = super().arguments()
         if self.case["operator"] == "nd.Custom":  # it passes keyword arguments to the operator's constructor
             args += [kwargs.pop(key) for key in list(kwargs) if is_tensor(kwargs[key])]
         return args, kwargs
@@ -269,7 +248,7 @@ class Maker(Inputs):
             dtype = self.case["dtype"] if plain.dtype.kind == "f" else plain.dtype
             plain = (mx.np if self.numpy else mx.nd).array(plain, dtype=dtype, ctx=self.context)
         if not is_tensor(plain):
-            return super(Maker, self).value(name, plain)
+            return super().value(name, plain)
         if name != "out":
             self.tensors[name] = plain
         return plain
@@ -277,14 +256,13 @@ class Maker(Inputs):
     def array(self, name, plain):
         has_values = any(plain.get(key) is not None for key in ("init", "low"))
         has_values = has_values or plain.get("stype") not in (None, "default")
-        dtype = plain.get("dtype")
-        is_float = numpy.dtype(dtype or self.case["dtype"]).kind == "f"
-        if self.initializer is None or has_values or (dtype is not None and not is_float):
-            return super(Maker, self).array(name, plain)
+        dtype = plain.get("dtype") or self.case["dtype"]
+        is_integer = plain.get("dtype") is not None and numpy.dtype(dtype).kind != "f"
+        if self.initializer is None or has_values or is_integer:
+            return super().array(name, plain)
         if not callable(self.initializer):
-            return super(Maker, self).array(name, dict(plain, init=self.initializer))
-        shape = tuple(plain["shape"])
-        tensor = call_initializer(self.initializer, shape, dtype or self.case["dtype"], self.context)
+            return super().array(name, dict(plain, init=self.initializer))
+        tensor = call_initializer(self.initializer, tuple(plain["shape"]), dtype, self.context)
         self.tensors[name] = tensor.as_np_ndarray() if self.numpy else tensor
         self.gradients[name] = (plain.get("grad_req") or "write", plain.get("grad_stype"))
         return self.tensors[name]
@@ -313,8 +291,7 @@ def operators_by_name(name):
 
     Raise MissingOperator if there is none.
     """
-    root = name.partition(".")[0]
-    names = [name] if root in ROOTS else [f"{root}.{name}" for root in ROOTS]
+    names = [name] if name.partition(".")[0] in ROOTS else [f"{root}.{name}" for root in ROOTS]
     operators = []
     for qualified_name in names:
         try:
@@ -331,15 +308,10 @@ def required_arrays(name, size):
     """Return ``{argument: size}`` for every array that the operator requires."""
     kinds = argument_types(name)
     parameters = parameters_of(resolve(name))
-    if any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters) and any(
-        "[]" in kind for kind in kinds.values()
-    ):
+    takes_any_number = any(parameter.kind == parameter.VAR_POSITIONAL for parameter in parameters)
+    if takes_any_number and any("[]" in kind for kind in kinds.values()):
         return {"args": [size, size]}
     registered = [key for key, kind in kinds.items() if kind.startswith(("NDArray", "Symbol"))]
-    required = [
-        parameter.name
-        for parameter in parameters
-        if parameter.default is parameter.empty and parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-    ]
-    arrays = [key for key in required if key in registered] or required or registered
-    return dict.fromkeys(arrays, size)
+    named = list_arguments(parameter for parameter in parameters if parameter.kind == parameter.POSITIONAL_OR_KEYWORD)
+    required = [key for key, needed in named if needed == "required"]
+    return dict.fromkeys([key for key in required if key in registered] or required or registered, size)

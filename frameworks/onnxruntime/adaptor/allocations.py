@@ -12,6 +12,8 @@ import threading
 
 import numpy
 
+from opduel_common.peaks import middle
+
 from .capi import POINTER, SIZE, TEXT, VERSION, Api
 from .prepare import Prepared
 from .sessions import FATAL_ONLY, session_options
@@ -69,6 +71,7 @@ class Environment:
     def __init__(self):
         """Raise ValueError if the build has no C API."""
         self.api, self.counter = Api(), Counter()
+        self.arrays = []  # on whose memory values are made
         self.info = self.api.create("CreateCpuMemoryInfo", DEVICE_ALLOCATOR, DEFAULT_MEMORY)
         kinds = dict(Allocator._fields_)
         self.allocator = Allocator(
@@ -100,13 +103,10 @@ class Environment:
         api.call("SetInterOpNumThreads", options, session_settings.inter_op_num_threads)
         if not session_settings.enable_mem_pattern:
             api.call("DisableMemPattern", options)
+        session_settings.add_session_config_entry("session.use_env_allocators", "1")
         spinning = [f"session.{pool}.allow_spinning" for pool in ("intra_op", "inter_op")]
-        entries = {
-            name: session_settings.get_session_config_entry(name)
-            for name in [*spinning, *prepared.options]
-            if "." in name
-        }
-        for name, value in dict(entries, **{"session.use_env_allocators": "1"}).items():
+        for name in (*spinning, "session.use_env_allocators", *(name for name in prepared.options if "." in name)):
+            value = session_settings.get_session_config_entry(name)
             api.call("AddSessionConfigEntry", options, name.encode("utf-8"), value.encode("utf-8"))
         return options
 
@@ -117,6 +117,8 @@ class Environment:
             return self.api.create("CreateValue", (POINTER * len(parts))(*parts), len(parts), SEQUENCE)
         if array.dtype.name not in ELEMENTS:
             raise ValueError(f"{name}: memory isn't measured with strings as inputs: leave it out")
+        array = numpy.asarray(array, order="C")
+        self.arrays.append(array)
         shape, element = (ctypes.c_int64 * array.ndim)(*array.shape), ELEMENTS[array.dtype.name]
         memory_arguments = (self.info, array.ctypes.data, array.nbytes)
         return self.api.create("CreateTensorWithDataAsOrtValue", *memory_arguments, shape, array.ndim, element)
@@ -147,19 +149,7 @@ def memory(case, seed, calls):
     prepared = Prepared(case, seed)
     outputs = [output.name for output in prepared.session().get_outputs()]
     counting_environment = environment()
-    arrays = contiguous(prepared.feeds)
     session = counting_environment.session(prepared)
-    feeds = {name: counting_environment.value(name, array) for name, array in arrays.items()}
+    feeds = {name: counting_environment.value(name, array) for name, array in prepared.feeds.items()}
     counting_environment.peak_of_run(session, feeds, outputs)  # the session plans its memory in the first call
-    peaks = sorted(counting_environment.peak_of_run(session, feeds, outputs) for _ in range(calls))
-    return {"cpu/0": peaks[len(peaks) // 2]}
-
-
-def contiguous(feeds):
-    """Return contiguous arrays, which must live as long as the values that are made on their memory."""
-    return {
-        name: [numpy.ascontiguousarray(part) for part in feed]
-        if isinstance(feed, list)
-        else numpy.ascontiguousarray(feed)
-        for name, feed in feeds.items()
-    }
+    return {"cpu/0": middle(counting_environment.peak_of_run(session, feeds, outputs) for _ in range(calls))}

@@ -54,19 +54,15 @@ def find_schema(domain, name, opset=None):
     """
     versions = versions_of(domain, name)
     if not versions and (domain in USUAL_OPSETS or schemas_of_build()):
-        raise MissingOperator("there is no operator {} in the domain {}".format(name, domain or "ai.onnx"))
-    if opset is None:
-        opset = max(
-            [USUAL_OPSETS.get(domain, 1)] + [min(version.since_version for version in versions)] * bool(versions)
-        )
-    usable = [version for version in versions if version.since_version <= opset]
-    if versions and not usable:
-        first = min(version.since_version for version in versions)
+        raise MissingOperator(f"there is no operator {name} in the domain {domain or 'ai.onnx'}")
+    first = min((version.since_version for version in versions), default=1)
+    opset = max(USUAL_OPSETS.get(domain, 1), first) if opset is None else opset
+    if first > opset:
         raise MissingOperator(f"{name} exists from opset {first} on: give a later one")
-    schema = max(usable, key=lambda version: version.since_version) if usable else None
+    usable = [version for version in versions if version.since_version <= opset]
+    schema = max(usable, key=lambda version: version.since_version, default=None)
     if schema is not None and schema.deprecated:
-        words = "{} is deprecated since opset {}: give an earlier one"
-        raise MissingOperator(words.format(name, schema.since_version))
+        raise MissingOperator(f"{name} is deprecated since opset {schema.since_version}: give an earlier one")
     return schema and to_schema(schema), opset
 
 
@@ -90,15 +86,9 @@ def to_formal(schema, parameter):
     several = {kind[len("seq(tensor(") : -2] for kind in types if kind.startswith("seq(tensor(")}
     dtypes = {NUMPY_TYPES.get(kind, kind) for kind in single or several}
     is_homogeneous = parameter.is_homogeneous if hasattr(parameter, "is_homogeneous") else parameter.isHomogeneous
-    shared = type_name if is_homogeneous else None
-    return Formal(
-        parameter.name,
-        enum_name(parameter.option),
-        shared,
-        dtypes,
-        bool(several and not single),
-        getattr(parameter, "min_arity", 1),
-    )
+    shared, option = type_name if is_homogeneous else None, enum_name(parameter.option)
+    is_sequence, min_count = bool(several and not single), getattr(parameter, "min_arity", 1)
+    return Formal(parameter.name, option, shared, dtypes, is_sequence, min_count)
 
 
 def enum_name(enumerated):

@@ -1,6 +1,5 @@
 """Turn a case's JSON into arguments: tensors whose values come from the seed, modules, results of calls, values."""
 
-import numpy
 import torch
 
 from opduel_common.inputs import TensorInputs
@@ -20,7 +19,6 @@ class Inputs(TensorInputs):
     def __init__(self, case, seed, device):
         super().__init__(case, seed)
         self.device = device
-        self.wants_gradient = {}  # name -> whether the case asks for its gradient, if it says so
 
     def seed_generators(self):
         super().seed_generators()
@@ -46,22 +44,8 @@ class Inputs(TensorInputs):
             return {key: self.attribute(item) for key, item in value.items()}
         return object_by_name(value) if isinstance(value, str) else value
 
-    def array(self, name, plain):
-        """Return a tensor of the shape, whose values depend on the seed, the case and the name alone."""
-        stype = plain.get("stype") or "default"
-        dtype = getattr(torch, plain.get("dtype") or self.case["dtype"])
-        array = self.numbers(name, dict(plain, stype="default", dtype=numpy_name(dtype)))
-        if stype == "numpy":
-            return array
-        tensor = to_tensor(array, dtype, self.device)
-        if stype != "default":
-            raise ValueError(f"{name}: there are no {stype} tensors: make one by a call")
-        self.tensors[name] = tensor
-        if plain.get("grad_req"):
-            self.wants_gradient[name] = plain["grad_req"] != "null"
-        if plain.get("init") == "randint":
-            self.integer_names.add(name)
-        return tensor
+    def dense_tensor(self, array, dtype):
+        return to_tensor(array, getattr(torch, dtype), self.device)
 
     def differentiable_tensors(self):
         """Return ``(name, tensor)`` of the inputs and parameters that get gradients.
@@ -74,18 +58,13 @@ class Inputs(TensorInputs):
             raise ValueError("no input has a gradient: its direction is forward")
         return tensors
 
-    def can_have_gradient(self, name, tensor):
-        return (tensor.is_floating_point() or tensor.is_complex()) and self.wants_gradient.get(name, True)
+    def is_differentiable(self, tensor):
+        return tensor.is_floating_point() or tensor.is_complex()
 
     def dtypes(self):
         """Return the names of the dtypes of tensors and of a module's parameters."""
         tensors = list(self.tensors.values()) + list(self.parameters.values())
         return {str(tensor.dtype)[len(ROOT) :] for tensor in tensors}
-
-
-def numpy_name(dtype):
-    """Return the name of the NumPy dtype in which a tensor's values are drawn."""
-    return "float32" if dtype == torch.bfloat16 else numpy.dtype(str(dtype)[len(ROOT) :]).name
 
 
 def object_by_name(text):
