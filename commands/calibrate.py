@@ -28,7 +28,7 @@ from opduel.frameworks import get_framework
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.machine.host import host_fingerprint
 from opduel.harness.machine.system_check import Watch, check_system
-from opduel.harness.other_runs.power_analysis import Forecast, forecast, noises, threshold_for
+from opduel.harness.other_runs.power_analysis import PowerForecast, forecast_power, pairs_of_cases, threshold_for
 from opduel.records import SAMPLED, USUAL_ROUNDS, Report, RunError, UsageError, rounds_at
 from opduel.reporters import read_report
 from opduel.reporters.document import REPORT_NAME
@@ -243,9 +243,9 @@ def _outcome(calibration: Calibration, options: HarnessOptions, seconds: float) 
     )
 
 
-def _forecasts(calibration: Calibration, options: HarnessOptions) -> list[Forecast]:
+def _forecasts(calibration: Calibration, options: HarnessOptions) -> list[PowerForecast]:
     """What the same machine would find with ``--max_rounds``, as given or usual, and with more."""
-    cases = noises(calibration.reports)
+    cases = pairs_of_cases(calibration.reports)
     if len(cases) < 2:
         return []
     log.info("simulating what more time would find")
@@ -255,4 +255,6 @@ def _forecasts(calibration: Calibration, options: HarnessOptions) -> list[Foreca
     )
     threshold = options.threshold.get("time")
     most = options.max_rounds or (USUAL_ROUNDS if threshold is None else rounds_at(threshold))
-    return [forecast(cases, times * most, options.alpha, cost, calibration.rng, threshold) for times in MORE_ROUNDS]
+    return [
+        forecast_power(cases, times * most, options.alpha, cost, calibration.rng, threshold) for times in MORE_ROUNDS
+    ]

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from opduel.comparator.calibration import CONFIDENCE, Rate, Row
 from opduel.harness.machine.system_check import Facts, Remedy
-from opduel.harness.other_runs.power_analysis import POWER, Forecast
+from opduel.harness.other_runs.power_analysis import POWER, PowerForecast
 from opduel.support.text import counted, duration
 
 
@@ -21,7 +21,7 @@ class Outcome:
     rows: list[Row]
     not_run: list[float]  # injected shares that the time was up for
     smallest: Row | None
-    forecasts: list[Forecast]
+    forecasts: list[PowerForecast]
     facts: Facts
     advice: list[Remedy]
     reports: list[str]
@@ -98,7 +98,7 @@ def _detection_lines(outcome: Outcome) -> list[str]:
     return lines
 
 
-def _more_time(forecasts: Sequence[Forecast]) -> list[str]:
+def _more_time(forecasts: Sequence[PowerForecast]) -> list[str]:
     """What other bounds on the rounds would find, in a simulation."""
     if not forecasts:
         return []

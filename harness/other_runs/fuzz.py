@@ -91,7 +91,9 @@ def findings(draws: Sequence[tuple[Drawn, Sequence[Case]]], comparisons: Mapping
     differences = [
         Finding(draw, case, comparisons[case.id]) for draw, cases in draws for case in cases if case.id in comparisons
     ]
-    return sorted((one for one in differences if _is_difference(one.comparison)), key=lambda one: -one.weight)
+    return sorted(
+        (finding for finding in differences if _is_difference(finding.comparison)), key=lambda finding: -finding.weight
+    )
 
 
 def first_of_each_kind(findings_of_run: Sequence[Finding]) -> list[Finding]:

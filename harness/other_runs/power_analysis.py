@@ -23,7 +23,7 @@ Pair = tuple[float, float, float]  # log control, log treatment, log ratio; all 
 
 
 @dataclass(frozen=True)
-class Noise:
+class CasePairs:
     """The process pairs of one case, freed of their run's mean."""
 
     case: Case
@@ -38,7 +38,7 @@ class Noise:
 
 
 @dataclass(frozen=True)
-class Forecast:
+class PowerForecast:
     """What runs of ``max_rounds`` would find: the smallest of the shares that ``POWER`` of the changed cases show; None
     when it is none of them. ``seconds_a_case``: of wall time."""
 
@@ -57,7 +57,7 @@ def threshold_for(share: float, threshold: float | None = None) -> float:
     return 0.02 if share >= 0.05 else share / 4
 
 
-def noises(reports: Iterable[Report]) -> list[Noise]:
+def pairs_of_cases(reports: Iterable[Report]) -> list[CasePairs]:
     """Return how each case's pairs scatter, over all runs; cases with fewer than ``FEWEST_PAIRS`` are left out.
 
     Each run's pairs are taken about their own trimmed mean, and widened by sqrt(n / (n - 1)) for it.  So a bias that
@@ -67,19 +67,10 @@ def noises(reports: Iterable[Report]) -> list[Noise]:
     cases: dict[str, Case] = {}
     for report in reports:
         for comparison in report.comparisons:
-            cases[comparison.case] = Case(
-                comparison.case,
-                comparison.operator,
-                "forward",
-                {},
-                "",
-                "",
-                comparison.threshold,
-                1.0,
-                comparison.metric,
-            )
-            pairs[comparison.case] += _centred(comparison.samples)
-    return [Noise(cases[case], tuple(row)) for case, row in pairs.items() if len(row) >= FEWEST_PAIRS]
+            id, operator, threshold = comparison.case, comparison.operator, comparison.threshold
+            cases[id] = Case(id, operator, "forward", {}, "", "", threshold, 1.0, comparison.metric)
+            pairs[id] += _centred(comparison.samples)
+    return [CasePairs(cases[id], tuple(row)) for id, row in pairs.items() if len(row) >= FEWEST_PAIRS]
 
 
 def _centred(samples: Sequence[PairSample]) -> list[Pair]:
@@ -92,17 +83,17 @@ def _centred(samples: Sequence[PairSample]) -> list[Pair]:
 
 
 def simulate(
-    cases: Sequence[Noise], share: float, threshold: float, max_rounds: int, alpha: float, rng: random.Random
+    cases: Sequence[CasePairs], share: float, threshold: float, max_rounds: int, alpha: float, rng: random.Random
 ) -> tuple[Rate, float]:
     """Return, of simulated runs in which every second case is slower by ``share``, the cases found, and pairs a
     case."""
     runs = math.ceil(CHANGED_CASES / max(1, len(cases) // 2))
     looks = plan_looks(max_rounds)
     count = of = pairs = 0
-    measured = [replace(noise_of_case.case, threshold=threshold) for noise_of_case in cases]
-    noise = {noise_of_case.case.id: noise_of_case for noise_of_case in cases}
+    measured = [replace(case_pairs.case, threshold=threshold) for case_pairs in cases]
+    noise = {case_pairs.case.id: case_pairs for case_pairs in cases}
     for _ in range(runs):
-        changed = {noise_of_case.case.id for noise_of_case in rng.sample(list(cases), max(1, len(cases) // 2))}
+        changed = {case_pairs.case.id for case_pairs in rng.sample(list(cases), max(1, len(cases) // 2))}
         samples: dict[str, list[PairSample]] = {case_id: [] for case_id in noise}
         analysis = RunAnalysis(measured, samples, {}, looks, alpha)
         while open_cases := {id: interim for id, interim in analysis.interim().items() if interim.samples_needed}:
@@ -116,14 +107,14 @@ def simulate(
     return Rate(count, of), pairs / (runs * len(cases))
 
 
-def forecast(
-    cases: Sequence[Noise],
+def forecast_power(
+    cases: Sequence[CasePairs],
     max_rounds: int,
     alpha: float,
     seconds_a_pair: float,
     rng: random.Random,
     threshold: float | None = None,
-) -> Forecast:
+) -> PowerForecast:
     """Return the smallest of ``SHARES`` that runs of ``max_rounds`` find, by bisection: a larger one is found more
     often.
 
@@ -140,8 +131,8 @@ def forecast(
 
     place = bisect_left(range(len(shares)), True, key=finds)
     if place == len(shares):
-        return Forecast(max_rounds, None, None, None, None)
+        return PowerForecast(max_rounds, None, None, None, None)
     detected, pairs = answers[place]
-    return Forecast(
+    return PowerForecast(
         max_rounds, shares[place], threshold_for(shares[place], threshold), detected, pairs * seconds_a_pair
     )

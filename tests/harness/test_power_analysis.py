@@ -11,10 +11,10 @@ from opduel.harness.other_runs.power_analysis import (
     FEWEST_PAIRS,
     POWER,
     SHARES,
-    Noise,
+    CasePairs,
     _centred,
-    forecast,
-    noises,
+    forecast_power,
+    pairs_of_cases,
     simulate,
     threshold_for,
 )
@@ -29,12 +29,12 @@ def sample(control: float, treatment: float, ratio: float) -> PairSample:
     return PairSample("a", "screening", 0, math.exp(control), math.exp(treatment), ratio, 1, 1)
 
 
-def noise(name: str, sd: float, rng: random.Random, n: int = 40) -> Noise:
+def noise(name: str, sd: float, rng: random.Random, n: int = 40) -> CasePairs:
     rows = []
     for _ in range(n):
         control, treatment = rng.gauss(0, sd), rng.gauss(0, sd)
         rows.append((control, treatment, treatment - control))
-    return Noise(Case(name, "op", "forward", {}, "", "", 0.02, 1.0), tuple(rows))
+    return CasePairs(Case(name, "op", "forward", {}, "", "", 0.02, 1.0), tuple(rows))
 
 
 def made_report(counts: Sequence[int]) -> Report:
@@ -60,9 +60,9 @@ def test_pairs_are_taken_about_their_mean_and_widened_for_it() -> None:
 
 def test_pairs_of_all_runs_are_pooled_and_cases_with_few_are_left_out() -> None:
     reports = [made_report([FEWEST_PAIRS, FEWEST_PAIRS - 1, 1, 0]), made_report([FEWEST_PAIRS, 2, 1, 0])]
-    pairs_by_case = {noise.case.id: len(noise.pairs) for noise in noises(reports)}
+    pairs_by_case = {noise.case.id: len(noise.pairs) for noise in pairs_of_cases(reports)}
     assert pairs_by_case == {"c0": 2 * FEWEST_PAIRS, "c1": FEWEST_PAIRS + 1}
-    assert noises([]) == []
+    assert pairs_of_cases([]) == []
 
 
 def test_less_is_found_in_more_noise_and_nothing_where_nothing_is() -> None:
@@ -84,7 +84,7 @@ def test_the_smallest_share_is_the_first_that_is_found() -> None:
     """Against trying every share in turn."""
     rng = random.Random(2)
     cases = [noise(f"c{i}", 0.004, rng) for i in range(8)]
-    answer = forecast(cases, 12, 0.05, 0.5, rng)
+    answer = forecast_power(cases, 12, 0.05, 0.5, rng)
     assert answer.share is not None
     assert answer.threshold == threshold_for(answer.share)
     assert answer.seconds_a_case is not None
@@ -98,10 +98,10 @@ def test_the_smallest_share_is_the_first_that_is_found() -> None:
 def test_hopeless_noise_finds_none_and_a_threshold_bounds_the_shares() -> None:
     rng = random.Random(3)
     noisy = [noise(f"c{i}", 0.8, rng) for i in range(4)]
-    assert forecast(noisy, 5, 0.05, 1.0, rng).share is None
+    assert forecast_power(noisy, 5, 0.05, 1.0, rng).share is None
     quiet = [noise(f"c{i}", 0.0005, rng) for i in range(4)]
-    assert forecast(quiet, 12, 0.05, 1.0, rng, threshold=0.05).share == 0.1
-    assert forecast(quiet, 12, 0.05, 1.0, rng, threshold=0.5).share is None
+    assert forecast_power(quiet, 12, 0.05, 1.0, rng, threshold=0.05).share == 0.1
+    assert forecast_power(quiet, 12, 0.05, 1.0, rng, threshold=0.5).share is None
 
 
 def test_thresholds_of_shares() -> None:
