@@ -8,27 +8,12 @@ from sqlalchemy import Select, select
 from sqlalchemy.orm import Session
 
 from opduel.reporters.summary import WORST_FIRST
-from opduel.server import queries
+from opduel.server import queries, schemas
 from opduel.server.histories import interval
 from opduel.server.models import Case, CauseFound, Result, Run
-from opduel.server.schemas import (
-    CaseOut,
-    CauseOut,
-    CommitOut,
-    ExaminationOut,
-    FailureOut,
-    Figures,
-    Part,
-    PointOut,
-    ResultOut,
-    RunOut,
-    SideOut,
-    model_from_row,
-    part,
-)
 
 Row = TypeVar("Row")
-PartModel = TypeVar("PartModel", bound=Part)
+PartModel = TypeVar("PartModel", bound=schemas.Part)
 
 
 def require_found(row: Row | None, noun: str) -> Row:
@@ -64,45 +49,51 @@ def part_of(
     """Return a ``model`` whose ``field`` has ``limit`` rows of ``statement`` from ``offset`` on."""
     total = queries.count_rows(session, statement)
     rows = [row_out(*row) for row in session.execute(statement.limit(limit).offset(offset))]
-    return model.model_validate({field: rows, **values, **part(offset, len(rows), total)})
+    return model.model_validate({field: rows, **values, **schemas.part(offset, len(rows), total)})
 
 
-def run_out(run: Run) -> RunOut:
+def run_out(run: Run) -> schemas.RunOut:
     """Return ``run`` without its results."""
     verdicts = {verdict: getattr(run, verdict) for verdict in WORST_FIRST}
-    return model_from_row(RunOut, run, verdicts=verdicts, **_sides(run))
+    return schemas.model_from_row(schemas.RunOut, run, verdicts=verdicts, **_sides(run))
 
 
-def result_out(result: Result, case: Case) -> ResultOut:
+def result_out(result: Result, case: Case) -> schemas.ResultOut:
     """Return one of a run's results."""
-    return ResultOut(case=CaseOut.model_validate(case), figures=_figures(result))
+    return schemas.ResultOut(case=schemas.CaseOut.model_validate(case), figures=_figures(result))
 
 
-def point_out(result: Result, run: Run) -> PointOut:
+def point_out(result: Result, run: Run) -> schemas.PointOut:
     """Return one result of a case's history."""
-    return model_from_row(PointOut, run, figures=_figures(result), trusted=result.trusted, **_sides(run))
+    return schemas.model_from_row(
+        schemas.PointOut, run, figures=_figures(result), trusted=result.trusted, **_sides(run)
+    )
 
 
-def cause_out(run: Run, cause: CauseFound, result: Result, case: Case) -> CauseOut:
+def cause_out(run: Run, cause: CauseFound, result: Result, case: Case) -> schemas.CauseOut:
     """Return the cause of a case's change in ``run``."""
-    examinations = [ExaminationOut.model_validate(examination) for examination in cause.content["examinations"]]
-    figures, sentence = _figures(result), cause.sentence
-    about = CaseOut.model_validate(case)
-    return CauseOut(run_id=run.run_id, case=about, figures=figures, sentence=sentence, examinations=examinations)
+    examinations = [schemas.ExaminationOut.model_validate(examination) for examination in cause.content["examinations"]]
+    return schemas.CauseOut(
+        run_id=run.run_id,
+        case=schemas.CaseOut.model_validate(case),
+        figures=_figures(result),
+        sentence=cause.sentence,
+        examinations=examinations,
+    )
 
 
-def _sides(run: Run) -> dict[str, SideOut]:
+def _sides(run: Run) -> dict[str, schemas.SideOut]:
     return {side: _side_out(run, side) for side in ("control", "treatment")}
 
 
-def _side_out(run: Run, side: str) -> SideOut:
+def _side_out(run: Run, side: str) -> schemas.SideOut:
     names = ("requested", "digest", "version", "commit", "commit_time", "commit_subject", "commit_author")
     requested, digest, version, commit, time, subject, author = (getattr(run, f"{side}_{name}") for name in names)
-    of_commit = None if commit is None else CommitOut(id=commit, time=time, subject=subject, author=author)
-    return SideOut(requested=requested, digest=digest, version=version, commit=of_commit)
+    of_commit = None if commit is None else schemas.CommitOut(id=commit, time=time, subject=subject, author=author)
+    return schemas.SideOut(requested=requested, digest=digest, version=version, commit=of_commit)
 
 
-def _figures(result: Result) -> Figures:
+def _figures(result: Result) -> schemas.Figures:
     side, kind, reason = result.failure_side, result.failure_kind, result.failure_reason
-    failure = None if side is None else FailureOut(side=side, kind=kind or "", reason=reason or "")
-    return model_from_row(Figures, result, ci=interval(result.ci_low, result.ci_high), failure=failure)
+    failure = None if side is None else schemas.FailureOut(side=side, kind=kind or "", reason=reason or "")
+    return schemas.model_from_row(schemas.Figures, result, ci=interval(result.ci_low, result.ci_high), failure=failure)

@@ -8,17 +8,7 @@ from fastapi import APIRouter, Depends, HTTPException, Request, Security
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import RedirectResponse, Response
 
-from opduel.server.access import (
-    CanRead,
-    ReadSession,
-    SessionCookie,
-    browser_writer,
-    database_of,
-    feed_reader,
-    refuse_other_sites,
-    settings_of,
-    writing_login,
-)
+from opduel.server import access
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
 from opduel.server.findings import (
     ALERT_Q,
@@ -53,8 +43,8 @@ def drift_filters(
 @router.get("/drift")
 def drift_page(
     request: Request,
-    session: ReadSession,
-    login: SessionCookie,
+    session: access.ReadSession,
+    login: access.SessionCookie,
     filters: Annotated[DriftFilters, Depends(drift_filters)],
     since: Day = None,
     state: Words = "",
@@ -80,16 +70,16 @@ def drift_page(
         feed=urlencode(form_of_filters(filters)),
         form_values=form_of_filters({**filters, "new": "1" if is_new else "", "state": state, "since": since}),
         seen_until=seen_until,
-        may_write=writing_login(request, login) is not None,
+        may_write=access.writing_login(request, login) is not None,
         longest_note=LONGEST_NOTE,
     )
 
 
 @router.post("/drift/acknowledge")
-async def acknowledge_form(request: Request, login: SessionCookie) -> Response:
+async def acknowledge_form(request: Request, login: access.SessionCookie) -> Response:
     """Acknowledge the chosen change points, or withdraw their acknowledgements."""
-    refuse_other_sites(request)
-    name = await run_in_threadpool(browser_writer, request, login)
+    access.refuse_other_sites(request)
+    name = await run_in_threadpool(access.browser_writer, request, login)
     fields = await form_of(request)
     numbers = [int(value) for key, value in fields if key == "number" and value.isdecimal() and len(value) < 10]
     value_by_name = dict(fields)
@@ -103,16 +93,16 @@ async def acknowledge_form(request: Request, login: SessionCookie) -> Response:
 
 
 @router.post("/drift/seen")
-def seen_form(request: Request, _reader: CanRead) -> Response:
+def seen_form(request: Request, _reader: access.CanRead) -> Response:
     """Record in a cookie that the browser's owner has seen all present change points."""
-    refuse_other_sites(request)
+    access.refuse_other_sites(request)
     return redirect_with_cookie(request, "/drift", SEEN, datetime.now(UTC).isoformat(), _SEEN_LASTS)
 
 
 @router.get("/drift.atom")
 def feed(
     request: Request,
-    _reader: Annotated[str | None, Security(feed_reader)],
+    _reader: Annotated[str | None, Security(access.feed_reader)],
     filters: Annotated[DriftFilters, Depends(drift_filters)],
     framework: Words = "",
     direction: Direction = "all",
@@ -120,9 +110,9 @@ def feed(
     """Return the change points found or materially changed last, as an Atom feed (RFC 4287)."""
     request.app.state.drift.progress(0.0)
     finding_filter = FindingFilter("all", direction, framework=framework or None, q=ALERT_Q, **filters)  # type: ignore[arg-type]
-    base = settings_of(request).public_url or str(request.base_url).rstrip("/")
+    base = access.settings_of(request).public_url or str(request.base_url).rstrip("/")
     query = f"?{request.url.query}" if request.url.query else ""
-    with database_of(request).reading() as session:
+    with access.database_of(request).reading() as session:
         findings = list_findings(session, finding_filter)
         findings.sort(key=lambda finding: (finding.point.changed, finding.point.number), reverse=True)
         latest = findings[:_MOST_IN_FEED]
@@ -133,7 +123,7 @@ def feed(
 
 
 def _mark(request: Request, numbers: list[int], name: str, note: str, is_withdrawal: bool) -> None:
-    with database_of(request).writing() as session:
+    with access.database_of(request).writing() as session:
         for finding in find_findings(session, numbers):
             if is_withdrawal:
                 withdraw(finding.point)

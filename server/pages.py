@@ -17,38 +17,17 @@ from opduel.reporters.html.cases import implementation_rows
 from opduel.reporters.summary import WORST_FIRST, verdict_counts
 from opduel.reporters.text import printable
 from opduel.reporters.units import human_change, human_interval, human_share, human_value
+from opduel.server import histories, queries
 from opduel.server.access import CanRead, ReadSession, database_of, settings_of
 from opduel.server.answers import require_found, require_run
 from opduel.server.api import sent_report
 from opduel.server.causes import causes_for_page, may_have_frames
 from opduel.server.comparing import compare_runs, in_words
 from opduel.server.findings import exp
-from opduel.server.histories import (
-    Series,
-    build_of,
-    categories_of,
-    history_of,
-    limit_to_days,
-    runs_of_builds,
-    series_of,
-)
 from opduel.server.hosts import COMPARED, count_hosts, find_host, list_hosts
 from opduel.server.middleware import SECURITY_HEADERS
 from opduel.server.models import Case
 from opduel.server.parameters import Number
-from opduel.server.queries import (
-    MOST_FOUND,
-    RunFilter,
-    cause_of,
-    choices,
-    count_rows,
-    days,
-    latest_runs,
-    matching_runs,
-    results_worst_first,
-    search_cases,
-    search_runs,
-)
 from opduel.server.templating import ENVIRONMENT, page
 from opduel.support.text import duration
 
@@ -112,18 +91,18 @@ def runs_page(
         "spec": spec,
     }
     filters |= {"verdict": verdict, "commit": commit, "text": text, "since": since, "until": until}
-    run_filter = RunFilter(**{name: value or None for name, value in filters.items()})
-    total = count_rows(session, matching_runs(run_filter))
+    run_filter = queries.RunFilter(**{name: value or None for name, value in filters.items()})
+    total = queries.count_rows(session, queries.matching_runs(run_filter))
     page, pages = page_and_pages(page, total, RUNS_A_PAGE)
     return page_of(
         request,
         "runs.html",
-        runs=latest_runs(session, run_filter, RUNS_A_PAGE, (page - 1) * RUNS_A_PAGE),
+        runs=queries.latest_runs(session, run_filter, RUNS_A_PAGE, (page - 1) * RUNS_A_PAGE),
         total=total,
         page=page,
         pages=pages,
         form_values=form_of_filters(filters),
-        choices=choices(session),
+        choices=queries.choices(session),
     )
 
 
@@ -131,9 +110,9 @@ def runs_page(
 def run_page(request: Request, session: ReadSession, run_id: Words) -> Response:
     """Show one run: its cases, the worst first, and their changes in a plot."""
     run = require_run(session, run_id)
-    same = RunFilter(framework=run.framework, platform=run.platform, spec=run.spec)
-    other_runs = [other for other in latest_runs(session, same, _OFFERED + 1) if other.number != run.number]
-    results = results_worst_first(session, run)
+    same = queries.RunFilter(framework=run.framework, platform=run.platform, spec=run.spec)
+    other_runs = [other for other in queries.latest_runs(session, same, _OFFERED + 1) if other.number != run.number]
+    results = queries.results_worst_first(session, run)
     return page_of(request, "run.html", run=run, results=results, other_runs=other_runs[:_OFFERED])
 
 
@@ -152,7 +131,7 @@ async def flames(request: Request, _reader: CanRead, run_id: Words, number: Numb
 
 def _explained_case(request: Request, run_id: str, number: int) -> str:
     with database_of(request).reading() as session:
-        row = session.execute(cause_of(require_run(session, run_id), number)).one_or_none()
+        row = session.execute(queries.cause_of(require_run(session, run_id), number)).one_or_none()
         return str(require_found(row, "cause")[2].case)
 
 
@@ -171,7 +150,7 @@ def case_page(
     """Show a case's history over builds, in one of its series (an empty ``branch``: runs that name none), of all runs
     or those of a category; only the builds and runs of some days, if these are given."""
     case = require_found(session.get(Case, number), "case")
-    all_series = series_of(session, number)
+    all_series = histories.series_of(session, number)
     matching_series = [
         series
         for series in all_series
@@ -179,8 +158,8 @@ def case_page(
     ]
     if not matching_series:
         raise HTTPException(404, "there is no run of this case on that platform and branch")
-    history = history_of(session, matching_series[0], category or None)
-    history_of_days = limit_to_days(history, *days(since, until))
+    history = histories.history_of(session, matching_series[0], category or None)
+    history_of_days = histories.limit_to_days(history, *queries.days(since, until))
     return page_of(
         request,
         "case.html",
@@ -188,10 +167,10 @@ def case_page(
         series=matching_series[0],
         all_series=all_series,
         category=category or None,
-        categories=categories_of(session, matching_series[0]),
+        categories=histories.categories_of(session, matching_series[0]),
         history=history_of_days,
         causes=causes_for_page(session, number, [run.run_id for run in history_of_days.runs]),
-        measured=runs_of_builds(history),
+        measured=histories.runs_of_builds(history),
         form_values=form_of_filters({"since": since, "until": until}),
     )
 
@@ -200,7 +179,7 @@ def case_page(
 def compare_page(request: Request, session: ReadSession, first: Words = "", second: Words = "") -> Response:
     """Show two runs side by side, or a form that asks which."""
     if not first or not second:
-        recent = latest_runs(session, RunFilter(), _OFFERED)
+        recent = queries.latest_runs(session, queries.RunFilter(), _OFFERED)
         return page_of(request, "compare_which.html", first=first, second=second, recent=recent)
     runs = require_run(session, first), require_run(session, second)
     earlier, later = sorted(runs, key=lambda run: (run.started, run.number))
@@ -210,8 +189,8 @@ def compare_page(request: Request, session: ReadSession, first: Words = "", seco
 @router.get("/search")
 def search_page(request: Request, session: ReadSession, q: Words = "") -> Response:
     """Show the runs, commits and cases that contain the words."""
-    runs, cases = (search_runs(session, q), search_cases(session, q)) if q else ([], [])
-    return page_of(request, "search.html", text=q, runs=runs, cases=cases, most=MOST_FOUND)
+    runs, cases = (queries.search_runs(session, q), queries.search_cases(session, q)) if q else ([], [])
+    return page_of(request, "search.html", text=q, runs=runs, cases=cases, most=queries.MOST_FOUND)
 
 
 @router.get("/hosts")
@@ -244,12 +223,12 @@ def page_of(request: Request, template: str, **values: Any) -> Response:
     return response
 
 
-def _is_of(branch: str | None, series: Series) -> bool:
+def _is_of(branch: str | None, series: histories.Series) -> bool:
     """Return whether the series is of that branch, or has the runs that name none if it is empty."""
     return branch is None or branch == (series.branch or "") or (branch == "" and series.is_only)
 
 
-def link_of(series: Series) -> str:
+def link_of(series: histories.Series) -> str:
     """Return the path and query of the page of a series' history."""
     parameters = {"platform": series.platform, "threads": _threads(series.threads), "branch": series.branch or ""}
     return f"/cases/{series.case_number}?{urlencode(parameters)}"
@@ -286,7 +265,7 @@ ENVIRONMENT.filters.update(
     rfc3339=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
 )
 ENVIRONMENT.globals.update(
-    build_of=build_of,
+    build_of=histories.build_of,
     cause_headings=HEADINGS,
     in_words=in_words,
     link_of=link_of,

@@ -10,7 +10,6 @@ from opduel.frameworks import Framework, adaptor_names
 from opduel.harness.profiles import Profiling, operator_times
 from opduel.records import Case, Part
 from opduel.records.cause import Observation
-from opduel.records.measurement import SIDES
 
 QUESTION = Question("profile", work_ns=100_000_000, most=20)
 NOTE = "the profiler adds to what each operator takes"
@@ -34,11 +33,7 @@ def ask_for_operators(profiling: Profiling, cases: Sequence[Case]) -> dict[str, 
 def operator_observations(answers: Answers, kernels: bool = False) -> list[Observation] | str:
     """Return an observation for each process pair, in ns a call; or why there is none, in one line. The parts of a side
     add up to the operators' time, which is only a part of the call's; or, with ``kernels``, to the kernels' time."""
-    pairs = answers.about(QUESTION.op)
-    if isinstance(pairs, str):
-        return pairs
-    observations: list[Observation] = [{side: _parts(pair[side], kernels) for side in SIDES} for pair in pairs]
-    return observations if any(parts for observation in observations for parts in observation.values()) else NOTHING
+    return answers.observations(QUESTION.op, lambda answer: _parts(answer, kernels), NOTHING)
 
 
 def _parts(answer: Mapping[str, Any], kernels: bool) -> dict[str, Part]:

@@ -107,13 +107,9 @@ def _join(first: Answers, further: Answers | None) -> Answers:
 def primitive_observations(answers: Answers) -> list[Observation] | str:
     """Return an observation for each process pair, in ns a call; or why there is none, in one line. The parts of a side
     add up to the primitives' time, which is only a part of the call's."""
-    pairs = answers.about(QUESTION.op)
-    if isinstance(pairs, str):
-        return pairs
-    observations: list[Observation] = [
-        {side: parts_of(map(parse_line, pair[side]["lines"]), pair[side]["calls"]) for side in SIDES} for pair in pairs
-    ]
-    return observations if any(parts for observation in observations for parts in observation.values()) else NOTHING
+    return answers.observations(
+        QUESTION.op, lambda answer: parts_of(map(parse_line, answer["lines"]), answer["calls"]), NOTHING
+    )
 
 
 def describe_releases(answers: Answers) -> str:

@@ -6,7 +6,7 @@ can be compared.
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +20,7 @@ from opduel.harness.rounds.blocks import Processes
 from opduel.harness.rounds.counter_round import run_counter_round, sample_of
 from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.records import Case, Failure, PairSample
+from opduel.records.cause import Observation, Part
 from opduel.records.measurement import SIDES, Side
 
 PAIRS = 5
@@ -48,10 +49,20 @@ class Answers:
     problems: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
-    def about(self, op: str, least: int = 1) -> "list[Mapping[Side, Mapping[str, Any]]] | str":
-        """Return the answers if there are ``least`` or more; else why there are none, in one line."""
-        answers = self.of.get(op, [])
-        return answers if len(answers) >= least else self.problems.get(op, [*self.failures, NO_TIME_LEFT][0])
+    def about(self, op: str) -> "list[Mapping[Side, Mapping[str, Any]]] | str":
+        """Return the answers; if there are none, why, in one line."""
+        return self.of.get(op) or self.problems.get(op, [*self.failures, NO_TIME_LEFT][0])
+
+    def observations(
+        self, op: str, parts_of: Callable[[Mapping[str, Any]], Mapping[str, Part]], nothing: str
+    ) -> list[Observation] | str:
+        """Return the observation of each process pair, of the parts of each answer; or why there is none, in one line:
+        ``nothing`` if no answer has a part."""
+        pairs = self.about(op)
+        if isinstance(pairs, str):
+            return pairs
+        observations: list[Observation] = [{side: parts_of(pair[side]) for side in SIDES} for pair in pairs]
+        return observations if any(parts for pair in observations for parts in pair.values()) else nothing
 
 
 def ask_in_pairs(
