@@ -221,7 +221,7 @@ def test_commits_of_a_program_can_be_rebuilt_with_where_it_is_in_a_build(tmp_pat
     ]
     report = from_text(to_bytes(replace(report, control=sides[0], treatment=sides[1])).decode())
     options = parse_driver_options(shlex.split(reproduction(report).anywhere)[2:])
-    program_options = (options.harness.program, options.harness.string_map, options.harness.command_args)
+    program_options = (options.harness.build_program, options.harness.string_map, options.harness.command_args)
     assert program_options == ("{build}/my bench", '{"size": 3}', "-v")
     assert "--program" not in reproduction(report).here, "there the sides are the programs themselves"
 
