@@ -88,8 +88,7 @@ def read_run(request: RunRequest, run: str, cost: Callable[[Case], float]) -> Lo
 
 
 def _goes_on(report: Report, had_s: float | None, request: RunRequest) -> bool:
-    """Tell whether the time budget cut a shard short in a run that had ``had_s`` (seconds; None: no limit), and has
-    more."""
+    """Tell whether a shard is open, and its run has more time than ``had_s`` (seconds; None: no limit)."""
     if not may_go_on(report, had_s, request.configuration.time_budget):
         return False
     return report.is_open if request.suspects_only else report.run.is_cut_short

@@ -121,8 +121,7 @@ class CommitBuilder(Builder):
     def _plan(
         self, commit: Commit, strategy: str, processors: frozenset[int] | None, leftovers: ExitStack
     ) -> tuple[CommitRecipe, Callable[[], Library]]:
-        """Return the recipe of the build, and a callable that makes its library; a compiled one is removed when
-        ``leftovers`` ends."""
+        """Return the recipe of the build, and what makes its library, which ``leftovers`` remove if it is compiled."""
         code = self._repository.tree(commit, self._data.package)
         if strategy == "overlay":
             donor = self._donor(commit)

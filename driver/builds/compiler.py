@@ -178,8 +178,7 @@ class Compiler:
             raise RunError("compiling was stopped")
 
     def _build_folder(self) -> Path:
-        """Return a build folder for this script, these tools and flags alone, since CMake remembers its settings and
-        compiler.
+        """Return a build folder for this script, these tools and flags alone: CMake remembers its settings.
 
         What the same flags left under another script or other tools serves nobody any more, and is removed.
         """
@@ -193,8 +192,7 @@ class Compiler:
         return folder
 
     def _environment(self, build: Path, limits: Limits) -> dict[str, str]:
-        """Return all that the script gets. Paths below our folder are cached by ccache as relative ones, wherever
-        that is."""
+        """Return all that the script gets. ccache knows paths below our folder as relative ones."""
         environment = {name: value for name, value in clean_environment().items() if not _is_dropped(name)}
         environment |= {"BUILD_DIR": str(build), "JOBS": str(limits.jobs), **self._variables}
         if shutil.which("ccache"):

@@ -174,8 +174,7 @@ def _own_libraries(facts: Facts, directory: Path) -> dict[str, int]:
 
 
 def _digest(facts: Facts, package: Path | None) -> str:
-    """Return the digest of a release's libraries, or a commit's files: equal for equal content, wherever it was
-    made."""
+    """Return the digest of a release's libraries, or of a commit's files in its ``package``."""
     if package is None:
         own = [name for name in facts.libraries if not Path(name).is_absolute()]
         return facts.digest(libraries={name: file_digest(facts.location / name) for name in own})

@@ -162,16 +162,14 @@ class PackageBuilder(Builder):
         return self._facts_by_id[commit.id]
 
     def _built_with(self, project: Project, rules: Rules, python: str) -> LockedRecipe:
-        """Return the environment in which commits with these requirements are built: with the same versions, where
-        possible."""
+        """Return the environment in which commits with these requirements are built, with equal versions if it can."""
         further = (*rules.backends.get(project.backend, ()), *rules.build_requires)
         sdists = self._settings.sdists
         preferred = preferred_path(self._place, "built-with", project.name, python, sdists, further)
         return lock((*project.requires, *further), self._place, sdists=sdists, python=python, preferred=preferred)
 
     def _donor(self, commit: Commit, recipe: PackageRecipe) -> Donor | None:
-        """Return a build with the commit's native sources, into which its Python code can be put; None if there is
-        none."""
+        """Return a build with the commit's native sources, into which its Python code can be put; or None."""
         for place in self._cache.places(self._framework.name):
             try:
                 manifest = read_manifest(place) if place.name.startswith("code-") else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
@@ -22,6 +22,9 @@ LEGACY_BACKEND = "setuptools.build_meta:__legacy__"  # where a project names non
 _LEGACY_REQUIRES = ("setuptools", "wheel")
 _PYTHON_FILE = ".py"
 _MOST_ABOVE = 2  # folders in the repository above what is installed: src, lib/python
+
+
+_Value = TypeVar("_Value")
 
 
 class Rules(Strict):
@@ -85,17 +88,20 @@ def read_project(content: bytes | None, usual_name: str) -> Project:
     """Read a project file; without one (None) the commit is built by setuptools. Raise UsageError if it can't be
     read."""
     data = _table(content)
-    system, project = data.get("build-system"), data.get("project")
-    system = system if isinstance(system, dict) else {}
-    project = project if isinstance(project, dict) else {}
-    name, python = project.get("name"), project.get("requires-python")
-    requires = system.get("requires")
+    system, project = _of_type(data, "build-system", dict) or {}, _of_type(data, "project", dict) or {}
+    requires = _of_type(system, "requires", list)
     return Project(
-        canonicalize_name(name) if isinstance(name, str) else canonicalize_name(usual_name),
+        canonicalize_name(_of_type(project, "name", str) or usual_name),
         str(system.get("build-backend", LEGACY_BACKEND)),
-        tuple(map(str, requires)) if isinstance(requires, list) else _LEGACY_REQUIRES,
-        python if isinstance(python, str) else None,
+        _LEGACY_REQUIRES if requires is None else tuple(map(str, requires)),
+        _of_type(project, "requires-python", str),
     )
+
+
+def _of_type(table: Mapping[str, Any], name: str, kind: type[_Value]) -> _Value | None:
+    """Return a field's value; None if it is missing, or of another type."""
+    value = table.get(name)
+    return value if isinstance(value, kind) else None
 
 
 @dataclass(frozen=True)

@@ -155,8 +155,7 @@ def _uv(arguments: Sequence[str], inherit: Sequence[int] = ()) -> Outcome:
 
 
 def _links() -> dict[str, str]:
-    """Return the places where pip looks for further wheels (PIP_FIND_LINKS), for uv, unless it has its own
-    (UV_FIND_LINKS)."""
+    """Return pip's places of further wheels (PIP_FIND_LINKS) for uv, unless it has its own (UV_FIND_LINKS)."""
     places = os.environ.get("PIP_FIND_LINKS", "").split()
     return {"UV_FIND_LINKS": ",".join(places)} if places and "UV_FIND_LINKS" not in os.environ else {}
 

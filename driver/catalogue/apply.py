@@ -55,8 +55,7 @@ def _why(name: str, reasons: Mapping[str, str]) -> str | None:
 
 
 def _functions_of(category: Category, rules: Rules, registry: Registry, left_out: dict[str, str]) -> Iterator[Function]:
-    """Return the functions of a category in the order of its list; of several names for one operator a pattern takes
-    one."""
+    """Yield a category's functions in the order of its list; of an operator's several names a pattern takes one."""
     named = [listed_name for listed_name in category.operators if not _is_pattern(listed_name)]
     identities = {_identity(registry.functions[name]) for name in named if name in registry.functions}
     for listed in category.operators:
@@ -126,8 +125,7 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
 
 
 def _rule(function: Function, rules: Rules) -> Operator:
-    """Return the rule of a function: by its name, or of the first matching glob, reduced to the function's
-    arguments."""
+    """Return the rule of a function's name, or of the first matching glob, reduced to the function's arguments."""
     if function.name in rules.operators:
         return rules.operators[function.name]
     own = next(
@@ -157,15 +155,13 @@ def _is_free(value: Any) -> bool:
 
 
 def _readable(name: str) -> str:
-    """Return a readable name: ``internal.power`` for ``nd._internal._power``, ``NDArray.iadd`` for
-    ``nd.NDArray.__iadd__``."""
+    """Return ``internal.power`` for ``nd._internal._power``, ``NDArray.iadd`` for ``nd.NDArray.__iadd__``."""
     plain = name.removeprefix("nd.").replace("_internal._", "internal.")
     return re.sub(r"\.__([a-z]+)__$", r".\1", plain)
 
 
 def _inputs(function: Function, levels: Sequence[Mapping[str, Any]], general: Mapping[str, Any]) -> dict[str, Any]:
-    """Return argument -> value from the nearest level that has it; ``general`` is for tensors and required
-    arguments."""
+    """Return argument -> value from the nearest level that has it; ``general`` for tensors and required ones."""
     values: dict[str, Any] = {}
     positional: list[Any] = []  # of arguments that have no name
     args_level = _level(levels, "args")

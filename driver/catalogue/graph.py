@@ -77,8 +77,7 @@ def _check_node(node: Any, number: int, depth: int) -> None:
 
 
 def _check_entry(entry: Any, nodes: int, where: str) -> None:
-    """Raise ValueError unless it is ``[node, output]`` or ``[node, output, version]`` of one of the first ``nodes``
-    nodes."""
+    """Raise ValueError unless it is ``[node, output]``, maybe with a version, of one of the first nodes."""
     if not isinstance(entry, list) or len(entry) not in (2, 3):
         raise ValueError(f"{where} is not [node, output, version]")
     if not _is_index(entry[0], nodes):

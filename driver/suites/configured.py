@@ -85,8 +85,7 @@ def _asks(configuration: Mapping[str, Any], name: str) -> bool:
 
 
 def _branch_of(configuration: Mapping[str, Any]) -> str | None:
-    """Return the first branch that is named; None for the repository's default branch, which asv calls ``HEAD``,
-    too."""
+    """Return the first branch that is named; None for the default one, which asv calls ``HEAD``, too."""
     branches = configuration.get("branches")
     first = branches[0] if isinstance(branches, list) and branches else None
     return first if isinstance(first, str) and first != "HEAD" else None

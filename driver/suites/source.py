@@ -15,7 +15,7 @@ from opduel.driver.git.access import is_url
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.lock import sole_driver
-from opduel.records import Commit, RunError, UsageError
+from opduel.records import RunError, UsageError
 from opduel.support.atomic import path_part
 from opduel.support.digests import file_digest
 from opduel.support.files import UnreadableError, read_text
@@ -112,9 +112,10 @@ def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: 
     with sole_driver(work, waits=True):
         try:
             repository = _opened(place, work, name)
-            commit = _commit_of(repository, name)
+            commit = repository.resolve(name or repository.default_branch())
         except UsageError as error:
-            raise UsageError(f"--suite {address}: {_without_option(error)}") from None
+            why = re.sub(r"^--\w+ (\S+: )?", "", str(error))  # without the option of another command
+            raise UsageError(f"--suite {address}: {why}") from None
         files = scratch / "suite"
         folder = str(inner).strip("/") or "."
         if Path(folder).name == CONFIGURATION:
@@ -148,17 +149,6 @@ def _has(repository: Repository, name: str) -> bool:
         return bool(repository.resolve(name))
     except UsageError:
         return False
-
-
-def _commit_of(repository: Repository, name: str | None) -> Commit:
-    if name is not None:
-        return repository.resolve(name)
-    return repository.resolve(repository.default_branch())
-
-
-def _without_option(error: Exception) -> str:
-    """Return what is wrong with a repository, without the option of another command."""
-    return re.sub(r"^--\w+ (\S+: )?", "", str(error))
 
 
 def find_benchmarks(folder: Path, label: str | None = None) -> tuple[Path, str, tuple[str, ...]]:
@@ -258,17 +248,16 @@ def _walked(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
     for path in folder.iterdir():
         if not path.is_dir():
             yield path
-        elif not _is_left_out(path, at_top=len(above) == 1):
+        elif not _is_left_out(path, is_at_top=len(above) == 1):
             real = os.path.realpath(path)
             if not any(outer == real or outer.startswith(real.rstrip(os.sep) + os.sep) for outer in above):
                 yield from _walked(path, (*above, real))
 
 
-def _is_left_out(folder: Path, at_top: bool) -> bool:
+def _is_left_out(folder: Path, is_at_top: bool) -> bool:
     """Tell whether a suite's folder has no part of it: a package is one, whatever it is called."""
-    if folder.name in ("__pycache__", ".git"):
-        return True
-    return at_top and folder.name in LEFT_OUT and not (folder / "__init__.py").is_file()
+    is_package = (folder / "__init__.py").is_file()
+    return folder.name in ("__pycache__", ".git") or (is_at_top and folder.name in LEFT_OUT and not is_package)
 
 
 def digest_of(folder: Path) -> str:
@@ -321,8 +310,7 @@ def mentions(suite: Suite, word: str) -> bool:
 
 
 def _state_of(folder: Path) -> tuple[str | None, bool | None]:
-    """Return the commit of the work tree that the folder is in, and whether the folder differs from it; None without
-    one."""
+    """Return the commit of the work tree that the folder is in, and whether the folder differs from it."""
     try:
         repository = git.Repo(folder, search_parent_directories=True)
         commit = repository.head.commit.hexsha
