@@ -19,44 +19,28 @@ def steps_of(report: Report, cases: Sequence[str], sought: Mapping[str, Verdict]
     and a failure that an aborted run found counts.
     """
     comparison_by_case = {comparison.case: comparison for comparison in report.comparisons}
-    steps = {
-        case: step_of(comparison_by_case[case]) if case in comparison_by_case else Step("inconclusive")
-        for case in cases
-    }
-    for case, step in steps.items():
+    steps: dict[str, Step] = {}
+    for case in cases:
+        comparison = comparison_by_case.get(case)
+        step = step_of(comparison) if comparison else Step("inconclusive")
+        unsure = report.run.aborted
         if sought[case] == "failed":
-            unsure = report.run.aborted and step.verdict != "failed"
-        else:
-            comparison = comparison_by_case.get(case)
-            unsure = report.run.aborted or (
-                comparison is not None and (bool(comparison.held_back) or report.may_be_off(comparison))
-            )
+            unsure = unsure and step.verdict != "failed"
+        elif comparison is not None:
+            unsure = unsure or bool(comparison.held_back) or report.may_be_off(comparison)
         steps[case] = replace(step, unsure=unsure)
     return steps
 
 
 def step_of(comparison: Comparison) -> Step:
     """Return a comparison as a step."""
-    low, high = comparison.ci or (None, None)
-    return Step(
-        comparison.verdict,
-        None if comparison.ratio is None else math.log(comparison.ratio),
-        None if low is None else math.log(low),
-        None if high is None else math.log(high),
-        _side_of_failure(comparison),
+    ratio, low, high = (
+        None if value is None else math.log(value) for value in (comparison.ratio, *(comparison.ci or (None, None)))
     )
-
-
-def _side_of_failure(comparison: Comparison) -> Side | Literal["both"] | None:
-    """Return the side on which a case failed: "both", too, if only the treatment did and the machine may be the
-    reason."""
-    if comparison.failure is None:
-        return None
-    return (
-        comparison.failure.side
-        if comparison.failure.side != "treatment" or comparison.is_broken_by_treatment
-        else "both"
-    )
+    side: Side | Literal["both"] | None = comparison.failure.side if comparison.failure else None
+    if side == "treatment" and not comparison.is_broken_by_treatment:  # the machine may be the reason
+        side = "both"
+    return Step(comparison.verdict, ratio, low, high, side)
 
 
 def known_step(known_change: KnownChange) -> Step:

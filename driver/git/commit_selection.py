@@ -1,8 +1,7 @@
 """Which commits are measured, and against what. It reads the history alone."""
 
 import statistics
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from opduel.driver.git.history import Commits
 from opduel.records import Commit, UsageError
@@ -87,32 +86,23 @@ def pending(
     """
     if step < 1:
         raise UsageError(f"step {step}: must be 1 or more")
-    if last is None and start is None:
-        return Pending((tip,))
-    if last is None:
-        assert start
-        line = [start, *history.chain(start, tip)]
-        return _every_step(line, 0, step, with_tip)
-    if history.is_ancestor(last, tip):
-        return replace(_every_step(history.chain(last, tip), step - 1, step, with_tip), after=last)
-    shared = history.merge_base(last, tip)
-    if shared is None:
-        return Pending(
-            (tip,),
-            None,
-            f"{tip.short} shares no history with {last.short}, which was measured last: only {tip.short} is measured",
-        )
-    note = f"{last.short}, measured last, is no longer on the branch: continuing from {shared.short}, which is on both"
-    return replace(_every_step(history.chain(shared, tip), step - 1, step, with_tip), after=shared, note=note)
-
-
-def _every_step(line: Sequence[Commit], first: int, step: int, with_end: bool) -> Pending:
-    """Choose every ``step``-th of the line from index ``first`` on, and its end if ``with_end``."""
+    after, note = last, None
+    if last is not None and not history.is_ancestor(last, tip):
+        after = history.merge_base(last, tip)
+        if after is None:
+            lost = f"{tip.short} shares no history with {last.short}, which was measured last"
+            return Pending((tip,), note=f"{lost}: only {tip.short} is measured")
+        lost = f"{last.short}, measured last, is no longer on the branch"
+        note = f"{lost}: continuing from {after.short}, which is on both"
+    if after is not None:
+        line, first = history.chain(after, tip), step - 1
+    else:
+        line, first = [start, *history.chain(start, tip)] if start else [tip], 0
     indices = list(range(first, len(line), step))
-    if with_end and line and indices[-1:] != [len(line) - 1]:
+    if with_tip and line and indices[-1:] != [len(line) - 1]:
         indices.append(len(line) - 1)
     waiting = len(line) - 1 - indices[-1] if indices else len(line)
-    return Pending(tuple(line[index] for index in indices), waiting=waiting)
+    return Pending(tuple(line[index] for index in indices), after, note, waiting)
 
 
 def _first_of_week(treatment: Commit, repository: Commits) -> Choice | None:

@@ -244,20 +244,17 @@ def _commit(ours: Git, tree: str, head: Commit, subject: str) -> Commit:
 def _remote(checkout: Checkout) -> str:
     """Return the remote that branches begin from; UsageError if there are several, and none of the usual names."""
     names = checkout.text("remote").splitlines()
-    for name in (*PREFERRED, *names[: len(names) == 1]):
-        if name in names:
-            return name
-    if names:
+    name = refs.usual_name(names, PREFERRED)
+    if names and name is None:
         raise UsageError(f"--local: the checkout's remotes are {', '.join(names)}: name one with --remote_repository")
-    return "origin"
+    return name or "origin"
 
 
 def _default(ours: Git, tips: Mapping[str, str], prefix: str, checkout: Checkout) -> str:
     """Return the remote's default branch, or main or master; UsageError if neither is there."""
     default = refs.read_default(ours) if prefix else ""
-    for name in (default, "main", "master", *list(tips)[: len(tips) == 1]):
-        if name in tips:
-            return name
+    if name := refs.usual_name(tips, (default, *refs.USUAL_BRANCHES)):
+        return name
     raise UsageError(
         f"--local {checkout.folder}: which branch did yours begin from? Name it with --branch, or a commit with "
         "--base_commit"

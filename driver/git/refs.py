@@ -3,7 +3,7 @@
 import difflib
 import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from opduel.driver.git.command import Git
@@ -19,6 +19,7 @@ TAGS = "refs/tags/"
 LOCAL = "refs/local/heads/"
 LOCAL_TAGS = "refs/local/tags/"
 LOCAL_HEAD = "refs/local/HEAD"
+USUAL_BRANCHES = ("main", "master")
 
 _BEGIN = re.compile(r"[0-9a-f]{4,39}")
 _FULL_ID = re.compile(r"[0-9a-f]{40}")
@@ -145,9 +146,8 @@ class Names:
                 raise UsageError(f"the remote's default branch {head!r} was deleted: name a branch with --branch")
             return head
         branches = [name.removeprefix(BRANCHES) for name in refs if name.startswith(BRANCHES)]
-        for name in ("main", "master", *branches[: len(branches) == 1]):
-            if name in branches:
-                return name
+        if name := usual_name(branches, USUAL_BRANCHES):
+            return name
         if (head := _target(self.git, LOCAL_HEAD)) in refs:
             return head.removeprefix(LOCAL)
         raise UsageError(f"the repository has no default branch ({len(branches)} branches): name one with --branch")
@@ -161,6 +161,11 @@ class Names:
         """Return the commit of the first ref of that name."""
         commits = (_peeled(self.git, refs[prefix + name]) for prefix in prefixes if prefix + name in refs)
         return next((commit for commit in commits if commit), None)
+
+
+def usual_name(names: Collection[str], preferred: Iterable[str]) -> str | None:
+    """Return the first preferred name that is among the names, or else the only one."""
+    return next((name for name in preferred if name in names), None) or (next(iter(names)) if len(names) == 1 else None)
 
 
 def read_default(git: Git) -> str:
