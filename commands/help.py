@@ -43,14 +43,14 @@ def short_help(name: str) -> str:
     description = f"{command.summary[:1].upper()}{command.summary[1:].removesuffix('.')}."
     lines = [f"Usage: {program} {command.usage}", "", *textwrap.wrap(description, width), ""]
     parsers = parsers_of(name)
-    for heading, entries in _entries_by_heading(parsers, command.shown).items():
+    for heading, entries in _entries_by_heading(parsers, command.main_options).items():
         lines.append(f"{heading[:1].upper()}{heading[1:]}:")
         for names, words in entries:
             lines += _option_lines(names, words, width)
         lines.append("")
-    if command.shown is None and parsers[0].epilog:
+    if command.main_options is None and parsers[0].epilog:
         lines += [*parsers[0].epilog.splitlines(), ""]
-    if command.shown is not None:
+    if command.main_options is not None:
         lines.append(f"All options: {program} --help-all")
     return "\n".join(lines).rstrip() + "\n"
 

@@ -131,13 +131,14 @@ def refuse_options(options: HarnessOptions, *uses: str, **words: str) -> None:
 
 def check_options(options: HarnessOptions) -> None:
     """Raise UsageError unless these options of harness.py go together, and there is something to measure."""
+    _check_suite(options)
     if options.golden is not None:
         _check_golden(options)
     elif is_single(options):
         _check_single(options)
     else:
         refuse_options(options, "two builds", *(["no fuzz"] if options.fuzz is None else []))
-    check_run(options)
+    _check_verification(options)
     check_spec(options)
 
 
@@ -172,11 +173,19 @@ def _check_single(options: HarnessOptions) -> None:
 
 
 def check_run(options: HarnessOptions) -> None:
-    """Raise UsageError for options of a suite, or of a verification, without it; and for what the others contradict."""
+    """Raise UsageError for options of a suite, or of a verification, without it, and for what contradicts others."""
+    _check_suite(options)
+    _check_verification(options)
+
+
+def _check_suite(options: HarnessOptions) -> None:
     if options.suite is None:
         refuse_options(options, "no suite")
     elif options.golden is not None or is_single(options):
         raise UsageError("--suite: needs two builds: add --control, and leave out the options of a single build")
+
+
+def _check_verification(options: HarnessOptions) -> None:
     if options.regressed_types and options.is_given("run_type") and options.run_type != "regress":
         raise UsageError(f"--regressed_types: belongs to --run_type regress, not {options.run_type}: leave one out")
     after, budget = options.verify_after, options.time_budget

@@ -116,22 +116,17 @@ class _Server:
     def reports(self, framework: str | None) -> Iterator[Report]:
         """The newest runs of the framework; of all, where it is None."""
         query = {"limit": MOST_REPORTS} | ({"framework": framework} if framework else {})
-        listed = self._json(f"/api/v1/runs?{urlencode(query)}")
-        runs = listed.get("runs") if isinstance(listed, dict) else None
-        if not isinstance(runs, list) or not all(isinstance(run, dict) and "run_id" in run for run in runs):
-            raise self._error("its answer is not from a results server: correct the address")
-        for run_id in (str(run["run_id"]) for run in runs):
+        try:
+            listed = parse_json(self._get(f"/api/v1/runs?{urlencode(query)}"))
+            run_ids = [str(run["run_id"]) for run in listed["runs"]]
+        except (UnreadableError, LookupError, TypeError):
+            raise self._error("its answer is not from a results server: correct the address") from None
+        for run_id in run_ids:
             content = self._get(f"/api/v1/runs/{quote(run_id, safe='')}/report")
             try:
                 yield from_text(content.decode("utf-8", "replace"))
             except UsageError as error:
                 raise self._error(f"run {short_line(run_id, LONGEST_SHOWN)}: {error}") from None
-
-    def _json(self, path: str) -> Any:
-        try:
-            return parse_json(self._get(path))
-        except UnreadableError:
-            raise self._error("its answer is not from a results server: correct the address") from None
 
     def _get(self, path: str) -> bytes:
         try:
@@ -143,23 +138,11 @@ class _Server:
             raise self._error(f"no answer ({reason}): is it running, and is the address right?") from None
 
     def _attempt(self, path: str) -> bytes:
-        def signed(request: requests.PreparedRequest) -> requests.PreparedRequest:
-            if self._token is not None:  # with a hook of our own, ~/.netrc has no say
-                request.headers["Authorization"] = f"Bearer {self._token.text}"
-            return request
-
         headers = {"Accept": "application/json", "User-Agent": "opduel"}
-        with (
-            OneAnswerSession() as session,
-            session.get(
-                f"{self._address}{path}",
-                headers=headers,
-                auth=signed,
-                timeout=(CONNECT_S, SILENCE_S),
-                allow_redirects=False,  # the token goes nowhere else
-                stream=True,
-            ) as response,
-        ):
+        if self._token is not None:
+            headers["Authorization"] = f"Bearer {self._token.text}"
+        settings: dict[str, Any] = {"headers": headers, "timeout": (CONNECT_S, SILENCE_S), "stream": True}
+        with OneAnswerSession() as session, session.get(f"{self._address}{path}", **settings) as response:
             if response.status_code != http.HTTPStatus.OK:
                 fix = _FIXES.get(response.status_code, "correct the address, or look at the server's log")
                 raise self._error(f"it says {response.status_code}: {fix}")

@@ -29,20 +29,20 @@ Words = Sequence[str]
 class Command:
     """A subcommand, or a script: what it does in words, what it is called with, and the functions behind it.
 
-    ``run`` gets its name as the user called it, and the words behind that. ``shown`` are the options of the short help;
-    None for all.
+    ``run`` gets its name as the user called it, and the words behind that. ``main_options``: of the short help; None
+    for all.
     """
 
     summary: str
     usage: str
     run: Callable[[str, Words], int]
     parsers: Sequence[Callable[[], Parser]]
-    shown: str | None = None
+    main_options: str | None = None
 
     @property
     def takes_run_options(self) -> bool:
         """Whether it takes the options of a run, which are too many for one help; a project's file may set them."""
-        return self.shown is not None
+        return self.main_options is not None
 
 
 def _compare(program: str, words: Words) -> int:

@@ -155,16 +155,14 @@ class SuiteSelection:
         benchmarks_by_digest: dict[str, Discovered] = {}  # by the build's digest
         for side, build in sides.items():
             if build.digest not in benchmarks_by_digest:
-                benchmarks_by_digest[build.digest] = self._discover(side, build)
+                benchmarks_by_digest[build.digest] = discover(
+                    build, self.framework, self.work.copies[side], self.work.place(side), self.options.variables
+                )
             benchmarks_by_side[side] = benchmarks_by_digest[build.digest]
         cases = len(all_cases(benchmarks_by_side))
         names = {benchmark.name for side in benchmarks_by_side.values() for benchmark in side.benchmarks}
         log.info("%s: %s, %s", self.suite.name, counted(len(names), "benchmark"), counted(cases, "case"))
         return benchmarks_by_side
-
-    def _discover(self, side: Side, build: Build) -> Discovered:
-        env = self.options.variables
-        return discover(build, self.framework, self.work.copies[side], self.work.place(side), env)
 
     def _record(
         self, benchmarks_by_side: Mapping[Side, Discovered], chosen: Sequence[SuiteCase], problems: Sequence[str]

@@ -114,7 +114,7 @@ def test_the_version(call: Call) -> None:
 @pytest.mark.parametrize("name", [name for name, command in COMMANDS.items() if command.takes_run_options])
 def test_the_short_help_shows_options_that_exist(name: str) -> None:
     actions = {action.dest: action for parser in help.parsers_of(name) for action in parser._actions}
-    dests = (COMMANDS[name].shown or "").split()
+    dests = (COMMANDS[name].main_options or "").split()
     text = help.short_help(name)
     assert all(any(option in text for option in actions[dest].option_strings) for dest in dests)
 
