@@ -29,7 +29,6 @@ from opduel.support.files import UnreadableError, read_text
 
 Kind = Literal["error", "warning", "notice"]
 MOST_SHOWN = 10  # annotations of a kind that GitHub shows of one step
-_LONGEST_EVENT = 16 * 1024**2  # bytes
 SUMMARY_BYTES = 1024 * 1024  # of all that one step writes to its summary; with more, GitHub shows nothing of it
 OUTPUTS = ("verdict", "regressed", "cases", "report")
 _TOKENS = ("GITHUB_TOKEN", "GH_TOKEN")
@@ -38,6 +37,7 @@ _WORST: tuple[Conclusion, ...] = ("regressed", "incomplete", "done")
 _LONGEST_TITLE = 200  # cells
 _LONGEST_MESSAGE = 1000
 _SPARE = 1024  # bytes of the summary left free
+_LONGEST_EVENT = 16 * 1024**2  # bytes
 
 # docs.github.com/rest/issues/comments: a pull request's comments are those of the issue of its number.
 _SERVER = CommentServer(

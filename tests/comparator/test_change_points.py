@@ -7,7 +7,7 @@ import pytest
 from made_histories import chain, drift, errors, measured, mixed, node, order, star, step
 from scipy import stats
 
-from opduel.comparator import change_points
+from opduel.comparator.history import change_points
 from opduel.comparator.history.change_points import _Scan
 from opduel.comparator.history.network_meta_analysis import Component, analyse_network
 

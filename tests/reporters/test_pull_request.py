@@ -31,13 +31,14 @@ REPORT = samples.report([samples.comparison("fine"), replace(SLOWER, cause=Cause
 
 
 class Github(ScriptedServer):
-    """Pull request 7 of ada/numlib and its comments. ``foreign`` are ids that the token may not change; ``fails`` are
-    statuses that the next requests get."""
+    """Pull request 7 of ada/numlib and its comments. ``fails`` are statuses that the next requests get.
+
+    What comments share with GitLab's notes is tested in test_gitlab.py.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.comments: list[dict[str, object]] = []
-        self.foreign: set[int] = set()
         self.fails: list[int] = []
         self.requests: list[str] = []
 
@@ -84,8 +85,6 @@ class Github(ScriptedServer):
         addressed = next((candidate for candidate in self.comments if match and candidate["id"] == int(match[1])), None)
         if addressed is None or handler.command != "PATCH":
             return 404, {"message": "Not Found"}
-        if addressed["id"] in self.foreign:
-            return 403, {"message": "Resource not accessible by integration"}
         addressed["body"] = (document or {})["body"]
         return 200, addressed
 
@@ -161,22 +160,6 @@ def test_a_comment_is_found_behind_a_hundred_others(github: Github) -> None:
     pull_request(github).comment(REPORT, [])
     pull_request(github).comment(samples.report([SLOWER]), [])
     assert len(github.comments) == A_PAGE + 1
-
-
-def test_somebody_else_s_comment_with_our_mark_is_left_alone(github: Github) -> None:
-    pull_request(github).comment(REPORT, [])
-    github.foreign.add(100)
-    pull_request(github).comment(samples.report([SLOWER]), [])
-    pull_request(github).comment(REPORT, ["again"])
-    theirs, ours = github.comments
-    assert "again" not in str(theirs["body"])
-    assert "again" in str(ours["body"])
-
-
-def test_what_may_pass_is_tried_again_and_an_answer_that_was_lost_makes_no_second_comment(github: Github) -> None:
-    github.fails = [502, 503]
-    pull_request(github).comment(REPORT, [])
-    assert len(github.comments) == 1
 
 
 @pytest.mark.parametrize(
