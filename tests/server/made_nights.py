@@ -103,10 +103,24 @@ def _comparison(number: int, truth: float, spread: float, rng: np.random.Generat
         for i, value in enumerate(log_ratios)
     )
     return Comparison(
-        name, f"nd.{_OPERATORS[number % len(_OPERATORS)]}", name.rpartition("/")[2], "time", "ns", verdict,
-        math.exp(mean), (math.exp(low), math.exp(high)), p, min(1.0, 2 * p), THRESHOLD, math.expm1(bound + 3 * error),
-        base, base * math.exp(mean), ROUNDS, "screening", None, False, samples=samples,
-    )  # fmt: skip
+        name,
+        f"nd.{_OPERATORS[number % len(_OPERATORS)]}",
+        name.rpartition("/")[2],
+        "time",
+        "ns",
+        verdict,
+        ratio=math.exp(mean),
+        ci=(math.exp(low), math.exp(high)),
+        p_value=p,
+        q_value=min(1.0, 2 * p),
+        threshold=THRESHOLD,
+        mde=math.expm1(bound + 3 * error),
+        control=base,
+        treatment=base * math.exp(mean),
+        rounds=ROUNDS,
+        decided_on="screening",
+        samples=samples,
+    )
 
 
 def _report(night: int, number: int, control: Build, treatment: Build, comparisons: list[Comparison]) -> Report:
