@@ -72,7 +72,7 @@ def plan_cpus(threads: int) -> CpuPlan:
 
 @contextmanager
 def this_thread_on(cpus: frozenset[int]) -> Iterator[None]:
-    """Within it this thread, and those that it starts, keep to these processors."""
+    """Keep this thread, and those that it starts, to these processors within the context."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cpus)
     try:

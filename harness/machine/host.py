@@ -301,7 +301,7 @@ def _frequency() -> dict[str, float | None] | None:
 
 
 def _pressure(proc: Path, resource: str) -> tuple[float, float] | None:
-    """Share over the last 10 s and seconds since boot (https://docs.kernel.org/accounting/psi.html), of "some"."""
+    """Return "some" as a share of the last 10 s, and in seconds since boot (docs.kernel.org/accounting/psi.html)."""
     text = text_of(proc / "pressure" / resource)
     match = re.search(r"^some +avg10=(\d+(?:\.\d+)?) .*total=(\d+)$", text, re.M)
     return (float(match[1]) / 100, int(match[2]) / 1e6) if match else None

@@ -146,7 +146,7 @@ def check_outputs(
     earlier_s: float,
 ) -> tuple[OutputCheck, MeasurementPlan]:
     """Compare the outputs of a run's cases whose metric is not sampled; they come first, and leave the others the rest
-    of the time. Returns what was found, and the order that is left.
+    of the time. Return what was found, and the plan that is left.
 
     ``earlier_s``: what earlier starts took of the time budget.
     """

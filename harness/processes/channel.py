@@ -33,7 +33,7 @@ class Waiting:
     deadline: float
 
     def wait(self, while_waiting: Callable[[], object] = lambda: None) -> None:
-        """Block until there is, or the deadline is over. Meanwhile no worker's output fills the disk, and ``meanwhile``
+        """Block until there is, or the deadline is over. No worker's output fills the disk then, and ``while_waiting``
         is called every ``LOOK_S`` seconds."""
         while time.monotonic() < self.deadline:
             if wait_for_any([self]):
@@ -63,7 +63,7 @@ Steps = Generator[Waiting, None, T]
 
 
 def complete(steps: Steps[T], while_waiting: Callable[[], object] = lambda: None) -> T:
-    """Run steps to their end, waiting as they need; returns and raises what they do. ``meanwhile`` is called now and
+    """Run steps to their end, waiting as they need; return and raise what they do. ``while_waiting`` is called now and
     then while they wait long."""
     while True:
         try:
@@ -94,7 +94,7 @@ class Background(Generic[T]):
         return self._error is not None
 
     def advance(self) -> Waiting | None:
-        """Go on as far as it goes without waiting; returns what for. An error is raised by ``finish``."""
+        """Go on as far as it goes without waiting; return what it waits for. An error is raised by ``finish``."""
         try:
             return None if self.over else next(self._steps)
         except StopIteration as end:

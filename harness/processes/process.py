@@ -91,7 +91,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         return self._process.pid
 
     def readying(self, timeout_s: float = START_TIMEOUT_S) -> Steps[dict[str, Any]]:
-        """Wait until the framework is imported; returns its versions. Raises WorkerLostError: it died or hung."""
+        """Wait until the framework is imported; return its versions. Raises WorkerLostError: it died or hung."""
         try:
             answer = yield from self._channel.receiving(timeout_s)
         except ClosedError:
@@ -101,9 +101,9 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         self.nice = int(answer["nice"])
         return dict(answer["ready"])
 
-    def wait_ready(self, timeout_s: float = START_TIMEOUT_S) -> dict[str, Any]:
+    def wait_ready(self) -> dict[str, Any]:
         """Wait for ``readying``."""
-        return complete(self.readying(timeout_s))
+        return complete(self.readying())
 
     def pin(self, cpus: frozenset[int]) -> None:
         """Keep all its threads, and the children that it will fork, on these processors."""
@@ -161,7 +161,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         return Failure(self.side, "timeout", f"no answer within {timeout_s:g} s ({doing})", channel.output_tail())
 
     def lost(self, failure: Failure) -> WorkerLostError:
-        """Close it for this reason; the error to raise."""
+        """Close it for this reason, and return the error to raise."""
         self._failure = failure
         self.close()
         return WorkerLostError(failure)
@@ -212,7 +212,7 @@ class CaseProcess:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Within it no thread of the process runs but while it answers what it is asked by ``ask``.
+        """Let no thread of the process run within the context, but while it answers what it is asked by ``ask``.
 
         A library's threads spin for some milliseconds when there is nothing more to do, in the hope of more.  Users
         have them so, and their calls are faster for it; but those of the side that waits for its turn would take

@@ -79,7 +79,7 @@ def require_counting(framework: Framework, cases: Sequence[Case]) -> None:
 
 
 def threads_of(case: Case, threads: int) -> int:
-    """Compute threads of a worker that measures ``case`` in a run of ``threads``: counting is done with one."""
+    """Return the compute threads of a worker that measures ``case``: counting is done with one."""
     return 1 if case.metric == "instructions" else threads
 
 

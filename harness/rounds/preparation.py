@@ -41,7 +41,7 @@ class Preparation:
 
     def finish(self, cpus: CpuPlan) -> dict[Side, float]:
         """Wait until both sides are ready: on all processors, or, for a case on a device, on those that will measure
-        it, because what its calls take depends on where their threads run. Returns nanoseconds a call of each side.
+        it, because what its calls take depends on where their threads run. Return nanoseconds a call of each side.
         Raises AskError: with the side, or "both"."""
         if self.steps.over:
             return self.steps.finish()
