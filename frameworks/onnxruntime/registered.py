@@ -8,6 +8,7 @@ An argument's kind is "tensor", "tensors" (a variadic operator's), "required" or
 kernel isn't in "registered": ONNX Runtime runs it as a graph of others.
 """
 
+import contextlib
 import os
 import sys
 
@@ -28,31 +29,25 @@ def spec_name(domain, name):
 
 def kernels(state):
     """Return ``{(domain, name)}`` of the CPU provider's kernels. Raise RuntimeError if the build can't list them."""
-    ask = getattr(state, "get_all_opkernel_def", None)
-    if ask is None:
+    if not hasattr(state, "get_all_opkernel_def"):
         raise RuntimeError("this build can't list its kernels: those of PyPI can since 1.16")
-    return {(kernel.domain, kernel.op_name) for kernel in ask() if kernel.provider == CPU}
+    return {(kernel.domain, kernel.op_name) for kernel in state.get_all_opkernel_def() if kernel.provider == CPU}
 
 
 def arguments_of(schemas, domain, name):
     """Return ``[[name, kind], ...]`` of the usual opset, then of other opsets, then of ``CASE_INPUTS``."""
-    try:
-        usual = schemas.find_schema(domain, name)[0]
-    except schemas.MissingOperator:  # deprecated: a case says an opset
-        usual = None
     kind_by_name = {}
-    for schema in [usual] if usual else []:
-        for formal in schema.inputs:
+    with contextlib.suppress(schemas.MissingOperator):  # deprecated: a case says an opset
+        usual = schemas.find_schema(domain, name)[0]
+        for formal in usual.inputs if usual else ():
             kinds = {"Single": "tensor", "Variadic": "tensors" if formal.min_count else "optional"}
             kind_by_name[formal.name] = kinds.get(formal.option, "optional")
-        for attribute, (_, required) in sorted(schema.attributes.items()):
+        for attribute, (_, required) in sorted(usual.attributes.items() if usual else ()):
             kind_by_name[attribute] = "required" if required else "optional"
     for version in schemas.versions_of(domain, name):
         for argument in [parameter.name for parameter in version.inputs] + sorted(version.attributes):
             kind_by_name.setdefault(argument, "optional")
-    for case_input in CASE_INPUTS:
-        kind_by_name.setdefault(case_input, "optional")
-    return [list(item) for item in kind_by_name.items()]
+    return [*map(list, kind_by_name.items()), *([name, "optional"] for name in CASE_INPUTS if name not in kind_by_name)]
 
 
 def document():

@@ -29,11 +29,7 @@ from opduel_common.scripts import answer, load_module  # noqa: E402 - after the 
 MODULE_S = 120.0  # limit for the import of one module
 MAX_PARAMETER_SETS = 10000  # of one benchmark
 LONGEST_ERROR = 300  # characters
-
-
-def load_benchmarks():
-    """Import benchmarks.py, which the adaptor uses, too."""
-    return load_module("opduel_benchmarks", os.path.join(HERE, "benchmarks.py"))
+benchmarks = load_module("opduel_benchmarks", os.path.join(HERE, "benchmarks.py"))  # which the adaptor uses, too
 
 
 def one_line(error):
@@ -54,7 +50,6 @@ def modules_of(name, folder):
 
 def discover(root):
     """Return ``{"modules": [{"module", "benchmarks", "problems"}, ...]}``, or ``error`` if it can't be imported."""
-    benchmarks = load_benchmarks()
     benchmarks.make_importable(root)
     package = os.path.basename(root)
     try:
@@ -62,17 +57,17 @@ def discover(root):
         importlib.import_module(package)
     except BaseException as error:
         return {"error": one_line(error)}
-    return {"modules": [describe_module(benchmarks, *module) for module in modules_of(package, root)]}
+    return {"modules": [describe_module(*module) for module in modules_of(package, root)]}
 
 
-def describe_module(benchmarks, module, is_package):
+def describe_module(module, is_package):
     """Describe the module's benchmarks in a child, since its import may hang or die."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
         os.close(reading)
         with os.fdopen(writing, "w") as stream:
-            stream.write(json.dumps(describe_module_here(benchmarks, module, is_package)) + "\n")
+            stream.write(json.dumps(describe_module_here(module, is_package)) + "\n")
         os._exit(0)
     os.close(writing)
     text, deadline = b"", time.time() + MODULE_S
@@ -92,7 +87,7 @@ def describe_module(benchmarks, module, is_package):
     return json.loads(text.partition(b"\n")[0].decode("utf-8"))
 
 
-def describe_module_here(benchmarks, module, is_package):
+def describe_module_here(module, is_package):
     """Import the module; return its benchmarks, and problems with it or with one of them."""
     descriptions, problems = [], []
     try:
@@ -102,7 +97,7 @@ def describe_module_here(benchmarks, module, is_package):
             imported.__path__ = []  # its modules are described one by one
         for benchmark in benchmarks.disc_benchmarks(module):
             try:
-                descriptions.append(describe_benchmark(benchmarks, benchmark, module))
+                descriptions.append(describe_benchmark(benchmark, module))
             except Exception as error:
                 problems.append(f"{benchmark.name}: {one_line(error)}")
     except BaseException as error:
@@ -110,7 +105,7 @@ def describe_module_here(benchmarks, module, is_package):
     return {"module": module, "benchmarks": descriptions, "problems": problems}
 
 
-def describe_benchmark(benchmarks, benchmark, module):
+def describe_benchmark(benchmark, module):
     """Return a benchmark as plain data. Raise ValueError if its kind isn't known, or it has too many parameters."""
     kind = benchmarks.kind_of(benchmark)
     if kind is None:
@@ -143,11 +138,9 @@ def number_of(value):
 
 def skipped_sets(benchmark):
     """Return the numbers of the parameter sets that the benchmark skips by ``skip_params``."""
-    skipped_parameters = getattr(benchmark, "_skip_tuples", None)
-    if not skipped_parameters:
-        return []
+    skipped = getattr(benchmark, "_skip_tuples", None) or ()
     sets = enumerate(itertools.product(*benchmark._params))
-    return [number for number, parameters in sets if parameters in skipped_parameters]
+    return [number for number, parameters in sets if parameters in skipped]
 
 
 def lower_is_better(benchmark):
@@ -158,7 +151,6 @@ def lower_is_better(benchmark):
 
 def make_cache(root, name, folder, most_bytes):
     """Run ``setup_cache`` with a limit on the size of files, and pickle its result."""
-    benchmarks = load_benchmarks()
     benchmarks.make_importable(root)
     resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
     benchmarks.seed_generators(0)
