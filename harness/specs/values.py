@@ -250,7 +250,7 @@ class Call(StrictModel):
     kwargs: "dict[Argument, Value] | None" = optional("Arguments by name; self is what a method is called of.")
 
 
-# Fields by which objects are told apart that are no tensors.
+# Fields that an object has if it isn't a tensor, one for each kind.
 _TELLING = ("value", "index", "context", "same_as", "size", "function", "tuple", "file", "call")
 
 

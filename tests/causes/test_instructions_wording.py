@@ -15,10 +15,7 @@ CHANGED = ("regressed", "improved")
 
 def compared(case: str, verdict: Verdict, ratio: float | None = None, note: str = "") -> Comparison:
     metric = "instructions" if case.endswith("/instructions") else "time"
-    return Comparison(
-        case, "nd.add", "forward", metric, "", verdict, ratio, None, None, None, 0.02, None, None, None, 3, None, None,
-        False, note,
-    )  # fmt: skip
+    return Comparison(case, "nd.add", "forward", metric, "", verdict, ratio, threshold=0.02, rounds=3, note=note)
 
 
 @pytest.mark.parametrize(
