@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from opduel.commands.entry import DONE, REGRESSED, log
-from opduel.commands.options import read_options
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import get_framework
@@ -108,9 +108,7 @@ def subject_of_suite(
 ) -> Subject:
     """The same for a suite, as ``--suite`` and ``--bench`` name it; its ``setup_cache`` is run. UsageError: no such
     suite, nothing to measure in it, or no such build; RunError: a build can't be made, or the suite can't be had."""
-    words = ["--suite", suite, *(f"--bench={pattern}" for pattern in bench)]
-    words += [f"--operators={pattern}" for pattern in operators]
-    selection = SuiteSelection(read_options(words))
+    selection = SuiteSelection(HarnessOptions(suite=suite, bench=tuple(bench), operators=tuple(operators)))
     cache, framework = BuildCache(exec_dir), selection.framework
     first = resolve_build(control, framework, cache)
     second = resolve_build(treatment, framework, cache) if treatment else first

@@ -4,17 +4,18 @@ skipped or failed, and why."""
 import json
 import logging
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from opduel.commands.entry import DONE, log, run_command
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_types import path, seconds
-from opduel.commands.options import Parser, read_options
+from opduel.commands.options import Parser
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.harness.other_runs.smoke_check import SmokeCheck, smoke_check
+from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.records.measurement import SKIPPED
 from opduel.reporters.stream import print_result
 
@@ -45,70 +46,51 @@ def coverage_parser() -> Parser:
 
 def _coverage(arguments: Sequence[str] | None) -> int:
     options = coverage_parser().parse_args(arguments)
-    words = ["--suite", options.suite, *(f"--bench={pattern}" for pattern in options.bench or ())]
-    selection = SuiteSelection(read_options(words))
+    selection = SuiteSelection(HarnessOptions(suite=options.suite, bench=tuple(options.bench or ())))
     began = time.monotonic()
     build = resolve_build(options.build, selection.framework, BuildCache(options.exec_dir), sdists=options.allow_sdist)
-    made_s = time.monotonic() - began
+    made = time.monotonic()
     builds = selection.on_sides({"treatment": build})
-    began = time.monotonic()
     choice = selection.choose(builds)
-    discovered_s = time.monotonic() - began
-    cases = choice.cases[:: options.every]
-    framework = choice.framework or selection.framework
-    outcomes, began = Outcomes(len(cases)), time.monotonic()
+    discovered = time.monotonic()
+    cases, framework = choice.cases[:: options.every], choice.framework or selection.framework
+    outcomes: dict[str, str] = {}
     for attempt in smoke_check(builds["treatment"], framework, cases, limit_s=options.limit):
-        outcomes.add(attempt)
+        failure = attempt.failure
+        outcomes[attempt.case.id] = "ran" if failure is None else f"{failure.kind}: {failure.reason}"
+        if len(outcomes) % EVERY == 0:
+            log.info("%d of %d cases: %s", len(outcomes), len(cases), _counts(outcomes))
     facts = {
         **(asdict(choice.suite_record) if choice.suite_record else {}),
         "build": build.requested,
         "cases_of_suite": len(choice.cases),
-        "made_s": round(made_s, 1),
-        "discovered_s": round(discovered_s, 1),
-        "checked_s": round(time.monotonic() - began, 1),
+        "made_s": round(made - began, 1),
+        "discovered_s": round(discovered - made, 1),
+        "checked_s": round(time.monotonic() - discovered, 1),
     }
-    print_result("\n".join(outcomes.lines(facts)), "redirect it to a file")
+    print_result("\n".join(_lines(facts, outcomes)), "redirect it to a file")
     if options.json is not None:
-        document = {**facts, "outcomes": outcomes.by_case}
-        options.json.write_text(json.dumps(document, indent=1), encoding="utf-8")
+        options.json.write_text(json.dumps({**facts, "outcomes": outcomes}, indent=1), encoding="utf-8")
     return DONE
 
 
-class Outcomes:
-    """What came of the cases so far."""
+def _counts(outcomes: Mapping[str, str]) -> str:
+    """Return ``12 ran, 3 skipped, 0 failed``."""
+    kinds = Counter(map(_group, outcomes.values()))
+    return ", ".join(f"{kinds[name]} {name}" for name in ("ran", "skipped", "failed"))
 
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.by_case: dict[str, str] = {}
 
-    def add(self, attempt: SmokeCheck) -> None:
-        """Take in one, and log how far it has come."""
-        failure = attempt.failure
-        self.by_case[attempt.case.id] = "ran" if failure is None else f"{failure.kind}: {failure.reason}"
-        if len(self.by_case) % EVERY == 0:
-            log.info("%d of %d cases: %s", len(self.by_case), self.total, self.counts)
-
-    @property
-    def counts(self) -> str:
-        """``12 ran, 3 skipped, 0 failed``."""
-        kinds = Counter(map(_group, self.by_case.values()))
-        return ", ".join(f"{kinds[name]} {name}" for name in ("ran", "skipped", "failed"))
-
-    def lines(self, facts: Mapping[str, Any]) -> Iterator[str]:
-        """The report, as Markdown."""
-        at = f" at {facts['commit'][:12]}" if facts["commit"] else ""
-        names = len(facts["benchmarks"])
-        yield f"{facts['name']}{at}, on {facts['build']}: {names} benchmarks, {facts['cases_of_suite']} cases"
-        yield f"{len(self.by_case)} checked in {facts['checked_s']} s, discovered in {facts['discovered_s']} s"
-        yield self.counts
-        for problem in facts["problems"]:
-            yield f"problem: {_short(problem)}"
-        reasons: defaultdict[str, list[str]] = defaultdict(list)
-        for case, outcome in self.by_case.items():
-            if outcome != "ran":
-                reasons[outcome].append(case)
-        for reason, cases in sorted(reasons.items(), key=lambda cases_of_reason: -len(cases_of_reason[1]))[:REASONS]:
-            yield f"{len(cases)} x {_short(reason)} (first: {_short(cases[0])})"
+def _lines(facts: Mapping[str, Any], outcomes: Mapping[str, str]) -> Iterator[str]:
+    """Yield the report, as Markdown."""
+    at = f" at {facts['commit'][:12]}" if facts["commit"] else ""
+    benchmarks = len(facts["benchmarks"])
+    yield f"{facts['name']}{at}, on {facts['build']}: {benchmarks} benchmarks, {facts['cases_of_suite']} cases"
+    yield f"{len(outcomes)} checked in {facts['checked_s']} s, discovered in {facts['discovered_s']} s"
+    yield _counts(outcomes)
+    yield from (f"problem: {_short(problem)}" for problem in facts["problems"])
+    first_case = {outcome: case for case, outcome in reversed([*outcomes.items()])}
+    for reason, count in Counter(outcome for outcome in outcomes.values() if outcome != "ran").most_common(REASONS):
+        yield f"{count} x {_short(reason)} (first: {_short(first_case[reason])})"
 
 
 def _group(outcome: str) -> str:
