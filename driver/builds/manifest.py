@@ -19,10 +19,12 @@ class UnusableBuild(Exception):
     """The folder has no complete build; the text says why."""
 
 
-class PackagePart(BaseModel):
-    """The part of a manifest for builds of packages: the commit, and the origin of its native part."""
-
+class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PackagePart(_Part):
+    """The part of a manifest for builds of packages: the commit, and the origin of its native part."""
 
     commit: str  # that the build was made for; others with equal sources share it
     compiled: str  # the commit at which its native part was compiled: the same, but for an overlay
@@ -32,10 +34,8 @@ class PackagePart(BaseModel):
     ccache: dict[str, int]  # what ccache counted -> how often; empty for an overlay, or without ccache
 
 
-class NativePart(BaseModel):
+class NativePart(_Part):
     """The part of a manifest for builds of a framework's commits: the native library, and its origin."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     commit: str  # that the build was made for; others with equal sources share it
     sources: str  # identity of the native sources
@@ -45,10 +45,8 @@ class NativePart(BaseModel):
     flags: list[str]  # further arguments of CMake
 
 
-class Manifest(BaseModel):
+class Manifest(_Part):
     """The content of ``manifest.json``. Paths are relative to the build's directory, so that the cache can be moved."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     manifest_version: Literal[1] = 1
     framework: str

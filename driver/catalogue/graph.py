@@ -33,57 +33,51 @@ def check_graph_file(path: Path) -> None:
 
 def _check(graph: Any, depth: int) -> None:
     """Raise ValueError with field and reason if the graph is invalid."""
-    if depth > MAX_DEPTH:
-        raise ValueError(f"subgraphs are nested more than {MAX_DEPTH} deep")
-    if not isinstance(graph, dict):
-        raise ValueError("is not an object with nodes, arg_nodes and heads")
+    _require(depth <= MAX_DEPTH, f"subgraphs are nested more than {MAX_DEPTH} deep")
+    _require(isinstance(graph, dict), "is not an object with nodes, arg_nodes and heads")
     for name in ("nodes", "arg_nodes", "heads"):
-        if not isinstance(graph.get(name), list):
-            raise ValueError(f"{name} is missing or not a list")
+        _require(isinstance(graph.get(name), list), f"{name} is missing or not a list")
     nodes = graph["nodes"]
-    if len(nodes) > MAX_NODES:
-        raise ValueError(f"nodes has {len(nodes)} entries, more than {MAX_NODES}")
+    _require(len(nodes) <= MAX_NODES, f"nodes has {len(nodes)} entries, more than {MAX_NODES}")
     for number, node in enumerate(nodes):
         _check_node(node, number, depth)
-    if not graph["heads"]:
-        raise ValueError("heads is empty")
+    _require(bool(graph["heads"]), "heads is empty")
     for number, head in enumerate(graph["heads"]):
         _check_entry(head, len(nodes), f"heads[{number}]")
     for number, index in enumerate(graph["arg_nodes"]):
-        if not _is_index(index, len(nodes)):
-            raise ValueError(f"arg_nodes[{number}] is not a node's number")
+        _require(_is_index(index, len(nodes)), f"arg_nodes[{number}] is not a node's number")
 
 
 def _check_node(node: Any, number: int, depth: int) -> None:
     where = f"nodes[{number}]"
-    if not isinstance(node, dict):
-        raise ValueError(f"{where} is not an object")
+    _require(isinstance(node, dict), f"{where} is not an object")
     for name in ("op", "name"):
-        if not isinstance(node.get(name), str) or not node[name].isprintable():
-            raise ValueError(f"{where}.{name} is missing or not a string")
-    if not isinstance(node.get("inputs"), list):
-        raise ValueError(f"{where}.inputs is missing or not a list")
+        is_text = isinstance(node.get(name), str) and node[name].isprintable()
+        _require(is_text, f"{where}.{name} is missing or not a string")
+    _require(isinstance(node.get("inputs"), list), f"{where}.inputs is missing or not a list")
     for index, entry in enumerate(node["inputs"]):
         _check_entry(entry, number, f"{where}.inputs[{index}]")
     for name in ATTRIBUTES:
         attributes = node.get(name, {})
-        if not isinstance(attributes, dict) or not all(isinstance(value, str) for value in attributes.values()):
-            raise ValueError(f"{where}.{name} is not an object of strings")
+        are_texts = isinstance(attributes, dict) and all(isinstance(value, str) for value in attributes.values())
+        _require(are_texts, f"{where}.{name} is not an object of strings")
     subgraphs = node.get("subgraphs", [])
-    if not isinstance(subgraphs, list):
-        raise ValueError(f"{where}.subgraphs is not a list")
+    _require(isinstance(subgraphs, list), f"{where}.subgraphs is not a list")
     for inner in subgraphs:
         _check(inner, depth + 1)
 
 
 def _check_entry(entry: Any, nodes: int, where: str) -> None:
-    """Raise ValueError unless it is ``[node, output]``, maybe with a version, of one of the first nodes."""
-    if not isinstance(entry, list) or len(entry) not in (2, 3):
-        raise ValueError(f"{where} is not [node, output, version]")
-    if not _is_index(entry[0], nodes):
-        raise ValueError(f"{where} does not refer to an output of an earlier node")
-    if not all(_is_index(part, MAX_OUTPUTS) for part in entry[1:]):
-        raise ValueError(f"{where} is not an output of its node")
+    """Check ``[node, output]`` or ``[node, output, version]`` of one of the first ``nodes`` nodes."""
+    _require(isinstance(entry, list) and len(entry) in (2, 3), f"{where} is not [node, output, version]")
+    _require(_is_index(entry[0], nodes), f"{where} does not refer to an output of an earlier node")
+    is_output = all(_is_index(part, MAX_OUTPUTS) for part in entry[1:])
+    _require(is_output, f"{where} is not an output of its node")
+
+
+def _require(is_valid: bool, problem: str) -> None:
+    if not is_valid:
+        raise ValueError(problem)
 
 
 def _is_index(value: Any, end: int) -> bool:
