@@ -1,9 +1,8 @@
 """What frameworks declare by their roles, and what driver and commands do by these."""
 
-import argparse
-
 import pytest
 
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.programs import refuse_program_options
 from opduel.driver.builds.resolve import names_build
 from opduel.frameworks import get_framework
@@ -37,11 +36,9 @@ def test_requirements_and_commands_name_builds(framework: str, request_text: str
     ],
 )
 def test_options_are_refused_that_a_frameworks_cases_can_not_have(framework: str, option: str, words: str) -> None:
-    options = argparse.Namespace(fuzz=None, input_sets=None, program=None, command_args=None, string_map=None)
-    refuse_program_options(options, get_framework(framework))
-    setattr(options, option, "1")
+    refuse_program_options(HarnessOptions(), get_framework(framework))
     with pytest.raises(UsageError, match=words):
-        refuse_program_options(options, get_framework(framework))
+        refuse_program_options(HarnessOptions(given=frozenset({option})), get_framework(framework))
 
 
 def test_only_eager_frameworks_hybridize_nothing() -> None:

@@ -1,58 +1,35 @@
 """Graphs that operators of control flow take as attributes; a spec names one as {"function": name}."""
 
-from onnx import TensorProto, helper
+from onnx import parser
 
-
-def info(name, element=TensorProto.FLOAT, shape=None):
-    return helper.make_tensor_value_info(name, element, shape)
-
-
-def then_branch():
-    """Return a graph for If: the hyperbolic tangent of a constant of 64 x 64."""
-    return branch("Tanh", 0.5)
-
-
-def else_branch():
-    """Return a graph for If: the sine of a constant of 64 x 64."""
-    return branch("Sin", 0.25)
-
-
-def branch(operator, value):
-    constant = helper.make_tensor("value", TensorProto.FLOAT, [64, 64], [value] * 64 * 64)
-    nodes = [helper.make_node("Constant", [], ["a"], value=constant), helper.make_node(operator, ["a"], ["b"])]
-    return helper.make_graph(nodes, "branch", [], [info("b", shape=[64, 64])])
-
-
-def loop_body():
-    """Return a graph for Loop: halve the state and add one."""
-    half, unit = (helper.make_tensor(name, TensorProto.FLOAT, [], [value]) for name, value in (("h", 0.5), ("o", 1.0)))
-    nodes = [
-        helper.make_node("Constant", [], ["half"], value=half),
-        helper.make_node("Constant", [], ["one"], value=unit),
-        helper.make_node("Identity", ["go"], ["go_on"]),
-        helper.make_node("Mul", ["state", "half"], ["halved"]),
-        helper.make_node("Add", ["halved", "one"], ["state_after"]),
-    ]
-    inputs = [info("step", TensorProto.INT64, []), info("go", TensorProto.BOOL, []), info("state")]
-    return helper.make_graph(nodes, "loop", inputs, [info("go_on", TensorProto.BOOL, []), info("state_after")])
-
-
-def scan_body():
-    """Return a graph for Scan: a running sum."""
-    nodes = [helper.make_node("Add", ["state", "one"], ["sum"]), helper.make_node("Identity", ["sum"], ["row"])]
-    return helper.make_graph(nodes, "scan", [info("state"), info("one")], [info("sum"), info("row")])
-
-
-def map_body():
-    """Return a graph for SequenceMap: the hyperbolic tangent of each tensor."""
-    return helper.make_graph([helper.make_node("Tanh", ["one"], ["mapped"])], "map", [info("one")], [info("mapped")])
-
-
-BODIES = {body.__name__: body for body in (then_branch, else_branch, loop_body, scan_body, map_body)}
+BRANCH = """branch () => (float[64,64] b) {{
+    a = Constant <value = float[64,64] {{{values}}}> ()
+    b = {operator} (a)
+}}"""
+BODIES = {
+    # For If: the hyperbolic tangent of a constant, or the sine of another.
+    "then_branch": BRANCH.format(operator="Tanh", values=", ".join(["0.5"] * 64 * 64)),
+    "else_branch": BRANCH.format(operator="Sin", values=", ".join(["0.25"] * 64 * 64)),
+    # For Loop: halve the state and add one.
+    "loop_body": """loop (int64 step, bool go, float[] state) => (bool go_on, float[] state_after) {
+        half = Constant <value = float {0.5}> ()
+        one = Constant <value = float {1.0}> ()
+        go_on = Identity (go)
+        halved = Mul (state, half)
+        state_after = Add (halved, one)
+    }""",
+    # For Scan: a running sum.
+    "scan_body": """scan (float[] state, float[] one) => (float[] sum, float[] row) {
+        sum = Add (state, one)
+        row = Identity (sum)
+    }""",
+    # For SequenceMap: the hyperbolic tangent of each tensor.
+    "map_body": "map (float[] one) => (float[] mapped) { mapped = Tanh (one) }",
+}
 
 
 def make(name):
     """Return the graph of that name. Raise ValueError if there is none."""
     if name not in BODIES:
-        raise ValueError("there is no graph {}: use {}".format(name, ", ".join(BODIES)))
-    return BODIES[name]()
+        raise ValueError(f"there is no graph {name}: use {', '.join(BODIES)}")
+    return parser.parse_graph(BODIES[name])
