@@ -354,14 +354,22 @@ class Branch:
         to be tried again by whichever branch holds it.
         """
         items: dict[str, str] = {}
-        own = self._settings.branch or ""
-        for item in self._journal.troubled():
-            id, digest, branch = _parts(item)
-            if digest == self._settings.digest and branch == own:
+        for id, branch, item in self._failed_items():
+            if branch == (self._settings.branch or ""):
                 items[id] = item
-            elif digest == self._settings.digest and not branch and self._holds(id):
+            elif not branch and self._holds(id):
                 items.setdefault(id, item)
         return items
+
+    def _failed_items(self) -> list[tuple[str, str, str]]:
+        """Return id, branch and the journal's item of each commit that failed with these settings."""
+        failed: list[tuple[str, str, str]] = []
+        for item in self._journal.troubled():
+            id, _, settings = item.partition("/")
+            digest, _, branch = settings.partition("/")  # which may hold slashes
+            if digest == self._settings.digest:
+                failed.append((id, branch, item))
+        return failed
 
     def _holds(self, id: str) -> bool:
         """Tell whether the branch holds the commit of that id."""
@@ -373,18 +381,9 @@ class Branch:
 
     def _clear_trouble(self, commit: Commit) -> None:
         """Forget that a commit failed with these settings, on this branch or on none that was named."""
-        for item in self._journal.troubled():
-            id, digest, branch = _parts(item)
-            if id == commit.id and digest == self._settings.digest and branch in ("", self._settings.branch):
+        for id, branch, item in self._failed_items():
+            if id == commit.id and branch in ("", self._settings.branch):
                 self._journal.clear_trouble(item)
-
-
-def _parts(item: str) -> tuple[str, str, str]:
-    """Split the journal's name of a commit that failed: its id, the settings' digest, and the branch, which may hold
-    slashes."""
-    id, _, settings = item.partition("/")
-    digest, _, branch = settings.partition("/")
-    return id, digest, branch
 
 
 def _owner_of(path: Path) -> str:

@@ -3,7 +3,7 @@
 import base64
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -84,16 +84,16 @@ def write_askpass(path: Path) -> None:
     write_atomically(path, _ASKPASS.encode(), mode=0o700)
 
 
-def refuse_secrets(
-    url: str, alternative: str = f"use git's credential helper or the variable {TOKEN_VARIABLE}"
-) -> None:
-    """Raise UsageError for a URL, given on the command line, that holds a password or a token."""
+def check_remote(url: str, alternative: str = f"use git's credential helper or the variable {TOKEN_VARIABLE}") -> None:
+    """Raise UsageError for what, given on the command line, can be no URL or folder, or holds a password or a token."""
     _, login = split(url)
     if login:
         raise UsageError(
             f"--remote_repository {redact(url)}: holds a password or token, which the process list would show: "
             f"give the URL without it, and {alternative}"
         )
+    if not url.strip() or url.startswith("-"):
+        raise UsageError(f"--remote_repository {url!r}: neither a URL nor a folder")
 
 
 def access_to(url: str, effective: str, config: tuple[tuple[str, str], ...] = ()) -> Access:
@@ -138,10 +138,10 @@ def is_url(text: str) -> bool:
     return "://" in text or "::" in text or bool(re.match(r"[^/]+:", text))
 
 
-def config_environment(settings: Iterable[tuple[str, str]], inherited: Mapping[str, str]) -> dict[str, str]:
+def config_environment(settings: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return settings as git reads them from its environment, after those that are there already (git-config,
     GIT_CONFIG_COUNT)."""
-    text = inherited.get("GIT_CONFIG_COUNT", "")
+    text = os.environ.get("GIT_CONFIG_COUNT", "")
     count = int(text) if text.isdigit() else 0
     variables: dict[str, str] = {}
     for key, value in settings:

@@ -138,7 +138,7 @@ class Git(Program):
             TOKEN_VARIABLE: "",
             "GIT_TERMINAL_PROMPT": "0",
             "SSH_ASKPASS_REQUIRE": "never",
-            **config_environment((*_SETTINGS, *self.access.config), os.environ),
+            **config_environment((*_SETTINGS, *self.access.config)),
             **(self.access.environment(self.askpass) if network else {}),
             **(variables or {}),
         }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opduel.driver.git import files, history, mirror, refs, worktree
-from opduel.driver.git.access import Access, access_to, is_url, refuse_secrets
+from opduel.driver.git.access import Access, access_to, check_remote, is_url, split
 from opduel.driver.git.alternates import Checkout, inspect
 from opduel.driver.git.command import Git
 from opduel.driver.git.refs import Fetched
@@ -144,13 +144,11 @@ def open_repository(
 
 
 def _access(git: Git, remote: str | None, checkout: Checkout | None) -> Access:
-    if remote is None and checkout:
-        return Access(config=checkout.settings())
-    remote = remote or ""
-    refuse_secrets(remote)
-    if not remote.strip() or remote.startswith("-"):
-        raise UsageError(f"--remote_repository {remote!r}: neither a URL nor a folder")
     settings = checkout.settings() if checkout else ()
+    if remote is None and checkout:
+        return Access(config=settings)
+    remote = remote or ""
+    check_remote(remote)
     url = checkout.url(remote) if checkout else remote
     if url is None:
         return Access(config=settings)
@@ -164,13 +162,7 @@ def _access(git: Git, remote: str | None, checkout: Checkout | None) -> Access:
         elif not path.exists() and not checkout and not git.directory.exists():
             raise RemoteGone(f"--remote_repository {path}: no such folder: give an existing one, or a URL")
         url = str(path)
-    # A rule of the user's may put credentials into the URL, where the process list would show them.
-    effective = _effective(git, url, settings)
-    return access_to(url, effective, settings)
-
-
-def _effective(git: Git, url: str, settings: tuple[tuple[str, str], ...]) -> str:
-    """Return the URL after url.<x>.insteadOf (git-ls-remote, --get-url), without credentials in the command."""
-    clean = access_to(url, url).url or url
+    # A rule of the user's, url.<x>.insteadOf, may put credentials into the URL, where the process list would show them.
     reader = replace(git, access=Access(config=settings))
-    return reader.text("ls-remote", "--get-url", "--", clean, folder=git.directory.parent)
+    effective = reader.text("ls-remote", "--get-url", "--", split(url)[0], folder=git.directory.parent)
+    return access_to(url, effective, settings)

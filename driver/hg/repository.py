@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from opduel.driver.git import mirror, refs
-from opduel.driver.git.access import Access, is_url, refuse_secrets
+from opduel.driver.git.access import Access, check_remote, is_url
 from opduel.driver.git.command import Git
 from opduel.driver.git.ids import ConvertedIds
 from opduel.driver.git.repository import Repository
@@ -26,7 +26,6 @@ from opduel.records import RunError, UsageError
 
 log = logging.getLogger(__name__)
 
-_ALTERNATIVE = "put it into your hgrc (hg help config.auth)"
 _DEFAULTS = ("@", "default")  # what hg clone checks out: the bookmark, else the branch
 # What git-check-ref-format refuses in a name of a branch or tag.
 _NOT_A_REF = re.compile(r"[\x00-\x20\x7f~^:?*\[\\]|\.\.|@\{|//|^[./]|[./]$|/\.|\.lock(/|$)")
@@ -118,9 +117,7 @@ def open_hg_repository(
 
 def _url(remote: str) -> str:
     """Return the URL, or the folder's absolute path."""
-    refuse_secrets(remote, _ALTERNATIVE)
-    if not remote.strip() or remote.startswith("-"):
-        raise UsageError(f"--remote_repository {remote!r}: neither a URL nor a folder")
+    check_remote(remote, "put it into your hgrc (hg help config.auth)")
     if is_url(remote):
         return remote
     path = Path(remote).expanduser().absolute()
