@@ -34,12 +34,9 @@ class Setting:
 
     def covers(self, report: Report) -> bool:
         """Return whether the report's run shares all of it."""
-        configuration = report.configuration
-        return (report.run.framework, configuration.threads, configuration.wipe_cache) == (
-            self.framework,
-            self.threads,
-            self.wipe_cache,
-        ) and all(getattr(report.host, key) == getattr(self.host, key) for key in HOST_KEYS)
+        settings = (report.run.framework, report.configuration.threads, report.configuration.wipe_cache)
+        hosts_agree = all(getattr(report.host, key) == getattr(self.host, key) for key in HOST_KEYS)
+        return hosts_agree and settings == (self.framework, self.threads, self.wipe_cache)
 
 
 @dataclass(frozen=True)

@@ -96,12 +96,15 @@ class Watch:
 
 def check_system(facts: Facts) -> list[Remedy]:
     """Return what could be fixed; nothing that was not observed. Pure."""
-    return [remedy for remedy in (_one_cpu(facts), _busy_others(facts), *_check_single_facts(facts)) if remedy]
+    remedies = []
+    if not set(facts.control) - set(facts.measure):
+        remedies.append(_one_cpu(facts))
+    if facts.other_processes_cpus is not None and facts.other_processes_cpus >= OTHERS:
+        remedies.append(_busy_others(facts, facts.other_processes_cpus))
+    return [*remedies, *_check_single_facts(facts)]
 
 
-def _one_cpu(facts: Facts) -> Remedy | None:
-    if set(facts.control) - set(facts.measure):
-        return None
+def _one_cpu(facts: Facts) -> Remedy:
     observation = f"the controller runs on CPU {_listed(facts.measure)}, where the timed calls do: no other is allowed"
     fix = "use a machine with one processor more than --threads"
     if facts.logical_cpus > len(facts.measure):
@@ -109,11 +112,9 @@ def _one_cpu(facts: Facts) -> Remedy | None:
     return Remedy(observation, fix)
 
 
-def _busy_others(facts: Facts) -> Remedy | None:
-    if facts.other_processes_cpus is None or facts.other_processes_cpus < OTHERS:
-        return None
+def _busy_others(facts: Facts, cpus: float) -> Remedy:
     named = [f"{process.name} (pid {process.pid}) {process.cpus:.2g}" for process in facts.busiest]
-    observation = f"other processes took {facts.other_processes_cpus:.2g} processors' worth of time"
+    observation = f"other processes took {cpus:.2g} processors' worth of time"
     observation += f"; the busiest: {', '.join(named)}" if named else ""
     fixes = ["stop them" if named else "find them with top -c; they are many or short"]
     away = sorted(set(facts.control) - set(facts.measure))

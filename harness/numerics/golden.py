@@ -24,7 +24,16 @@ from pydantic import TypeAdapter, ValidationError
 from opduel.frameworks import Framework, recorded_environment, run_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.machine.host import host_fingerprint
-from opduel.harness.numerics.outputs import Answer, Array, ArrayInfo, Difference, ask_results, difference, elements
+from opduel.harness.numerics.outputs import (
+    ARRAY_FIELDS,
+    Answer,
+    Array,
+    ArrayInfo,
+    Difference,
+    ask_results,
+    difference,
+    elements,
+)
 from opduel.harness.planning.budget import NO_TIME_LEFT
 from opduel.harness.processes.case_request import DESCRIBED
 from opduel.harness.processes.forking import with_checked_forks
@@ -175,10 +184,7 @@ def _store_outputs(
     return GoldenCase(
         determinants,
         inputs=answers[0].inputs,
-        arrays=[
-            ArrayInfo(array.name, array.dtype, list(array.shape), array.storage, array.count, precision=array.precision)
-            for array in first
-        ],
+        arrays=[ArrayInfo(**{name: vars(array)[name] for name in ARRAY_FIELDS}) for array in first],
         file=file,
         sha256=_sha256(folder / file),
         differs=itself.words,
@@ -225,7 +231,7 @@ class Golden:
     def check(self, cases: Sequence[Case]) -> None:
         """See that there are outputs of each of these cases, for these inputs, in files that are as they were written.
         Raises UsageError: there are not; names the case and what differs."""
-        if cases and (missing := [case.time_id for case in cases if case.time_id not in self.manifest.cases]):
+        if missing := [case.time_id for case in cases if case.time_id not in self.manifest.cases]:
             more = f" and {len(missing) - 1} other cases" if len(missing) > 1 else ""
             why = "" if self.manifest.complete else ", and was not completed"
             raise UsageError(
@@ -258,16 +264,10 @@ class Golden:
                     if values.dtype != np.dtype(description.dtype) or values.size != description.count:
                         raise ValueError(f"{description.name} differs from the manifest")
                     values.tofile(folder / f"{place}.bin")
-                    outputs.append(
-                        Array(
-                            **{**vars(description), "shape": tuple(description.shape)},
-                            file=str(folder / f"{place}.bin"),
-                        )
-                    )
+                    outputs.append(Array(**vars(description), file=str(folder / f"{place}.bin")))
         except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-            raise UsageError(
-                f"--golden {self.folder}: {golden_case.file}: {' '.join(str(error).split())}: {_FIX}"
-            ) from None
+            why = " ".join(str(error).split())
+            raise UsageError(f"--golden {self.folder}: {golden_case.file}: {why}: {_FIX}") from None
         return Answer(outputs, golden_case.inputs, itself)
 
     def _check_file(self, golden_case: GoldenCase) -> None:

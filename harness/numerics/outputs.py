@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +28,13 @@ class ArrayInfo:
 
     name: str
     dtype: str
-    shape: Sequence[int]
+    shape: tuple[int, ...]
     storage: str
     count: int
     precision: str = field(default="", kw_only=True)
+
+
+ARRAY_FIELDS = tuple(field.name for field in fields(ArrayInfo))
 
 
 @dataclass(frozen=True)
