@@ -13,17 +13,15 @@ from opduel.causes.collectors.massif_file import Allocated, Stack, allocated_bet
 from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, Tool, look_in_pairs, reading_files, why_not
 from opduel.frameworks import run_environment
 from opduel.harness.processes.case_request import CaseRequest, time_left
-from opduel.harness.processes.process import WORKER
 from opduel.harness.profiles import Profiling
 from opduel.harness.rounds.blocks import Processes
 from opduel.harness.rounds.counter_round import ask_both
-from opduel.harness.rounds.instructions import SLOWDOWN, plan_counting
+from opduel.harness.rounds.instructions import SCRIPT, SLOWDOWN, plan_counting
 from opduel.harness.rounds.pair import Round
 from opduel.records import Case
 from opduel.records.cause import Observation
 from opduel.records.measurement import SIDES, Side
 
-SCRIPT = WORKER.with_name("allocating.py")
 Kind = Literal["allocations", "mapped memory"]
 ALLOCATIONS: Kind = "allocations"  # asked of malloc
 MAPPED: Kind = "mapped memory"  # asked of the kernel

@@ -28,7 +28,7 @@ LOW = 0.1  # the quantile of a block's calls that stands for it: what a call cos
 SETTLE_NS = 1_000_000  # calls on the measuring processor, to know what one takes there
 SETTLED_BELOW_NS = 100_000_000  # a longer region isn't tried again where it is measured
 OTHER_BLOCKS = 4  # asked of the other side when one fails: its preparing may have made fewer calls
-STOP = b"x"  # as in harness/worker/turns.py
+STOP = b"x"  # as in harness/worker/timing.py
 # Of the time that the blocks may take, the share after which both sides are to stop: who only waits for its turn does
 # so at once, and who doesn't hangs.
 PATIENCE = 0.9

@@ -1,4 +1,4 @@
-"""The worker that counts instructions: runs inside a build's interpreter, under valgrind's callgrind.
+"""The worker that counts instructions or allocations: runs inside a build's interpreter, under valgrind.
 
 Standard library and Python 3.6 syntax only, as main.py, whose protocol it speaks.  callgrind was given the functions
 to count in; it starts with its instrumentation off, so that importing the framework takes seconds and not a minute,
@@ -12,6 +12,12 @@ Requests and answers in place of main.py's "prepare" and "block":
     {"op": "functions", "discard": int, "calls": int}     -> {"count": the same, "dump": path of callgrind's file of
                                                              these calls, "empty": and of the same lines without one};
                                                              whoever asked removes the files
+Under massif, which counts allocations:
+    {"op": "prepare", "case": {...}, "seed": int}         -> {"call_ns": of one call, under valgrind}
+    {"op": "allocations", "discard": int, "calls": int}   -> {"calls": int, "before": path of massif's file, "after":
+                                                             and after these calls}; whoever asked removes the files
+Where something comes before each call (``before``, main.py), allocations are those of one call, whatever was asked for:
+the two files must have nothing but the call between them.
 """
 
 import contextlib
@@ -22,12 +28,14 @@ import mmap
 import os
 import platform
 import sys
+import time
 
 M_MMAP_THRESHOLD = -3  # malloc.h
 LARGEST_IN_LISTS = 1032  # bytes: the largest block that glibc's per-thread lists take, on 64 bits
 
 FIRST_CALLS = 3  # lazy set-up, before the first count
 PREFIX = "OPDUEL_COUNTS"  # environment variable: the beginning of the paths that callgrind writes to
+ALLOCATIONS_PREFIX = "OPDUEL_ALLOCATIONS"  # the same of massif; only set under it
 
 # valgrind.h: "is this process running on valgrind?"; callgrind.h: 'C' and 'T' in the upper bytes, then a number.
 RUNNING_ON_VALGRIND = 0x1001
@@ -35,6 +43,7 @@ CALLGRIND = ord("C") << 24 | ord("T") << 16
 DUMP_STATS = CALLGRIND + 0
 TOGGLE_COLLECT = CALLGRIND + 2
 START_INSTRUMENTATION = CALLGRIND + 4
+MONITOR_COMMAND = 0x1202  # valgrind.h: a command as gdb would send it; massif's "xtmemory FILE"
 
 # A client request (valgrind.h, __SPECIAL_INSTRUCTION_PREAMBLE, amd64) as a function of its argument block and of the
 # value to return without valgrind: mov rax,rdi; mov rdx,rsi; rol rdi,3; rol rdi,13; rol rdi,61; rol rdi,51;
@@ -104,10 +113,10 @@ def total_of(lines):
     return int(totals[-1].split()[1])
 
 
-def load(name):
-    """Return a module that lies beside this file."""
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
-    spec = importlib.util.spec_from_file_location("opduel_" + name, path)
+def load_main():
+    """Return main.py, which lies beside this file."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "main.py")
+    spec = importlib.util.spec_from_file_location("opduel_main", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -197,7 +206,52 @@ class CountingSession(ValgrindSession):
                 self.valgrind.toggle()
 
 
+class AllocatingSession(ValgrindSession):
+    """Counts what the calls of the case allocate.
+
+    massif records where memory is allocated, from the process's start on, and writes it to a file when it is asked to:
+    what lies between two files is of the calls in between.
+    """
+
+    files = 0
+
+    def prepare(self, case, seed):
+        self.call = None
+        gc.collect()
+        self.call = self.adaptor.make_call(case, seed)
+        self.discard(FIRST_CALLS - 1)
+        began = time.perf_counter()
+        self.discard(1)
+        return {"call_ns": (time.perf_counter() - began) * 1e9}
+
+    def allocations(self, discard, calls):
+        before = getattr(self.call, "before", None)
+        calls = 1 if before else calls
+        self.discard(discard)
+        call, turns = self.call, range(calls)
+        first, second = self.command(), self.command()
+        if before:
+            before()
+        self.write(first)
+        for _ in turns:
+            call()
+        self.write(second)
+        return {"calls": calls, "before": first[0], "after": second[0]}
+
+    def command(self):
+        """A path that is free, and the request's argument to have a file written there: made beforehand, so that
+        nothing is allocated for it between two files."""
+        self.files += 1
+        path = "{}.{}.{}".format(os.environ[ALLOCATIONS_PREFIX], os.getpid(), self.files)
+        text = ctypes.create_string_buffer("xtmemory {}".format(path).encode())
+        return path, text, ctypes.addressof(text)
+
+    def write(self, command):
+        """Have massif write its file."""
+        self.valgrind.request(MONITOR_COMMAND, command[2])
+
+
 if __name__ == "__main__":
     Valgrind()  # better now than after the import
-    load("main").main(CountingSession)
+    load_main().main(AllocatingSession if ALLOCATIONS_PREFIX in os.environ else CountingSession)
     sys.exit(0)

@@ -12,7 +12,7 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
                         -> {"low": that value, ns a call, "timed_ns": of all the calls, "calls": how many}; calls that
                            the processor executes end after "most_ns", the longest left out
     {"op": "turns", as "low_block" and "turns": [blocks, ...], "first": bool, "read_from": path, "write_to": path}
-                        -> {"blocks": [as "low_block" answers, ...]}, taken in turns with the other side: turns.py
+                        -> {"blocks": [as "low_block" answers, ...]}, taken in turns with the other side
     {"op": "profile", "calls": int}          -> {"calls": [{"operators": {name: [ns, ...]}, "memory": {device: bytes}}]}
                                                 (on a device perhaps also "kernels": [name, ...], of the operators)
     {"op": "write_profile", "calls": int, "folder": path, "name": str}
@@ -80,7 +80,6 @@ def beside(name):
 
 serving = beside("serving")
 timing = beside("timing")
-turns_of_two = beside("turns")
 # Registered before the framework is imported; only in workers that are asked about it.
 WATCH = beside("forks").Watch() if os.environ.get("OPDUEL_WATCH_FORKS") else None
 
@@ -229,7 +228,7 @@ class Session:
         def block(switched):
             return self.low_block(discard if switched else 0, **block_arguments)
 
-        return {"blocks": turns_of_two.take_turns(block, turns, first, read_from, write_to)}
+        return {"blocks": timing.take_turns(block, turns, first, read_from, write_to)}
 
     def profile(self, calls):
         return {"calls": function_of(self.adaptor, "profile(call, calls)")(self.call, calls)}

@@ -1,4 +1,4 @@
-"""How calls are timed, warmed up and slowed.
+"""How calls are timed, warmed up and slowed, by a process alone or by two in turns.
 
 Standard library and Python 3.6 syntax only, as main.py, which says what a call may have beyond being a function.
 """
@@ -18,6 +18,7 @@ SPIN_PROBE_NS = 1000 * 1000
 # A region that a device's clock times: cudaEventElapsedTime counts in steps of about half a microsecond.
 DEVICE_REGION_NS = 250 * 1000
 CACHE_LINE = 64  # bytes
+GO, STOP = b".", b"x"  # what processes that take turns tell each other, and the controller either of them
 # Read before each timed call, so that nothing of the call is left in the processor's caches; usually nothing at all.
 EVICTING = bytearray(b"\1") * int(os.environ.get("OPDUEL_WIPE_CACHE", "0"))
 
@@ -173,3 +174,32 @@ def spins_for(call, call_ns, share):
         turn = time_calls(lambda: spin(SPIN_PROBE), 1, 1, 0)[0] / SPIN_PROBE
         ratios.append(lower_quartile(time_calls(call, calls, inner, 0)) / turn)
     return max(1, round(share * sorted(ratios)[SPIN_PROBES // 2]))
+
+
+def take_turns(block, turns, first, read_from, write_to):
+    """Return the values of ``block(switched)``, called ``turns[k]`` times in this process's kth turn.
+
+    ``switched``: the other process has had its turn since the last block.
+
+    ``read_from`` and ``write_to`` are the paths of the pipes from and to the other process.  ``first``: it begins, and
+    needs no GO for it.  The controller has nothing to do from block to block, which would take as long as a short one.
+    Fewer values when the controller says STOP, and none where a pipe can't be opened.
+    """
+    values, opened = [], []
+    try:
+        try:
+            for path, flags in ((read_from, os.O_RDONLY), (write_to, os.O_WRONLY)):
+                opened.append(os.open(path, flags))
+        except OSError:
+            return values
+        read_fd, write_fd = opened
+        for number, count in enumerate(turns):
+            if (number or not first) and os.read(read_fd, 1) != GO:
+                break
+            for place in range(count):
+                values.append(block(place == 0))
+            os.write(write_fd, GO)
+    finally:
+        for descriptor in opened:
+            os.close(descriptor)
+    return values

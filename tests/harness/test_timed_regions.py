@@ -245,7 +245,7 @@ def test_calls_are_discarded_after_a_switch_alone(worker: ModuleType, monkeypatc
             counts.append(len(calls_made))
         return []
 
-    monkeypatch.setattr(worker.turns_of_two, "take_turns", take_turns)
+    monkeypatch.setattr(worker.timing, "take_turns", take_turns)
     session.turns([2], True, "", "", discard=2, calls=3, inner=1, most_ns=1e9, share=0.1)
     assert counts == [2 + 3, 2 + 3 + 3]
 

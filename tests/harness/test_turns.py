@@ -34,7 +34,7 @@ CALL_S = 0.002  # real, for blocks that aren't over before a busy machine comes 
 
 @pytest.fixture(scope="module")
 def turns() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("opduel_turns", WORKER.with_name("turns.py"))
+    spec = importlib.util.spec_from_file_location("opduel_turns", WORKER.with_name("timing.py"))
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
