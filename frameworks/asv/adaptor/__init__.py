@@ -1,7 +1,6 @@
 """The adaptor of asv suites: one call of a benchmark, after its ``setup``.
 
-It runs inside the build: standard library, asv_runner and the suite.  The worker loads this folder as a package
-(harness/worker/main.py, load_adaptor).  Environment variables say where the suite is.
+It needs asv_runner; environment variables say where the suite is.
 """
 
 import os

@@ -1,8 +1,7 @@
 """The adaptor of programs: a call is one run of the program, from its start to its end.
 
-It runs in opduel's own Python: standard library, Python 3.6 syntax.  The worker loads this folder as a package
-(harness/worker/main.py, load_adaptor) and calls the functions of this file.  A program runs for its values once in each
-worker, however many cases its values are: the children that the worker forks share a file in memory.
+It runs in opduel's own Python. A program runs for its values once in each worker, however many cases its values are:
+the children that the worker forks share a file in memory.
 """
 
 import fcntl

@@ -1,8 +1,4 @@
-"""The adaptor of MXNet: one synchronous call of a case, forward or backward, with inputs from a seed.
-
-It runs inside the build: standard library, numpy and MXNet only, Python 3.6 syntax, MXNet 1.4 and up.  The worker loads
-this folder as a package (harness/worker/main.py, load_adaptor) and calls the functions of this file.
-"""
+"""The adaptor of MXNet 1.4 and up: one synchronous call of a case, forward or backward, with inputs from a seed."""
 
 import re
 

@@ -1,8 +1,7 @@
 """The adaptor of ONNX Runtime: one call of a session, with inputs from a seed.
 
-It runs inside the build: standard library, NumPy, onnxruntime, and onnx for graphs of one operator; Python 3.6 syntax.
-The worker loads this folder as a package (harness/worker/main.py, load_adaptor) and calls the functions of this file.
-The import starts no thread; a session, which may have a pool of threads, is made after the worker has forked.
+Graphs of one operator need the package onnx, too. The import starts no thread; a session, which may have a pool of
+threads, is made after the worker has forked.
 """
 
 import numpy

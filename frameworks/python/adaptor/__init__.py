@@ -1,8 +1,6 @@
 """The adaptor of functions of any Python package.
 
-It runs inside the build: standard library, and NumPy if the build has it; Python 3.6 syntax.  The worker loads this
-folder as a package (harness/worker/main.py, load_adaptor) and calls the functions of this file.  NumPy and the packages
-that the run's cases name (imports.py) are imported before the worker forks.
+NumPy and the packages that the run's cases name (imports.py) are imported before the worker forks.
 """
 
 import contextlib

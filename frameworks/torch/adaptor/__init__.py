@@ -1,8 +1,4 @@
-"""The adaptor of PyTorch: one call of a case, forward or backward, with inputs from a seed.
-
-It runs inside the build: standard library, NumPy and PyTorch only, Python 3.6 syntax.  The worker loads this folder as
-a package (harness/worker/main.py, load_adaptor) and calls the functions of this file.
-"""
+"""The adaptor of PyTorch: one call of a case, forward or backward, with inputs from a seed."""
 
 import os
 import re
