@@ -12,6 +12,7 @@ import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, starmap
 from pathlib import Path
 from typing import Literal
 
@@ -84,15 +85,10 @@ class GithubReporter(FindingsReporter, option="github"):
         """Report the run; ``culprits`` are lines for the head of the summary. Outputs are of all runs together. Raises
         RunError: the summary or the outputs could not be written."""
         self._conclusions.append(conclusion(report))
-        self._worse += [
-            printable(comparison.case) for comparison in worst_first(report.comparisons) if comparison.is_worse
-        ]
+        worse = [comparison for comparison in worst_first(report.comparisons) if comparison.is_worse]
+        self._worse += [printable(comparison.case) for comparison in worse]
         self._places += places_of(self.other_reporters, report)[:1]
-        lines = [
-            line
-            for kind, titled_messages in _annotations_by_kind(report).items()
-            for line in annotations(kind, titled_messages)
-        ]
+        lines = chain.from_iterable(starmap(annotations, _annotations_by_kind(report).items()))
         self._go_on()
         try:
             write_text(sys.stdout, "".join(f"{line}\n" for line in lines))
@@ -152,11 +148,8 @@ def _annotations_by_kind(report: Report) -> dict[Kind, list[tuple[str, str]]]:
 def _title_and_message(comparison: Comparison) -> tuple[str, str]:
     """Return the title and message of a case's annotation."""
     if comparison.failure is not None:
-        side_words = (
-            f"fails on {comparison.failure.side}"
-            if comparison.failure.side == "both"
-            else f"fails on the {comparison.failure.side}"
-        )
+        side = comparison.failure.side
+        side_words = f"fails on {side}" if side == "both" else f"fails on the {side}"
         reason = _short(f"{comparison.failure.kind}: {comparison.failure.reason}", _LONGEST_MESSAGE)
         return f"{_short(comparison.case, _LONGEST_TITLE)} {side_words}", reason
     change = f"{comparison.verdict} {human_change(comparison.ratio)}"
@@ -185,14 +178,11 @@ def _short(text: str, longest: int) -> str:
 
 def annotations(kind: Kind, titled_messages: Sequence[tuple[str, str]]) -> list[str]:
     """Return annotations as workflow commands, with one that counts those that GitHub would not show."""
-    shortened = list(titled_messages)
-    if len(shortened) > MOST_SHOWN:
-        hidden = len(shortened) - (MOST_SHOWN - 1)
-        shortened = [
-            *shortened[: MOST_SHOWN - 1],
-            (f"and {hidden} more", "the step's summary and the report have them"),
-        ]
-    return [f"::{kind} title={_property(title)}::{_data(message)}" for title, message in shortened]
+    shown = list(titled_messages)
+    if len(shown) > MOST_SHOWN:
+        hidden = len(shown) - (MOST_SHOWN - 1)
+        shown[MOST_SHOWN - 1 :] = [(f"and {hidden} more", "the step's summary and the report have them")]
+    return [f"::{kind} title={_property(title)}::{_data(message)}" for title, message in shown]
 
 
 def _summary_room(path: Path) -> int:

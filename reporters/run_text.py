@@ -133,11 +133,7 @@ def threads_text(report: Report) -> str:
 def incidents(report: Report) -> list[tuple[str, Failure, str]]:
     """Return the incidents of the run: where, the failure, and the consequence."""
     return [
-        (
-            f"round {incident.round}, {incident.case_id or 'starting up'}",
-            incident.failure,
-            incident.consequence,
-        )
+        (f"round {incident.round}, {incident.case_id or 'starting up'}", incident.failure, incident.consequence)
         for incident in report.run.incidents
     ]
 

@@ -117,11 +117,7 @@ def _footer_lines(
     if hidden:
         groups = " and ".join(f"the {group.count} {group.words}" for group in hidden)
         lines.append(Text(f"not shown: {groups} (--simple_screen_reporter and report.json have them)"))
-    failed = [
-        (comparison.case, comparison.failure, "")
-        for comparison in worst_first(report.comparisons)
-        if comparison.failure is not None
-    ]
+    failed = [(case.case, case.failure, "") for case in worst_first(report.comparisons) if case.failure is not None]
     lines += _failures("failures", failed, width) + _failures("incidents", incidents(report), width)
     if report.run.is_cut_short:
         lines += _warning(f"NOT COMPLETE: {report.run.why_stopped}", width)

@@ -47,10 +47,8 @@ def cases_lines(
     rows = {comparison.case: _figures(comparison) for comparison in comparisons}
     if len({comparison.host for comparison in comparisons}) > 1:
         headings.append("host")
-        rows = {
-            comparison.case: [*rows[comparison.case], shorten(printable(comparison.host or "-"), _HOST)]
-            for comparison in comparisons
-        }
+        for comparison in comparisons:
+            rows[comparison.case].append(shorten(printable(comparison.host or "-"), _HOST))
     widths = _widths([headings, *rows.values()])
     case_width = max(_NARROWEST_CASE, width - sum(widths) - _GAP * len(widths))
     names = folded_names([comparison.case for comparison in comparisons], case_width, _CASE_LINES)
@@ -123,13 +121,9 @@ def _remarks(comparison: Comparison, width: int, roofline: RooflineRecord | None
     again, confirmed = comparison.verification, ""
     if again is not None and again.verdict == comparison.verdict:  # where it was not confirmed, the note says so
         confirmed = f"confirmed: {human_effect(again.ratio, again.ci)} in {again.rounds} rounds"
-    parts = (
-        "injected" if comparison.injected else "",
-        printable(comparison.note),
-        confirmed,
-        rates_words(comparison, roofline),
-    )
-    remark = "; ".join(part for part in parts if part)
+    injected = "injected" if comparison.injected else ""
+    parts = (injected, printable(comparison.note), confirmed, rates_words(comparison, roofline))
+    remark = "; ".join(filter(None, parts))
     return fold(shorten(remark, _REMARK_LINES * (width - 1)), width) if remark else []
 
 

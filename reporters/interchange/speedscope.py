@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from opduel.records import Comparison, Frame, Report
+from opduel.records import Comparison, Examination, Frame, Report
 from opduel.records.measurement import SIDES, Side
 from opduel.reporters.formats import Rendered
 from opduel.reporters.interchange.cases import kept_cases
@@ -20,18 +20,10 @@ _UNITS = {"ns": "nanoseconds", "bytes": "bytes"}
 
 def to_speedscope(report: Report, side: Side | None = None) -> Rendered:
     """Return both sides' profiles, or one side's, of cases with a flame graph."""
-    comparisons, left_out = kept_cases(
-        report, lambda comparison: "" if has_frames(comparison) else "without a flame graph"
-    )
+    comparisons, left_out = kept_cases(report, lambda case: "" if has_frames(case) else "without a flame graph")
     places: dict[str, int] = {}  # of names among the frames
     profiles = [
-        _profile(
-            f"{comparison.case}, {examination.source}, {shown_side}",
-            shown_side,
-            examination.unit,
-            examination.flame,
-            places,
-        )
+        _profile(comparison.case, examination, shown_side, places)
         for comparison in comparisons
         for examination in (comparison.cause.examinations if comparison.cause else ())
         for shown_side in ((side,) if side else SIDES)
@@ -52,12 +44,12 @@ def has_frames(comparison: Comparison) -> bool:
     return comparison.cause is not None and any(examination.flame for examination in comparison.cause.examinations)
 
 
-def _profile(name: str, side: Side, unit: str, frames: Sequence[Frame], places: dict[str, int]) -> dict[str, Any]:
-    stacks = [(path, weight) for path, weight in _stacks(frames, side) if weight > 0]
+def _profile(case: str, examination: Examination, side: Side, places: dict[str, int]) -> dict[str, Any]:
+    stacks = [(path, weight) for path, weight in _stacks(examination.flame, side) if weight > 0]
     return {
         "type": "sampled",
-        "name": escaped(name),
-        "unit": _UNITS.get(unit, "none"),
+        "name": escaped(f"{case}, {examination.source}, {side}"),
+        "unit": _UNITS.get(examination.unit, "none"),
         "startValue": 0,
         "endValue": sum(weight for _, weight in stacks),
         "samples": [[places.setdefault(escaped(frame), len(places)) for frame in path] for path, _ in stacks],

@@ -73,14 +73,8 @@ class RemoteReporter(Reporter, option="remote_reporter"):
             return self._without_spool(payload, error)
         endpoint, folder = self.place.endpoint, sender.spool.directory
         outcomes = sender.deliver([endpoint])
-        own = next(
-            (
-                outcome
-                for outcome in outcomes
-                if (outcome.entry.key, place_of(outcome.entry)) == (payload.run, self.place)
-            ),
-            None,
-        )
+        key = payload.run, self.place
+        own = next((outcome for outcome in outcomes if (outcome.entry.key, place_of(outcome.entry)) == key), None)
         if own is not None and own.page:
             self._pages[payload.run] = own.page
         if own is None or own.state == "sent":  # of which nothing is left, that another process has sent
@@ -88,15 +82,11 @@ class RemoteReporter(Reporter, option="remote_reporter"):
             return f"sent: {endpoint} ({self.place.category}){_describe_others(other_outcomes)}"
         if own.state == "waiting":
             details = f"{own.reason}; {_waiting(outcomes)} in {folder}"
-            raise RunError(
-                f"{endpoint}: {details}: the next run with this reporter sends what waits, and so does "
-                f"{command_name('flush')}"
-            )
+            later = f"the next run with this reporter sends what waits, and so does {command_name('flush')}"
+            raise RunError(f"{endpoint}: {details}: {later}")
         if own.state == "refused":
-            details = f"{own.reason}; it is kept in {folder}"
-            raise RunError(
-                f"{endpoint} refuses the report: {details}, and {command_name('flush')} --retry_refused sends it again"
-            )
+            again = f"{command_name('flush')} --retry_refused sends it again"
+            raise RunError(f"{endpoint} refuses the report: {own.reason}; it is kept in {folder}, and {again}")
         raise RunError(f"{endpoint}: nothing was sent, the report in the spool is {own.state}: {own.reason}")
 
     def page(self, report: Report) -> str | None:
@@ -137,9 +127,8 @@ class RemoteReporter(Reporter, option="remote_reporter"):
         trouble = f"it can't be kept in {sender.spool.directory} ({getattr(error, 'strerror', None) or error})"
         answer = sender.send(payload, sender.clock() + sender.waits.whole_s)
         if answer.kind != "stored":
-            raise RunError(
-                f"{self.place.endpoint}: {answer.words}; and {trouble}: {command_name('send')} does so later"
-            )
+            later = f"{command_name('send')} does so later"
+            raise RunError(f"{self.place.endpoint}: {answer.words}; and {trouble}: {later}")
         self._pages[payload.run] = answer.page
         return f"sent: {self.place.endpoint} ({self.place.category}); {trouble}"
 
