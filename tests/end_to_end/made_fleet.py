@@ -14,6 +14,7 @@ from typing import Any
 from host_network import Network
 
 from opduel.commands.fleet import run_fleet_command
+from opduel.commands.fleet_options import FleetPart
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FUNCTIONS = ("exp", "sqrt")
@@ -27,7 +28,7 @@ class Fleet:
         """``network``: in which each worker is a host."""
         self.folder, self._stack, self._network = folder, stack, network
         self.certificates = folder / "certificates"
-        assert run_fleet_command(["certificates", str(self.certificates)]) == 0
+        assert run_fleet_command(FleetPart("certificates", folder=self.certificates)) == 0
         self.address = f"tls://{network.address if network else '127.0.0.1'}:0"
         self.scheduler, log = self.start("scheduler", "scheduler", self.address)
         self.wait_for(lambda: "scheduler at " in log.read_text())

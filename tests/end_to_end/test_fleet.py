@@ -18,6 +18,7 @@ import pytest
 from made_fleet import FUNCTIONS, LONG_S, ROOT, Fleet, command, end_process, report
 
 from opduel.commands.fleet import run_fleet_command
+from opduel.commands.fleet_options import FleetPart
 from opduel.fleet.address import FleetChoice, parse_address
 from opduel.fleet.hosts import wait_for_hosts
 from opduel.fleet.service import connect, dashboard_of
@@ -70,7 +71,7 @@ def test_no_part_of_it_serves_web_pages(fleet: Fleet) -> None:
 
 def test_who_does_not_belong_to_it_is_refused_in_one_line(fleet: Fleet, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    assert run_fleet_command(["certificates", str(other)]) == 0
+    assert run_fleet_command(FleetPart("certificates", folder=other)) == 0
     plain = fleet.address.replace("tls:", "tcp:")
     own = FleetChoice(parse_address(fleet.address), fleet.certificates, timeout_s=1)
     for choice, why in (
@@ -86,7 +87,7 @@ def test_who_does_not_belong_to_it_is_refused_in_one_line(fleet: Fleet, tmp_path
 
 def test_a_worker_with_other_certificates_gets_nothing(fleet: Fleet, tmp_path: Path) -> None:
     other = tmp_path / "other"
-    assert run_fleet_command(["certificates", str(other)]) == 0
+    assert run_fleet_command(FleetPart("certificates", folder=other)) == 0
     _, log = fleet.start("stranger", "worker", fleet.address, "--folder", str(tmp_path / "w"), certificates=other)
     fleet.wait_for(lambda: "trying again" in log.read_text())
     assert "the certificates are not of the same fleet, or have expired" in log.read_text()
@@ -200,7 +201,9 @@ def test_a_worker_that_ends_puts_the_frequency_back(fleet: Fleet, tmp_path: Path
     code = "import sys; from functools import partial; from pathlib import Path; "
     code += "from opduel.commands import fleet; from opduel.commands.entry import run_command; "
     code += "fleet.frequency_set = partial(fleet.frequency_set, policies=Path(sys.argv[1])); "
-    code += "run_command('x', lambda: fleet.run_fleet_command(sys.argv[2:]))"
+    code += "from opduel.commands.fleet_options import FleetPart, fleet_parser; "
+    code += "part = FleetPart(**vars(fleet_parser().parse_args(sys.argv[2:]))); "
+    code += "run_command('x', lambda: fleet.run_fleet_command(part))"
     words = ["worker", fleet.address, "--certificates", str(fleet.certificates), "--name", "steady"]
     words += ["--folder", str(tmp_path), "--set_freq", "max"]
     command = [sys.executable, "-c", code, str(policy.parent), *words]
