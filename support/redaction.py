@@ -174,11 +174,10 @@ def recorded_command(words: Sequence[str], harmless_options: Collection[str]) ->
         if not word.startswith("-") or _is_number(word):
             recorded.append(redact(word) if option in harmless_options else MASK)
             continue
-        option, equals, value = word.partition("=") if word.startswith("--") else (word[:2], word[2:3], word[2:])
-        separator = "=" if word.startswith("--") else ""
-        recorded.append(
-            option + separator * bool(equals) + (redact(value) if option in harmless_options else MASK) * bool(equals)
-        )
+        is_long = word.startswith("--")
+        option, has_value, value = word.partition("=") if is_long else (word[:2], word[2:], word[2:])
+        shown = redact(value) if option in harmless_options else MASK
+        recorded.append(f"{option}{'=' if is_long else ''}{shown}" if has_value else option)
     return recorded
 
 

@@ -40,10 +40,9 @@ def check_version(where: str, document: Mapping[str, Any], current: int, fix: st
             version number.
     """
     version = document.get("schema_version")
-    if version is None:
-        raise UsageError(f"{where}: schema_version: is missing: {fix}")
     if isinstance(version, bool) or not isinstance(version, int):
-        raise UsageError(f"{where}: schema_version: is {show(version)}, not a whole number: {fix}")
+        words = "is missing" if version is None else f"is {show(version)}, not a whole number"
+        raise UsageError(f"{where}: schema_version: {words}: {fix}")
     if version != current:
         age, advice = ("newer", "use a newer opduel") if version > current else ("older", "measure again")
         raise UsageError(f"{where}: schema_version: is {version}, {age} than the {current} known here: {advice}")

@@ -29,13 +29,13 @@ class Drawn:
 
 
 def sizes_up_to(limit: int) -> st.SearchStrategy[int]:
-    """A size from 1 to ``limit``: small ones, those around powers of two, and any; shrinks towards 1."""
+    """Return a size from 1 to ``limit``: small ones, those around powers of two, and any; shrinks towards 1."""
     edges = [edge for edge in _EDGES if edge <= limit]
     return st.one_of(st.integers(1, min(16, limit)), st.sampled_from(edges), st.integers(1, limit))
 
 
 def drawn(template: Template, most_elements: int = MOST_ELEMENTS) -> st.SearchStrategy[Drawn]:
-    """Sizes for one template, with at most so many elements in a tensor."""
+    """Return sizes for one template, with at most so many elements in a tensor."""
     sizes = st.tuples(*map(sizes_up_to, template.limits))
     are_one = st.tuples(*(st.booleans() for _ in template.stretched))
     draws = st.builds(Drawn, st.just(template), sizes, are_one)
@@ -43,7 +43,7 @@ def drawn(template: Template, most_elements: int = MOST_ELEMENTS) -> st.SearchSt
 
 
 def examples(strategy: st.SearchStrategy[Drawn], count: int, number: int) -> Sequence[Drawn]:
-    """Up to ``count`` different draws, the same for the same ``number``; fewer, or none, where there are no more."""
+    """Return up to ``count`` different draws, or as many as there are; the same for the same ``number``."""
     draw_by_sizes: dict[tuple[object, ...], Drawn] = {}
 
     @seed(number)
@@ -68,7 +68,7 @@ def examples(strategy: st.SearchStrategy[Drawn], count: int, number: int) -> Seq
 
 
 def case_of(draw: Drawn, number: int) -> Case:
-    """The draw as a case, whose id has the operator and ``number``."""
+    """Return the draw as a case, whose id has the operator and ``number``."""
     like = draw.template.like
     head, slash, tail = like.id.partition("/")
     return dataclasses.replace(like, id=f"{head}_fuzz{number}{slash}{tail}", inputs=draw.inputs)

@@ -50,7 +50,7 @@ class Template:
     stretched: tuple[int, ...] = ()  # indices into ``places``
 
     def inputs(self, sizes: Sequence[int], are_one: Sequence[bool] = ()) -> dict[str, Any]:
-        """The inputs with these free sizes; ``ones`` says of each place in ``stretched`` whether it is 1."""
+        """Return the inputs with these free sizes; ``are_one`` says of each place in ``stretched`` whether it is 1."""
         filled: dict[str, Any] = json.loads(json.dumps(dict(self.like.inputs)))
         stretched = {place for place, is_one in zip(self.stretched, are_one, strict=False) if is_one}
         for number, (place, rule) in enumerate(zip(self.places, self.rules, strict=True)):
@@ -60,7 +60,7 @@ class Template:
 
 
 def templates(cases: Sequence[Case]) -> list[Template]:
-    """A template for each group of cases that differ in their sizes alone, in the order of the first of each."""
+    """Return a template for each group of cases that differ in their sizes alone, in the order of the first of each."""
     groups: defaultdict[str, list[Case]] = defaultdict(list)
     for case in cases:
         kind = [case.operator, case.direction, case.dtype, case.context, case.mode, case.metric]
@@ -69,7 +69,7 @@ def templates(cases: Sequence[Case]) -> list[Template]:
 
 
 def largest_tensor(inputs: Any) -> int:
-    """The elements of the largest shape in plain inputs."""
+    """Return the elements of the largest shape in plain inputs."""
     if isinstance(inputs, list) and inputs and all(_is_size(item) for item in inputs):
         return math.prod(inputs)
     inner = inputs.values() if isinstance(inputs, dict) else inputs if isinstance(inputs, list) else ()
@@ -100,7 +100,7 @@ def _template(group: Sequence[Case]) -> Template:
 
 
 def _varies(column: tuple[int, ...], in_shapes: Container[tuple[int, ...]]) -> bool:
-    """Whether the sizes of one place are free, or follow from those that are.
+    """Return whether the sizes of one place are free, or follow from those that are.
 
     Of a single case those are that a shape has, too, if they are not as small as a kernel's.
     """
@@ -110,7 +110,7 @@ def _varies(column: tuple[int, ...], in_shapes: Container[tuple[int, ...]]) -> b
 
 
 def _follows(column: Sequence[int], free: Sequence[Sequence[int]]) -> Rule | None:
-    """The rule by which a place follows from up to three free sizes, the simplest first."""
+    """Return the rule by which a place follows from up to three free sizes, the simplest first."""
     most = 3 if len(column) > 1 else 1
     for count in range(1, most + 1):
         for chosen in combinations(range(len(free)), count):
@@ -123,9 +123,9 @@ def _follows(column: Sequence[int], free: Sequence[Sequence[int]]) -> Rule | Non
 
 
 def _broadcast(column: Sequence[int], free: Sequence[Sequence[int]]) -> int | None:
-    """The free size that a place always is, where it isn't 1."""
-    for index, other in enumerate(free):
-        if len(column) > 1 and all(value in (size, 1) for value, size in zip(column, other, strict=True)):
+    """Return the free size that a place always is, where it isn't 1."""
+    for index, other in enumerate(free if len(column) > 1 else ()):
+        if all(value in (size, 1) for value, size in zip(column, other, strict=True)):
             return index
     return None
 
@@ -139,7 +139,7 @@ def _at(inputs: Any, place: Place) -> Any:
 
 
 def _places(value: Any, at: Place = ()) -> Iterator[Place]:
-    """Where integers stand, in the order written; the bounds of values among them."""
+    """Yield where integers stand, in the order written; the bounds of values among them."""
     if _is_size(value):
         yield at
     elif isinstance(value, Mapping):
