@@ -1,7 +1,6 @@
 """Analysis of all cases' histories, on a thread beside the requests; its results are stored until new runs come."""
 
 import threading
-import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -44,7 +43,6 @@ class Progress:
     analysed: int
     total: int
     is_complete: bool
-    seconds: float  # that the last computation took, or has taken so far
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,6 @@ class DriftAnalysis:
         self._lock = threading.Lock()
         self._stamp: Stamp | None = None  # of all runs, at the last computation
         self._total = self._waiting = 0
-        self._began = self._took = 0.0
         self._worker: threading.Thread | None = None
 
     def progress(self, patience_s: float = _PATIENCE_S) -> Progress:
@@ -78,8 +75,7 @@ class DriftAnalysis:
             worker.join(patience_s)
         with self._lock:
             is_complete = self._worker is None or not self._worker.is_alive()
-            took = self._took if is_complete else time.monotonic() - self._began
-            return Progress(self._total - self._waiting, self._total, is_complete, took)
+            return Progress(self._total - self._waiting, self._total, is_complete)
 
     def analyse(self) -> None:
         """Analyse all series with new runs.
@@ -117,7 +113,6 @@ class DriftAnalysis:
         with self._lock:
             if now == self._stamp or (self._worker is not None and self._worker.is_alive()):
                 return
-            self._began = time.monotonic()
             self._worker = threading.Thread(target=self._work, args=(now,), daemon=True, name="analysis")
             self._worker.start()
 
@@ -128,7 +123,7 @@ class DriftAnalysis:
             logger.exception("the histories could not be analysed; the next request tries again")
         else:
             with self._lock:
-                self._stamp, self._took = stamp, time.monotonic() - self._began
+                self._stamp = stamp
 
     def _analyse_series(self, series: Series, runs: _Runs) -> _Analysed:
         """Analyse one series. One that fails, because of an odd upload, is logged and has no components."""

@@ -78,7 +78,12 @@ _RUN_TEXTS = (
 
 def equal(filters: object, *columns: Any) -> list[ColumnElement[bool]]:
     """Return the conditions that columns equal the attributes of ``filters`` of the same names, except None."""
-    return [column == value for column in columns if (value := getattr(filters, column.key)) is not None]
+    return if_given(*((column, getattr(filters, column.key)) for column in columns))
+
+
+def if_given(*pairs: tuple[Any, object]) -> list[ColumnElement[bool]]:
+    """Return the conditions that columns have these values, except None."""
+    return [column == value for column, value in pairs if value is not None]
 
 
 def is_of_branch(branch: str) -> ColumnElement[bool]:
@@ -154,28 +159,19 @@ def noise_of(session: Session, host: str, kind: str, limit: int = WINDOW) -> lis
 
 def find_cases(framework: str | None, text: str | None, operator_category: str | None) -> Select[Case]:
     """Return the query of cases in the order of their names; ``text`` is a part of their id or operator."""
-    statement = select(Case)
-    if framework is not None:
-        statement = statement.where(Case.framework == framework)
+    conditions = if_given((Case.framework, framework), (Case.operator_category, operator_category))
     if text:
-        statement = statement.where(_has(text, Case.case, Case.operator))
-    if operator_category is not None:
-        statement = statement.where(Case.operator_category == operator_category)
-    return statement.order_by(Case.case, Case.framework)
+        conditions.append(_has(text, Case.case, Case.operator))
+    return select(Case).where(*conditions).order_by(Case.case, Case.framework)
 
 
-def history_of(
-    case: Case, platform: str | None = None, category: str | None = None, branch: str | None = None
-) -> Select[Result, Run]:
+def history_of(case: Case, platform: str | None, category: str | None, branch: str | None) -> Select[Result, Run]:
     """Return the query of all results of ``case``, the oldest first, without those slowed on purpose."""
-    statement = select(Result, Run).join(Run).where(Result.case_number == case.number, Result.injected.is_(False))
-    if platform is not None:
-        statement = statement.where(Run.platform == platform)
-    if category is not None:
-        statement = statement.where(Run.category == category)
+    conditions = if_given((Run.platform, platform), (Run.category, category))
     if branch is not None:
-        statement = statement.where(is_of_branch(branch))
-    return statement.order_by(Run.started, Run.number)
+        conditions.append(is_of_branch(branch))
+    statement = select(Result, Run).join(Run).where(Result.case_number == case.number, Result.injected.is_(False))
+    return statement.where(*conditions).order_by(Run.started, Run.number)
 
 
 def _has(text: str, *columns: Any) -> ColumnElement[bool]:

@@ -66,15 +66,15 @@ class Answers:
 
 
 def ask_in_pairs(
-    profiling: Profiling, cases: Sequence[Case], questions: Sequence[Question], pairs: int = PAIRS, inject: float = 0.0
+    profiling: Profiling, cases: Sequence[Case], questions: Sequence[Question], pairs: int = PAIRS
 ) -> dict[str, Answers]:
     """Return for each case id the answers of both sides in ``pairs`` fresh process pairs, fewer after the deadline.
 
     Each pair is asked about every case, in processes of their own; what can't be forked gets a pair for itself.  A case
-    that fails twice is not asked again, nor is a question that was refused or that a process died of.  ``inject``: the
-    share by which the treatment is slowed, as in the measurement.  Never raises for what a worker does.
+    that fails twice is not asked again, nor is a question that was refused or that a process died of.  Never raises for
+    what a worker does.
     """
-    interview = _Interview(profiling, questions, inject)
+    interview = _Interview(profiling, questions)
     for number in range(pairs):
         for group in interview.open_groups(cases):
             if time.monotonic() < profiling.deadline:
@@ -85,8 +85,8 @@ def ask_in_pairs(
 class _Interview:
     """What is asked of cases, one process pair after another, and what both sides have answered so far."""
 
-    def __init__(self, profiling: Profiling, questions: Sequence[Question], inject: float) -> None:
-        self._profiling, self._questions, self._inject = profiling, questions, inject
+    def __init__(self, profiling: Profiling, questions: Sequence[Question]) -> None:
+        self._profiling, self._questions = profiling, questions
         self._rng = random.Random(f"causes {profiling.seed}")
         self._answers: dict[str, Answers] = {}
         self._last_question: dict[str, str] = {}  # by case, in the present pair: the question that was asked last
@@ -124,7 +124,7 @@ class _Interview:
             return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start)
 
         self._last_question = {}
-        requests = [CaseRequest(case, profiling.seed, self._inject) for case in cases]
+        requests = [CaseRequest(case, profiling.seed) for case in cases]
         plan = Round(requests, number, self._can_fork(cases[0]), profiling.deadline)
         run_counter_round(plan, self._rng, result, start, START_TIMEOUT_S, self._ask)
         failures = {**result.refused, **result.lost}

@@ -47,7 +47,6 @@ def ask(
     pairs: int = 1,
     questions: Sequence[Question] = SHORT,
     deadline: float = math.inf,
-    inject: float = 0.0,
     forks: bool = True,
     interpreter: str = sys.executable,
 ) -> Mapping[str, Answers]:
@@ -55,7 +54,7 @@ def ask(
     bench = toy_bench(TOY_CLOCK="real")
     builds = {side: replace(build, interpreter=interpreter) for side, build in bench.builds.items()}
     profiling = Profiling(replace(bench, adaptor=framework.adaptor, builds=builds), framework, 1, 7, deadline)
-    return ask_in_pairs(profiling, cases, questions, pairs, inject)
+    return ask_in_pairs(profiling, cases, questions, pairs)
 
 
 def test_a_pair_says_what_a_side_does_more_and_a_crash_costs_its_case_alone() -> None:
@@ -138,12 +137,3 @@ def test_no_time_left_is_said_and_starts_no_worker() -> None:
 def test_cases_that_can_not_be_forked_have_pairs_of_their_own() -> None:
     answers_by_case = ask(toy_case("a", "unforked"), toy_case("b", "unforked"), forks=False)
     assert [len(answers.of["functions"]) for answers in answers_by_case.values()] == [1, 1]
-
-
-def test_what_is_injected_is_part_of_the_call() -> None:
-    (answers,) = ask(toy_case("a", "checksum", bytes=100_000), inject=1.0).values()
-    (pair,) = function_observations(answers)
-    assert not isinstance(pair, str)
-    call_ns = {side: sum(part.amount for part in pair[side].values()) for side in SIDES}
-    assert pair["treatment"]["(the call itself)"].amount > 0.25 * call_ns["treatment"]
-    assert pair["control"]["(the call itself)"].amount < 0.25 * call_ns["control"]
