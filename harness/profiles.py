@@ -21,7 +21,7 @@ from typing import Any
 from opduel.frameworks import Framework
 from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.planning.budget import NO_TIME_LEFT
-from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.processes.restarting_worker import Question, RestartingWorker
 from opduel.records import DEFAULT_METRIC, Breakdown, Case, Comparison, Failure, OperatorTime, RunError
@@ -67,19 +67,17 @@ class Profiling:
     def ask(self, worker: RestartingWorker, case: Case, question: Question) -> Mapping[str, Any]:
         """Return the answer to a question about a case that was prepared, in a process of its own. Raises
         NotProfiledError: there is none."""
-        if time.monotonic() >= self.deadline:  # before a worker is started
-            raise NotProfiledError(NO_TIME_LEFT)
         prepare = CaseRequest(replace(case, input_sets=1), self.seed).message(worker.side)
         fork = self.framework.can_fork(self.threads, case.context)
         try:
-            answers = worker.ask([prepare, question], time_left(case, self.deadline), fork=fork)
+            answers = worker.ask_until(self.deadline, case, [prepare, question], fork=fork)
         except RunError as error:
             raise NotProfiledError(str(error)) from None
-        if not isinstance(answers, Failure):
-            return answers[1]
-        if answers.kind == "timeout" and time.monotonic() >= self.deadline:
+        if answers is None:
             raise NotProfiledError(NO_TIME_LEFT)
-        raise NotProfiledError(f"{answers.kind}: {answers.reason}", answers.output_tail)
+        if isinstance(answers, Failure):
+            raise NotProfiledError(f"{answers.kind}: {answers.reason}", answers.output_tail)
+        return answers[1]
 
 
 def calls_within(limit_ns: float, call_ns: float, most: int) -> int:

@@ -1,7 +1,6 @@
 """A case's outputs, gradients and changed arguments: computed by a worker, and compared between two processes."""
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -11,7 +10,7 @@ import numpy as np
 
 from opduel.comparator.allclose import Closeness, compare
 from opduel.harness.planning.budget import NO_TIME_LEFT
-from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.records import Case, Failure, Tolerance
 
@@ -76,9 +75,9 @@ def ask_results(
     if digest:
         requests.append({"op": "digest", **about})
     for _ in range(MOST_TRIES):
-        if time.monotonic() >= deadline:  # before a worker is started
+        answer = worker.ask_until(deadline, case, requests, fork=fork)
+        if answer is None:
             return Answer(Failure(worker.side, "timeout", NO_TIME_LEFT))
-        answer = worker.ask(requests, time_left(case, deadline), fork=fork)
         if not isinstance(answer, Failure):
             arrays = [
                 Array(**{**array, "shape": tuple(array["shape"]), "file": str(folder / array["file"])})

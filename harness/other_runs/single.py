@@ -21,7 +21,7 @@ from opduel.harness.machine.host import HostMonitor, host_fingerprint
 from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.numerics.outputs import FOR_GOOD
 from opduel.harness.planning.budget import BudgetClock, profiling_seconds
-from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.forking import forks_record, with_checked_forks
 from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.processes.restarting_worker import Question, RestartingWorker
@@ -235,13 +235,11 @@ class _Run:
     ) -> list[dict[str, Any]] | Failure:
         """Ask about the case, in a process of its own. Raises _OutOfTime: there is no time left, or it ended in
         between."""
-        if time.monotonic() >= self._deadline:
-            raise _OutOfTime
         fork = self._framework.can_fork(self._configuration.threads, case.context)
-        answer = worker.ask(requests, time_left(case, self._deadline), fork=fork)
-        if isinstance(answer, Failure) and answer.kind == "timeout" and time.monotonic() >= self._deadline:
+        answers = worker.ask_until(self._deadline, case, requests, fork=fork)
+        if answers is None:
             raise _OutOfTime
-        return answer
+        return answers
 
     def _timing_question(self, answers: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         """Return what a case that was prepared is asked: as many calls as the user says, or as fit."""

@@ -1,14 +1,16 @@
 """One build asked about cases, each in a process of its own; whatever dies or hangs costs its case alone."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from opduel.harness.processes.case_request import time_left
 from opduel.harness.processes.channel import complete
 from opduel.harness.processes.process import Worker
 from opduel.harness.processes.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError
-from opduel.records import Build, Failure, RunError
+from opduel.records import Build, Case, Failure, RunError
 from opduel.records.measurement import Side
 
 FAILED_STARTS = 3  # in a row
@@ -63,6 +65,16 @@ class RestartingWorker(AbstractContextManager["RestartingWorker"]):
         finally:
             if not fork:
                 self.close()
+
+    def ask_until(
+        self, deadline: float, case: Case, requests: Sequence[Question], *, fork: bool
+    ) -> list[dict[str, Any]] | Failure | None:
+        """Ask about a case within its timeout; None when ``deadline`` (of the monotonic clock) came first."""
+        if time.monotonic() >= deadline:  # before a worker is started
+            return None
+        answers = self.ask(requests, time_left(case, deadline), fork=fork)
+        is_timeout = isinstance(answers, Failure) and answers.kind == "timeout"
+        return None if is_timeout and time.monotonic() >= deadline else answers
 
     def _ready(self) -> Worker:
         """Return the worker, once the framework is imported. Raises WorkerLostError: it could not be started;
