@@ -31,7 +31,7 @@ def merged_parser(name: str) -> Parser:
 def all_help(name: str) -> str:
     """Return the help with all options."""
     parser = merged_parser(name)
-    if name not in SCRIPTS:
+    if COMMANDS[name].takes_run_options and name not in SCRIPTS:
         parser.usage = "%(prog)s [OPTIONS]"
     return parser.format_help()
 

@@ -78,9 +78,9 @@ def _run(name: str, words: list[str]) -> int:
     asking = words[:1] if name == "python" or any(word.startswith("--spec_from") for word in words) else words
 
     def action() -> int:
-        if command.takes_run_options and "--help-all" in asking:
+        if "--help-all" in asking:
             print_result(all_help(name))
-        elif {"-h", "--help", "--help-all"} & set(asking):
+        elif {"-h", "--help"} & set(asking):
             print_result(short_help(name))
         else:
             return command.run(program, words)

@@ -34,8 +34,6 @@ from opduel.driver.builds.compiler import Limits
 from opduel.driver.builds.framework_data import load_repository_data
 from opduel.driver.builds.requirements import requirements_of
 from opduel.driver.commit_file import kept_name
-from opduel.driver.culprits import culprits_document
-from opduel.driver.documents import write_document
 from opduel.driver.git.access import is_url
 from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
@@ -43,6 +41,7 @@ from opduel.driver.hg.repository import open_hg_repository
 from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
 from opduel.driver.lock import sole_driver
+from opduel.driver.outcome import write_culprits
 from opduel.driver.revisions import Revision
 from opduel.driver.runs import Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
@@ -217,10 +216,8 @@ class _Driver:
         self._runs.deliver_all()
         self._teller.begin_pass()
         outcome = investigation.investigate(self._sought())
-        document = None
-        if outcome.culprits is not None or outcome.known_culprits:
-            document = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
-            write_document(document, culprits_document(outcome, investigation.name))
+        path = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
+        document = write_culprits(path, outcome, investigation.name)
         self._teller.report_outcome(outcome, document)
         if reason := outcome.why_open:
             log.error("error: %s", reason)

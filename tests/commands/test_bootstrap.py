@@ -151,7 +151,7 @@ def test_the_scripts_differ_in_their_command_alone() -> None:
     }
     assert len(common) == 1
     for script, text in texts.items():
-        assert text[-1] == f'    bootstrap.run("opduel.commands.{Path(script).stem}")'
+        assert text[-1] == f'    bootstrap.run("{script}")'
 
 
 def test_a_damaged_environment_is_no_regression(checkout: Path) -> None:

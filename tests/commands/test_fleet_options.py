@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from opduel.commands import fleet
-from opduel.commands.fleet import count_hosts, fleet_choice, measurer, run_fleet_command
+from opduel.commands.fleet import count_hosts, fleet_choice, measurer
 from opduel.commands.launch import run_calibration, run_harness
 from opduel.commands.options import read_options
+from opduel.commands.subcommands import SUBCOMMANDS
 from opduel.driver.build_turns import LAST
 from opduel.fleet.address import FleetChoice
 from opduel.fleet.frequency import frequency_set
@@ -98,12 +99,12 @@ def test_what_is_needed_now_comes_before_all_that_is_measured_ahead(monkeypatch:
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("client", "host"):
+    for name in ("client", "job"):
         monkeypatch.setitem(sys.modules, f"opduel.fleet.{name}", None)
     with pytest.raises(UsageError, match=r"--fleet: needs the extra fleet: .*'opduel\[fleet\]'"):
         measurer(read_options(["-b", "smoke", "--fleet", "local:2"]))
     with pytest.raises(UsageError, match=r"opduel fleet needs the extra fleet"):
-        run_fleet_command(["certificates", str(tmp_path)])
+        SUBCOMMANDS["fleet"].run("opduel fleet", ["certificates", str(tmp_path)])
 
 
 @pytest.mark.parametrize(
@@ -124,14 +125,16 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
 def test_what_parts_of_a_fleet_refuse(words: list[str], why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "bokeh", None)  # where it is installed, too
     with pytest.raises(UsageError) as caught:
-        run_fleet_command(words)
+        SUBCOMMANDS["fleet"].run("opduel fleet", words)
     assert str(caught.value).removeprefix("argument ").startswith(why)
 
 
 def test_a_host_without_frequency_control_refuses_to_set_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fleet, "frequency_set", partial(frequency_set, policies=tmp_path / "none"))
     with pytest.raises(UsageError, match=r"^--set_freq max: this host has no frequency control") as caught:
-        run_fleet_command(["worker", "tcp://127.0.0.1:1", "--folder", str(tmp_path), "--set_freq", "max"])
+        SUBCOMMANDS["fleet"].run(
+            "opduel fleet", ["worker", "tcp://127.0.0.1:1", "--folder", str(tmp_path), "--set_freq", "max"]
+        )
     assert caught.value.exit_code == 2
 
 

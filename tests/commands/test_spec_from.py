@@ -11,15 +11,14 @@ from opduel.commands.case_selection import choose_cases
 from opduel.commands.options import read_options
 from opduel.commands.run_bench import run_bench_parser
 from opduel.commands.subcommand_parsers import shape, spec_from_parser
-from opduel.driver.catalogue.network import Input
 from opduel.harness.specs import expand_cases, load_spec
 
 ASK = ["--spec_from", "squeezenet1.0", "--build", "mxnet==1.9.1"]
 
 
 def test_shapes_may_have_a_dtype() -> None:
-    assert shape("data=1,3,224,224") == ("data", Input([1, 3, 224, 224], "float32"))
-    assert shape("words=8,20:int32") == ("words", Input([8, 20], "int32"))
+    assert shape("data=1,3,224,224") == ("data", [1, 3, 224, 224], "float32")
+    assert shape("words=8,20:int32") == ("words", [8, 20], "int32")
 
 
 @pytest.mark.mxnet
