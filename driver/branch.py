@@ -10,12 +10,11 @@ from pathlib import Path
 from opduel.driver.build_turns import BuildTurns
 from opduel.driver.commit_file import kept_commit, shared_with
 from opduel.driver.commits_ahead import CommitsAhead
-from opduel.driver.culprits import add_changed_code, culprits_document
 from opduel.driver.descriptor import info_document
 from opduel.driver.documents import write_document, write_text
 from opduel.driver.git.commit_selection import Pending, control_of, pending
 from opduel.driver.investigation import Investigation
-from opduel.driver.outcome import Outcome
+from opduel.driver.outcome import Outcome, add_changed_code, write_culprits
 from opduel.driver.revisions import UnbuildableError, commit_revision
 from opduel.driver.runs import NotSettled
 from opduel.driver.suites.source import SuiteChangedError
@@ -278,10 +277,8 @@ class Branch:
         write_document(info, info_document(*builds))
         with ahead.turn_of(treatment):
             outcome = add_changed_code(investigation.investigate(settings.sought), self._repository)
-        document = None
-        if outcome.culprits is not None or outcome.known_culprits:
-            document = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"
-            write_document(document, culprits_document(outcome, investigation.name))
+        path = settings.work / "culprits" / f"{investigation.name.replace('/', '-')}.json"
+        if document := write_culprits(path, outcome, investigation.name):
             culprits = (*outcome.known_culprits, *(outcome.culprits or ()))
             commits = [finding.revisions[-1].commit for finding in culprits if finding.range.is_named]
             write_document(info, info_document(*builds, [commit for commit in commits if commit]))

@@ -9,12 +9,11 @@ from made_runs import MadeHarness, MadePoint, a_build, a_comparison, a_report
 
 from opduel.driver.bisection import CulpritRange, Step
 from opduel.driver.culprit_code import ChangedCode, Match, bare_name, changed_code, changed_code_lines
-from opduel.driver.culprits import add_changed_code, culprits_document
 from opduel.driver.function_lines import defines
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
-from opduel.driver.outcome import Culprit, Outcome
+from opduel.driver.outcome import Culprit, Outcome, add_changed_code, culprits_document
 from opduel.driver.revisions import Revision
 from opduel.driver.runs import RunOrder, Runs
 from opduel.records import Candidate, Cause, Comparison, Examination

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from made_runs import BIASED, MadeHarness, MadePoint, a_build, a_commit, a_comparison, a_report
 
-from opduel.driver.culprits import culprits_document
 from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
-from opduel.driver.outcome import UNTRUSTED, Outcome
+from opduel.driver.outcome import UNTRUSTED, Outcome, culprits_document
 from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.driver.steps import steps_of

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from made_runs import BIASED, MadeHarness, MadePoint, a_comparison
 
-from opduel.driver.culprits import culprits_document
 from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
-from opduel.driver.outcome import Outcome
+from opduel.driver.outcome import Outcome, culprits_document
 from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.records import Comparison, Report, RunError, RunRecord, Verdict
 
