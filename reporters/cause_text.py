@@ -1,13 +1,15 @@
-"""The cause of a case's change in words and columns: for the terminal, and for the rows of the HTML page."""
+"""The cause of a case's change, and its time by operator, in words and columns: for the terminal and the HTML page."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from opduel.records import Candidate, Cause, Comparison, Examination
+from opduel.records import Breakdown, Candidate, Cause, Comparison, Examination, OperatorTime
 from opduel.reporters.text import align, printable
-from opduel.reporters.units import ABSENT, human_effect, human_value
+from opduel.reporters.units import ABSENT, human_effect, human_share, human_value
 
+BREAKDOWN_HEADINGS = ("count", "control", "share", "treatment", "share", "difference")
+_MOST_OPERATORS = 8
 HEADINGS = ("part", "calls", "control", "treatment", "share", "95 %")
 
 
@@ -73,3 +75,38 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     numbers = align([row[1:] for row in rows], left_columns=0)
     lines = [f"  {line}  {row[0]}" for line, row in zip(numbers, rows, strict=True)]
     return lines if len(rows) > 1 else []
+
+
+def breakdown_rows(breakdown: Breakdown) -> list[tuple[str, tuple[str, ...]]]:
+    """Return operators and their cells (``BREAKDOWN_HEADINGS``), the largest difference of time first; the last row
+    sums up the others."""
+    control = {row.name: row for row in breakdown.control}
+    treatment = {row.name: row for row in breakdown.treatment}
+    names = sorted(
+        control.keys() | treatment.keys(), key=lambda name: (-abs(_ns(treatment, name) - _ns(control, name)), name)
+    )
+    rows = [(name, _cells(control.get(name), treatment.get(name), breakdown)) for name in names[:_MOST_OPERATORS]]
+    if other_names := names[_MOST_OPERATORS:]:
+        sums = [_sum([table[name] for name in other_names if name in table]) for table in (control, treatment)]
+        rows.append((f"{len(other_names)} others", _cells(sums[0], sums[1], breakdown)))
+    return rows
+
+
+def _ns(table: dict[str, OperatorTime], name: str) -> float:
+    return table[name].ns if name in table else 0.0
+
+
+def _sum(rows: Sequence[OperatorTime]) -> OperatorTime:
+    return OperatorTime("", sum(row.count for row in rows), sum(row.ns for row in rows), sum(row.share for row in rows))
+
+
+def _cells(control: OperatorTime | None, treatment: OperatorTime | None, breakdown: Breakdown) -> tuple[str, ...]:
+    """Count (of both sides where they differ), time and share of either side, and the difference."""
+    counts = list(dict.fromkeys(f"{row.count:g}" for row in (control, treatment) if row is not None))
+    cells = ["/".join(counts)]
+    for row in (control, treatment):
+        cells += [human_value(row.ns if row else None, "ns"), human_share(row.share if row else None)]
+    if not (breakdown.control and breakdown.treatment):
+        return (*cells, "-")
+    difference = (treatment.ns if treatment else 0.0) - (control.ns if control else 0.0)
+    return (*cells, ("+" if difference > 0 else "-" if difference < 0 else "") + human_value(abs(difference), "ns"))

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from opduel.records import FLAGGED, Breakdown, Comparison, OperatorTime, Report, Verdict
+from opduel.records import FLAGGED, Breakdown, Comparison, Report, Verdict
 from opduel.records.host_record import RooflineRecord
+from opduel.reporters.cause_text import BREAKDOWN_HEADINGS, breakdown_rows
 from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.run_text import confidence_text, rates_words
 from opduel.reporters.summary import by_verdict, not_broken_down_line
@@ -29,9 +30,7 @@ _HOST = 12  # columns of a host's name, at most
 _KIND = 20  # columns of a kind of host: its name, or "inconclusive +12.3 %"
 _MOST_BY_KIND = 20  # rows
 _REMARK_LINES = 5  # why a case is open, and what would settle it, must be there whole
-_MOST_OPERATORS = 8
 _OPERATOR = (16, 32)  # columns of an operator's name, at least and at most
-_BREAKDOWN_HEADINGS = ("count", "control", "share", "treatment", "share", "difference")
 
 
 def cases_lines(
@@ -143,49 +142,14 @@ def breakdown_lines(report: Report, width: int) -> list[Text]:
     return lines
 
 
-def breakdown_rows(breakdown: Breakdown) -> list[tuple[str, tuple[str, ...]]]:
-    """Return operators and their cells (``_BREAKDOWN_HEADINGS``), the largest difference of time first; the last row
-    sums up the others."""
-    control = {row.name: row for row in breakdown.control}
-    treatment = {row.name: row for row in breakdown.treatment}
-    names = sorted(
-        control.keys() | treatment.keys(), key=lambda name: (-abs(_ns(treatment, name) - _ns(control, name)), name)
-    )
-    rows = [(name, _cells(control.get(name), treatment.get(name), breakdown)) for name in names[:_MOST_OPERATORS]]
-    if other_names := names[_MOST_OPERATORS:]:
-        sums = [_sum([table[name] for name in other_names if name in table]) for table in (control, treatment)]
-        rows.append((f"{len(other_names)} others", _cells(sums[0], sums[1], breakdown)))
-    return rows
-
-
 def _breakdown_table(breakdown: Breakdown, width: int) -> list[Text]:
     if not (rows := breakdown_rows(breakdown)):
         return []
-    widths = _widths([_BREAKDOWN_HEADINGS, *(cells for _, cells in rows)])
+    widths = _widths([BREAKDOWN_HEADINGS, *(cells for _, cells in rows)])
     least, most = _OPERATOR
     room = min(max(width - sum(widths) - _GAP * len(widths) - 2, least), most)
     lines = [
         "  " + _line(shorten(printable(name), room), room, cells, widths)
-        for name, cells in [("operator", _BREAKDOWN_HEADINGS), *rows]
+        for name, cells in [("operator", BREAKDOWN_HEADINGS), *rows]
     ]
     return [Text(lines[0], style="bold"), *map(Text, lines[1:])]
-
-
-def _ns(table: dict[str, OperatorTime], name: str) -> float:
-    return table[name].ns if name in table else 0.0
-
-
-def _sum(rows: Sequence[OperatorTime]) -> OperatorTime:
-    return OperatorTime("", sum(row.count for row in rows), sum(row.ns for row in rows), sum(row.share for row in rows))
-
-
-def _cells(control: OperatorTime | None, treatment: OperatorTime | None, breakdown: Breakdown) -> tuple[str, ...]:
-    """Count (of both sides where they differ), time and share of either side, and the difference."""
-    counts = list(dict.fromkeys(f"{row.count:g}" for row in (control, treatment) if row is not None))
-    cells = ["/".join(counts)]
-    for row in (control, treatment):
-        cells += [human_value(row.ns if row else None, "ns"), human_share(row.share if row else None)]
-    if not (breakdown.control and breakdown.treatment):
-        return (*cells, "-")
-    difference = (treatment.ns if treatment else 0.0) - (control.ns if control else 0.0)
-    return (*cells, ("+" if difference > 0 else "-" if difference < 0 else "") + human_value(abs(difference), "ns"))

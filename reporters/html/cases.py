@@ -17,9 +17,8 @@ from opduel.records import (
     Work,
     verdict_words,
 )
-from opduel.reporters.cause_text import caption, cells
+from opduel.reporters.cause_text import breakdown_rows, caption, cells
 from opduel.reporters.run_text import confidence_text, failure_text, rates_words
-from opduel.reporters.screen_table import breakdown_rows
 from opduel.reporters.text import printable, printable_lines
 from opduel.reporters.units import (
     human_change,
