@@ -176,8 +176,8 @@ def recorded_command(words: Sequence[str], harmless_options: Collection[str]) ->
             continue
         is_long = word.startswith("--")
         option, has_value, value = word.partition("=") if is_long else (word[:2], word[2:], word[2:])
-        shown = redact(value) if option in harmless_options else MASK
-        recorded.append(f"{option}{'=' if is_long else ''}{shown}" if has_value else option)
+        stored_value = redact(value) if option in harmless_options else MASK
+        recorded.append(f"{option}{'=' if is_long else ''}{stored_value}" if has_value else option)
     return recorded
 
 

@@ -36,9 +36,9 @@ def duration(seconds: float | None) -> str:
         return "-"
     if round(seconds) < 60:
         return f"{seconds:.3g} s"
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, odd_seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
-    amounts = ((hours, "h"), (minutes, "min"), (0 if hours else rest, "s"))
+    amounts = ((hours, "h"), (minutes, "min"), (0 if hours else odd_seconds, "s"))
     return " ".join(f"{amount} {unit}" for amount, unit in amounts if amount)
 
 
