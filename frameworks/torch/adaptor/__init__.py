@@ -12,7 +12,7 @@ from opduel_common.results import as_numbers, digest_of, with_changes, write_all
 from .devices import device_of, on_device
 from .gradients import backward_call, both_call, gradients_of
 from .inputs import Inputs
-from .modules import ModuleCall, is_module
+from .modules import is_module, module_call
 from .profiler import memory_of, profile, write_profile  # noqa: F401 - the worker calls two of them
 from .results import named_tensors, precisions, to_numpy
 
@@ -46,8 +46,7 @@ def prepare_case(case, seed):
     operator = resolve(case["operator"])[0]  # report a missing operator before the inputs are made
     inputs = Inputs(case, seed, device)
     if is_module(operator):
-        module_call = ModuleCall(case, operator, inputs)
-        function, args, kwargs = module_call.module, module_call.args, module_call.kwargs
+        function, args, kwargs = module_call(case, operator, inputs)
     else:
         args, kwargs = inputs.arguments()
         function, args = resolve_call(case["operator"], args, kwargs)

@@ -1,5 +1,7 @@
 """Choose a case's device, and time a GPU's work."""
 
+import functools
+
 import torch
 
 
@@ -20,33 +22,23 @@ def device_of(context):
 
 
 def on_device(call, device, name):
-    """Return ``call`` for the worker's clock on a CPU; on a GPU, one that CUDA events time, in an NVTX range."""
-    if device.type == "cpu":
-        return call
-    return DeviceCall(call, device, name)
+    """Return ``call`` for the worker's clock on a CPU; on a GPU with a ``timer`` by CUDA events, in an NVTX range."""
+    if device.type != "cpu":
+        call.device = device
+        call.timer = functools.partial(time_on_gpu, device, name)
+    return call
 
 
-class DeviceCall:
-    """A call whose work a GPU does after it has returned."""
-
-    def __init__(self, call, device, name):
-        self.call = call
-        self.device = device
-        self.name = name
-
-    def __call__(self):
-        self.call()
-
-    def timer(self, work):
-        """Return the ns that the GPU takes for ``work()``, including gaps in which it waits for the processor."""
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        torch.cuda.synchronize(self.device)
-        torch.cuda.nvtx.range_push(self.name)
-        try:
-            start.record()
-            work()
-            end.record()
-            end.synchronize()
-        finally:
-            torch.cuda.nvtx.range_pop()
-        return 1e6 * start.elapsed_time(end)
+def time_on_gpu(device, name, work):
+    """Return the ns that the GPU takes for ``work()``, including gaps in which it waits for the processor."""
+    start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+    torch.cuda.synchronize(device)
+    torch.cuda.nvtx.range_push(name)
+    try:
+        start.record()
+        work()
+        end.record()
+        end.synchronize()
+    finally:
+        torch.cuda.nvtx.range_pop()
+    return 1e6 * start.elapsed_time(end)

@@ -46,40 +46,41 @@ def construct(kind, arguments):
     return kind(*arguments.pop(LAYERS, ()), **arguments)
 
 
-class ModuleCall:
-    """A case's module and the arguments of its call."""
+def module_call(case, kind, inputs):
+    """Return a case's module, and the ``args`` and ``kwargs`` of its call.
 
-    def __init__(self, case, kind, inputs):
-        """Make the module. ``inputs``, the Inputs of the case, makes the tensors and gets the trained parameters."""
-        call_inputs, made_of = dict(case["inputs"]), [*constructor_names(kind), LAYERS]
-        inputs.seed_generators()
-        constructor_inputs = {key: call_inputs.pop(key) for key in list(call_inputs) if key in made_of}
-        self.module = construct(kind, {key: plain_value(value, inputs) for key, value in constructor_inputs.items()})
-        self.args = inputs.values("args", call_inputs.pop("args", []))
-        call_names = call_parameters(kind)
-        for key in call_inputs:
-            if call_names and key not in call_names:
-                of_constructor, of_call = ", ".join(made_of), ", ".join(call_names)
-                raise ValueError(
-                    f"{key} is neither an argument of the constructor ({of_constructor}) nor of the call ({of_call})"
-                )
-        self.kwargs = inputs.named_values("", call_inputs)
-        self.initialize(case, inputs)
+    ``inputs``, the Inputs of the case, makes the tensors and gets the trained parameters.
+    """
+    call_inputs, made_of = dict(case["inputs"]), [*constructor_names(kind), LAYERS]
+    inputs.seed_generators()
+    constructor_inputs = {key: call_inputs.pop(key) for key in list(call_inputs) if key in made_of}
+    module = construct(kind, {key: plain_value(value, inputs) for key, value in constructor_inputs.items()})
+    args = inputs.values("args", call_inputs.pop("args", []))
+    call_names = call_parameters(kind)
+    for key in call_inputs:
+        if call_names and key not in call_names:
+            of_constructor, of_call = ", ".join(made_of), ", ".join(call_names)
+            raise ValueError(
+                f"{key} is neither an argument of the constructor ({of_constructor}) nor of the call ({of_call})"
+            )
+    kwargs = inputs.named_values("", call_inputs)
+    initialize(module, case, inputs)
+    return module, args, kwargs
 
-    def initialize(self, case, inputs):
-        """Set dtype, device and mode; draw parameters and buffers from the seed and their names."""
-        dtype = getattr(torch, case["dtype"])
-        self.module.to(device=inputs.device, dtype=dtype if dtype.is_floating_point else None)
-        is_trained = case["direction"] != "forward"
-        self.module.train(is_trained)
-        with torch.no_grad():
-            for name, tensor in [*self.module.named_parameters(), *self.module.named_buffers()]:
-                if tensor.is_floating_point():
-                    random = inputs.random("parameter " + name)
-                    values = draw_parameter(random, tensor.shape, is_scale(name, tensor.shape))
-                    tensor.copy_(to_tensor(values, tensor.dtype, tensor.device))
-        for name, tensor in self.module.named_parameters():
-            inputs.parameters[name] = tensor.requires_grad_(is_trained)
+
+def initialize(module, case, inputs):
+    """Set dtype, device and mode; draw parameters and buffers from the seed and their names."""
+    dtype = getattr(torch, case["dtype"])
+    module.to(device=inputs.device, dtype=dtype if dtype.is_floating_point else None)
+    is_trained = case["direction"] != "forward"
+    module.train(is_trained)
+    with torch.no_grad():
+        for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
+            if tensor.is_floating_point():
+                values = draw_parameter(inputs.random("parameter " + name), tensor.shape, is_scale(name, tensor.shape))
+                tensor.copy_(to_tensor(values, tensor.dtype, tensor.device))
+    for name, tensor in module.named_parameters():
+        inputs.parameters[name] = tensor.requires_grad_(is_trained)
 
 
 def plain_value(value, inputs):
