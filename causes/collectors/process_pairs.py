@@ -14,7 +14,7 @@ from opduel.harness.machine.cpus import WIPING_VARIABLE
 from opduel.harness.planning.budget import NO_TIME_LEFT
 from opduel.harness.processes.case_request import CaseRequest, time_left
 from opduel.harness.processes.process import START_TIMEOUT_S, Worker
-from opduel.harness.processes.worker_errors import AskError, CaseRefusedError, merged_error
+from opduel.harness.processes.worker_errors import CaseRefusedError, on_both_sides
 from opduel.harness.profiles import Profiling, calls_within
 from opduel.harness.rounds.blocks import Processes
 from opduel.harness.rounds.counter_round import run_counter_round, sample_of
@@ -157,19 +157,14 @@ class _Interview:
     def _ask_both(
         self, processes: Processes, case: Case, messages: Mapping[Side, Mapping[str, Any]], this_round: Round
     ) -> dict[Side, Mapping[str, Any]]:
-        """Return both sides' answers; each is asked, whatever the other does. Raises CaseRefusedError, CaseLostError,
-        WorkerLostError: with the side, or "both"."""
-        answers: dict[Side, Mapping[str, Any]] = {}
-        errors: dict[Side, AskError] = {}
-        for side in self._rng.sample(SIDES, 2):
+        """Return both sides' answers. Raises CaseRefusedError, CaseLostError, WorkerLostError: with the side, or
+        "both"."""
+
+        def ask(side: Side) -> Mapping[str, Any]:
             processes[side].pin(self._profiling.bench.cpus.measure)
-            try:
-                answers[side] = processes[side].ask(messages[side], time_left(case, this_round.deadline))
-            except AskError as error:
-                errors[side] = error
-        if errors:
-            raise merged_error(errors)
-        return answers
+            return processes[side].ask(messages[side], time_left(case, this_round.deadline))
+
+        return on_both_sides(ask, self._rng.sample(SIDES, 2))
 
 
 def _describe_failure(failure: Failure) -> str:

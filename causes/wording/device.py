@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from opduel.causes.attribution.shares import find_examination
 from opduel.causes.function_names import short_name
-from opduel.causes.wording.leads import NAMED, OFTEN
+from opduel.causes.wording.leads import NAMED, OFTEN, by_difference
 from opduel.causes.wording.phrases import described
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Source
@@ -81,9 +81,7 @@ def _called_unequally(examinations: Sequence[Examination], source: Source, more:
     those called more often on the treatment (True), or less often there (False)."""
     examination = find_examination(examinations, source)
     parts = []
-    for part in sorted(
-        examination.candidates if examination else (), key=lambda part: (-abs(part.difference), part.name)
-    ):
+    for part in sorted(examination.candidates if examination else (), key=by_difference):
         before, after = (calls or 0.0 for calls in part.calls)
         if abs(after - before) >= OFTEN * max(before, after) > 0 and more in (None, after > before):
             parts.append(part)

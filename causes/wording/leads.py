@@ -84,6 +84,11 @@ def by_share(candidate: Candidate) -> tuple[float, str]:
     return -(candidate.share or 0.0), candidate.name
 
 
+def by_difference(candidate: Candidate) -> tuple[float, str]:
+    """Return the sort key by which the largest difference comes first."""
+    return -abs(candidate.difference), candidate.name
+
+
 def exchanged(examination: Examination, added: str) -> str:
     """Return ``f and 2 more gave way to g: together 98 % of the added instructions`` if parts that changed one way make
     up for others; otherwise empty."""
@@ -92,9 +97,7 @@ def exchanged(examination: Examination, added: str) -> str:
     if not less or not more or sum(max(0.0, candidate.share or 0.0) for candidate in named) <= EXCHANGED:
         return ""
     net = sum(candidate.share or 0.0 for candidate in named)
-    more, less = (
-        sorted(group, key=lambda candidate: (-abs(candidate.difference), candidate.name)) for group in (more, less)
-    )
+    more, less = sorted(more, key=by_difference), sorted(less, key=by_difference)
     if all(candidate.control == 0 for candidate in more) and all(candidate.treatment == 0 for candidate in less):
         words = f"{listed(less)} gave way to {listed(more)}"
     else:

@@ -7,12 +7,21 @@ from collections.abc import Mapping, Sequence
 from opduel.causes.attribution.matching import INSTRUCTION_SET, SAME_CALLS
 from opduel.causes.attribution.shares import find_examination, is_named
 from opduel.causes.function_names import short_name
-from opduel.causes.wording.leads import LEAST_NAMED, LEAST_REACH, PARTLY, change_of, exchanged, leads_of, of_libraries
+from opduel.causes.wording.leads import (
+    LEAST_NAMED,
+    LEAST_REACH,
+    PARTLY,
+    by_difference,
+    change_of,
+    exchanged,
+    leads_of,
+    of_libraries,
+)
 from opduel.causes.wording.phrases import NOUNS, claims, listed
 from opduel.causes.wording.processor import SAME_WORK, as_much_work
 from opduel.causes.wording.resources import has_same_instructions
 from opduel.records.cause import NO_AVX512, Candidate, Examination, Source
-from opduel.records.measurement import SIDES
+from opduel.records.measurement import SIDES, Side
 
 CALL_ITSELF = "(the call itself)"  # of Python functions: a call that goes straight to native code
 OTHER_CODE = "; valgrind has no AVX-512, with which other code may run"
@@ -90,24 +99,17 @@ def _describe_native_code(python: Candidate, native: Examination | None, case_ch
     if native is None or not native.control or not native.treatment:
         return ""
     parts = [candidate for candidate in native.candidates if is_named(candidate) and not candidate.was]
-    only_control = [
-        candidate
-        for candidate in parts
-        if candidate.treatment == 0 and candidate.control >= LEAST_NAMED * native.control
-    ]
-    only_treatment = [
-        candidate
-        for candidate in parts
-        if candidate.control == 0 and candidate.treatment >= LEAST_NAMED * native.treatment
-    ]
+
+    def only_on(side: Side, other_side: Side) -> list[Candidate]:
+        least = LEAST_NAMED * getattr(native, side)
+        one_sided = [part for part in parts if getattr(part, other_side) == 0 and getattr(part, side) >= least]
+        return sorted(one_sided, key=by_difference)
+
+    only_control, only_treatment = only_on("control", "treatment"), only_on("treatment", "control")
     introduction = INTRODUCTIONS["native functions" if native.source == "native functions" else "sampled functions"]
     if not only_control or not only_treatment:
         claim = _by_native_functions(python, native, case_change)
         return f"; {introduction}, {claim}" if claim else ""
-    only_control, only_treatment = (
-        sorted(group, key=lambda candidate: (-abs(candidate.difference), candidate.name))
-        for group in (only_control, only_treatment)
-    )
     return f"; {introduction}, {listed(only_control)} gave way to {listed(only_treatment)}"
 
 
