@@ -6,14 +6,11 @@ import itertools
 import logging
 import os
 import shutil
-import signal
 import sysconfig
-import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 
 import platformdirs
 
@@ -74,8 +71,8 @@ class BuildCache:
     def find_or_make(self, framework: str, recipe: AnyRecipe, make: Maker) -> Build:
         """Return the build; make it if it doesn't exist.
 
-        Whatever ends the making (an error, Ctrl-C, SIGTERM) leaves nothing behind; what a killed process left is
-        removed first.
+        An error, or a signal that is an exception (Ctrl-C, all of a command's), leaves nothing behind; what a killed
+        process left is removed first.
 
         Raises:
             RunError: the cache can't be written, or whatever ``make`` raises.
@@ -185,16 +182,15 @@ def _make_in_place(place: Path, recipe: AnyRecipe, make: Maker, lock: int) -> Bu
     _discard_unusable(place, recipe, aside)
     log.info("installing %s (once; kept in %s)", recipe.request, place)
     try:
-        with _terminable():
-            aside.mkdir()
-            manifest = make(aside, lock)
-            manifest.write(aside)
-            try:
-                aside.rename(place)
-            except OSError as error:  # a build that came there in the meantime, past the lock, wins
-                if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                    raise
-                shutil.rmtree(aside)
+        aside.mkdir()
+        manifest = make(aside, lock)
+        manifest.write(aside)
+        try:
+            aside.rename(place)
+        except OSError as error:  # a build that came there in the meantime, past the lock, wins
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            shutil.rmtree(aside)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
@@ -243,24 +239,6 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-@contextmanager
-def _terminable() -> Iterator[None]:
-    """Let SIGTERM end the program by an exception in this context, so that it cleans up, unless it has a handler."""
-    handled = signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    if handled or threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _remove(path: Path) -> None:
