@@ -9,14 +9,7 @@ from opduel.driver.outcome import Culprit, Outcome
 from opduel.driver.revisions import Revision
 from opduel.records import Commit
 from opduel.reporters.reproduce import program
-from opduel.reporters.run_text import commit_moment
 from opduel.reporters.units import human_change, human_interval
-
-
-def commit_line(commit: Commit) -> str:
-    """``abc123def456 2022-03-07 Jane Doe: Fixed it``."""
-    name = commit.author.partition(" <")[0]
-    return f"{commit.short} {(commit_moment(commit) or '')[:10]} {name}: {commit.subject}"
 
 
 def plan_lines(
@@ -26,8 +19,8 @@ def plan_lines(
     between = f", {len(line) - 2} between" if len(line) > 2 else ""
     return [
         *([f"branch     {branch}"] if branch else []),
-        f"control    {commit_line(control)} ({why})",
-        f"treatment  {commit_line(treatment)}{between}",
+        f"control    {control.words} ({why})",
+        f"treatment  {treatment.words}{between}",
         f"build      {strategy}",
     ]
 
@@ -104,4 +97,4 @@ def _account(outcome: Outcome, case: str) -> str:
 
 def revision_line(revision: Revision) -> str:
     """A commit with its author, date and subject; a release by its name."""
-    return commit_line(revision.commit) if revision.commit else revision.name
+    return revision.commit.words if revision.commit else revision.name

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from opduel.commands.driver_text import commit_line
 from opduel.commands.notifying import Notifications
 from opduel.driver.journal import Journal
 from opduel.driver.version_control import RemoteGone
@@ -59,7 +58,7 @@ class PassNotices:
         repaired = [self._item(name) for name in candidates if name not in failed_services]
         was_failing = self._journal.get_fact(self._failing) is not None
         if was_failing and not failed_services and (worked or not (tally.waiting or tally.failed)):
-            lines = [f"measured {commit_line(commit)}" for commit in worked] or ["nothing is left to be measured"]
+            lines = [f"measured {commit.words}" for commit in worked] or ["nothing is left to be measured"]
             self._queue(WORKS, lines, [], [*repaired, self._failing])
         elif repaired:
             self._journal.forget_each(repaired)

@@ -28,8 +28,16 @@ class Commit:
 
     @property
     def moment(self) -> str:
-        """The time in ISO 8601, UTC."""
-        return datetime.fromtimestamp(self.time, UTC).isoformat(timespec="seconds")
+        """The time in ISO 8601, UTC; empty if its year is impossible, as a foreign report may have it."""
+        try:
+            return datetime.fromtimestamp(self.time, UTC).isoformat(timespec="seconds")
+        except (OverflowError, OSError, ValueError):
+            return ""
+
+    @property
+    def words(self) -> str:
+        """``abc123def456 2022-03-07 Jane Doe: Fixed it``."""
+        return f"{self.short} {self.moment[:10]} {self.author.partition(' <')[0]}: {self.subject}"
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from opduel.records import Build, Comparison, Report
-from opduel.reporters.run_text import commit_moment
 from opduel.reporters.summary import effect_size, open_lines, validity_line, worst_first
 from opduel.reporters.text import printable
 
@@ -142,12 +141,7 @@ def finding_of(comparison: Comparison) -> Finding:
 
 def side_words(build: Build) -> str:
     """Return a commit as ``abc123def456 2022-03-07 Jane Doe: Fixed it``, any other build as it was requested."""
-    commit = build.commit
-    if commit is None:
-        return build.requested
-    return printable(
-        f"{commit.short} {(commit_moment(commit) or '')[:10]} {commit.author.partition(' <')[0]}: {commit.subject}"
-    )
+    return printable(build.commit.words) if build.commit else build.requested
 
 
 def _sure(confirmed: int, measured_once: int, broken: int) -> str:

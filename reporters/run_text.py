@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from typing import Any, TypeGuard
 
-from opduel.records import SAMPLED, Build, Commit, Comparison, Failure, HostRecord, Report, Work, achieved, roof
+from opduel.records import SAMPLED, Build, Comparison, Failure, HostRecord, Report, Work, achieved, roof
 from opduel.records.build import differing_packages
 from opduel.records.host_record import RooflineRecord
 from opduel.records.run_record import SuiteRecord
@@ -58,14 +58,6 @@ def failure_text(failure: Failure) -> str:
 def confidence_text(alpha: float | None, noun: str) -> str:
     """Return ``95 % CI``, or only ``noun`` (the interval's name) if alpha is not known."""
     return f"{100 * (1 - alpha):g} % {noun}" if alpha and 0 < alpha < 1 else noun
-
-
-def commit_moment(commit: Commit) -> str | None:
-    """Return the time of a commit; None if its year is impossible, as a foreign report may have it."""
-    try:
-        return commit.moment
-    except (OverflowError, OSError, ValueError):
-        return None
 
 
 def host_text(host: HostRecord) -> str:

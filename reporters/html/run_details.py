@@ -10,7 +10,6 @@ from opduel.records import Build, Report
 from opduel.records.host_record import MeasureRecord, NoiseRecord
 from opduel.reporters.kinds import kinds_text
 from opduel.reporters.run_text import (
-    commit_moment,
     disturbance_text,
     effort_text,
     frameworks_text,
@@ -99,7 +98,7 @@ def _summary(build: Build) -> dict[str, str]:
         "build": build.requested,
         "version": build.description,
         "commit": f"{commit.short} {commit.subject}" if commit else "",
-        "committed": f"{commit_moment(commit) or commit.time}, {author}" if commit else "",
+        "committed": f"{commit.moment or commit.time}, {author}" if commit else "",
         "digest": build.digest[:12],
     }
 

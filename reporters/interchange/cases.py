@@ -10,7 +10,7 @@ from typing import Any
 
 from opduel.records import Build, Comparison, PairSample, Report, verdict_words
 from opduel.records.measurement import Side
-from opduel.reporters.run_text import commit_moment, is_number
+from opduel.reporters.run_text import is_number
 from opduel.reporters.text import printable
 
 Fact = str | int | float
@@ -146,7 +146,7 @@ def build_facts(build: Build) -> dict[str, Fact]:
         python_version=build.python or None,
         build_digest=build.digest,
         commit_id=commit and commit.id,
-        commit_date=commit and commit_moment(commit),
+        commit_date=commit and commit.moment,
         commit_subject=commit and commit.subject,
     )
 
