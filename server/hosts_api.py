@@ -12,7 +12,7 @@ from opduel.server.access import ReadSession
 from opduel.server.answers import require_found
 from opduel.server.api import PROBLEMS, problems
 from opduel.server.findings import exp
-from opduel.server.hosts import HostSummary, Rule
+from opduel.server.hosts import HostSummary, Mark
 from opduel.server.parameters import Offset, Words
 from opduel.server.schemas import Part, model_from_row, part
 
@@ -20,14 +20,6 @@ router = APIRouter(prefix="/api/v1", responses=problems(PROBLEMS | {422: "a para
 
 MOST_LISTED = 100
 HostLimit = Annotated[int, Field(ge=1, le=MOST_LISTED)]
-
-
-class MarkOut(BaseModel):
-    """Why a host needs attention."""
-
-    rule: Rule = Field(description="rise: it became noisier; others: than others of its kind; aa: its A/A checks fail")
-    text: str
-    p_value: float
 
 
 class HostRunOut(BaseModel):
@@ -71,7 +63,7 @@ class HostOut(BaseModel):
     noise: float | None = Field(description="now: the median of its last 5 runs")
     noisier_since: datetime | None
     measured: dict[str, list[str]] = Field(description="specs by framework")
-    marks: Sequence[MarkOut] = Field(description="empty if it needs no attention")
+    marks: Sequence[Mark] = Field(description="empty if it needs no attention")
 
 
 class HostsOut(Part):
@@ -109,7 +101,6 @@ def _host_out(summary: HostSummary) -> HostOut:
         noise=_ratio(summary.level),
         noisier_since=summary.rose,
         measured=dict(summary.measured),
-        marks=[model_from_row(MarkOut, mark) for mark in summary.marks],
     )
 
 

@@ -100,13 +100,10 @@ class ElfFile:
     def function_at(self, address: int) -> int | None:
         """Return where the function begins that an address is in; None: it is in none. Also of a stripped library: by
         the table that it unwinds its stack with (Linux Standard Base Core, 10.6.2)."""
-        starts, descriptions = self._functions
+        starts, _ = self._functions
         number = bisect_right(starts, address) - 1
-        if number < 0:
-            return None
-        start = int(starts[number])
-        length = int.from_bytes(self.read(int(descriptions[number]) + 12, 4), "little", signed=True)
-        return start if address < start + length else None
+        start = int(starts[number]) if number >= 0 else None
+        return start if start is not None and address < self.end_of(start) else None
 
     def end_of(self, start: int) -> int:
         """Return where the function ends that begins at an address."""

@@ -35,9 +35,7 @@ def in_the_kernel(chosen: Examination, examinations: Sequence[Examination]) -> s
         return ""
     added = kernel.difference > 0
     least = LEAST_NAMED * abs(kernel.difference) / LONGEST_COUNT_NS
-    counts = [part for part in named_candidates(not_chosen, "resources", "count") if (part.difference > 0) == added]
-    large_counts = [part for part in counts if abs(part.difference) >= least]
-    largest = max(large_counts, key=lambda part: abs(part.difference), default=None)
+    largest = _largest(named_candidates(not_chosen, "resources", "count"), added, least)
     more = "more" if added else "fewer"
     often = "" if largest is None else f" ({short_name(largest.name)}: {abs(largest.difference):.4g} {more} per call)"
     return f"; {share_of(kernel)} of the {'added time' if added else 'time saved'} is the kernel's{often}"
@@ -46,11 +44,9 @@ def in_the_kernel(chosen: Examination, examinations: Sequence[Examination]) -> s
 def changed_resource(comparison: Comparison, examination: Examination, change: float) -> str:
     """Return ``page faults: 513 more per call`` for the resource that changed most in the direction of the case's
     change; empty if there are too few to matter."""
-    named = named_candidates([examination], "resources", "count")
-    candidates = [candidate for candidate in named if (candidate.difference > 0) == (change > 1)]
-    if not candidates:
+    largest = _largest(named_candidates([examination], "resources", "count"), change > 1)
+    if largest is None:
         return ""
-    largest = max(candidates, key=lambda candidate: abs(candidate.difference))
     longest = LONGEST_COUNT_NS if not largest.name.startswith("major") else math.inf
     if abs(largest.difference) * longest < LEAST_REACH * (comparison.control or 0.0) * abs(change - 1):
         return ""
@@ -94,7 +90,7 @@ def by_allocations(examinations: Sequence[Examination], more: bool) -> str:
     """Return ``; 1 allocation of 4.0 MiB per call, new, by f`` for the function whose allocated memory grew most (fell
     most if not ``more``), or ``; 4.0 MiB per call mapped by f, new`` for memory that it maps itself; empty if nothing
     is clear, or it is less than a page. It claims no share."""
-    allocated, mapped = (_largest_candidate(examinations, source, more, least=LEAST_BYTES) for source in MEMORY)
+    allocated, mapped = (_largest_of_memory(examinations, source, more, LEAST_BYTES) for source in MEMORY)
     if allocated is None:
         return "" if mapped is None else f"; {_mapped(mapped)}"
     same = mapped is not None and mapped.name == allocated.name
@@ -106,7 +102,7 @@ def by_cache_misses(comparison: Comparison, examinations: Sequence[Examination],
     """Return ``; simulated cache misses: 918,000 more per call, in f`` for the function whose misses grew (or fell)
     most, if a tenth of the case's change can be due to them. It is for times only, and claims no share."""
     more = change > 1
-    largest = _largest_candidate(examinations, MISSES, more, "count")
+    largest = _largest(named_candidates(examinations, MISSES, "count"), more, 1.0)
     if largest is None or comparison.measure.unit != "ns":
         return ""
     if abs(largest.difference) * LONGEST_MISS_NS < LEAST_REACH * (comparison.control or 0.0) * abs(change - 1):
@@ -115,16 +111,18 @@ def by_cache_misses(comparison: Comparison, examinations: Sequence[Examination],
     return f"; {MISSES}: {number} {'more' if more else 'fewer'} per call, in {short_name(largest.name)}"
 
 
-def _largest_candidate(
-    examinations: Sequence[Examination], source: Source, more: bool, unit: str = "bytes", least: float = 1.0
+def _largest_of_memory(
+    examinations: Sequence[Examination], source: Source, more: bool, least: float
 ) -> Candidate | None:
+    """Return the function whose memory, in bytes, changed most in this direction."""
+    named = named_candidates(examinations, source, "bytes")
+    return _largest([candidate for candidate in named if _is_in_each_call(candidate, source)], more, least)
+
+
+def _largest(candidates: Sequence[Candidate], more: bool, least: float = 0.0) -> Candidate | None:
     """Return the part that changed most in this direction, by at least ``least``; None if there is none."""
-    named = named_candidates(examinations, source, unit)
-    candidates = [candidate for candidate in named if (candidate.difference > 0) == more]
-    if source in MEMORY:
-        candidates = [candidate for candidate in candidates if _is_in_each_call(candidate, source)]
-    largest = max(candidates, key=lambda candidate: abs(candidate.difference), default=None)
-    return None if largest is None or abs(largest.difference) < least else largest
+    moved = [part for part in candidates if (part.difference > 0) == more and abs(part.difference) >= least]
+    return max(moved, key=lambda part: abs(part.difference), default=None)
 
 
 def _is_in_each_call(part: Candidate, source: Source) -> bool:
