@@ -42,8 +42,9 @@ class ReporterOption:
 
     def is_given(self, options: "ReporterOptions") -> bool:
         """Return whether the command line, or else the environment, asks for the reporter."""
-        asked = options.value(self.name) not in (None, False, ())
-        return asked or bool(self.variable and os.environ.get(self.variable, "").strip())
+        if options.value(self.name) not in (None, False, ()):
+            return True
+        return bool(self.variable and os.environ.get(self.variable, "").strip())
 
 
 REMOTE_REPORTER, _COMMAND = "remote.reporter:RemoteReporter", "notify_command:NotifyCommand"

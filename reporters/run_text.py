@@ -70,7 +70,7 @@ def host_text(host: HostRecord) -> str:
         host.kernel or "",
         "virtual machine" if host.hypervisor else "",
     ]
-    return ", ".join(word for word in words if word)
+    return ", ".join(filter(None, words))
 
 
 def hosts_text(report: Report) -> str:
@@ -105,7 +105,7 @@ def effort_text(report: Report) -> str:
         "" if run.rounds is None else f"{run.rounds} rounds",
         "" if run.wall_s is None else duration(run.wall_s),
     ]
-    return ", ".join(word for word in words if word)
+    return ", ".join(filter(None, words))
 
 
 def threads_text(report: Report) -> str:

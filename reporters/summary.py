@@ -125,8 +125,8 @@ def _suspects_line(report: Report) -> str:
 
 def listed(words: Sequence[str], most: int = 5, separator: str = ", ", more: str = "more") -> str:
     """Return the first ``most`` of the words, and how many more there are: ``a, b and 3 more``."""
-    rest = f" and {len(words) - most} {more}" if len(words) > most else ""
-    return separator.join(words[:most]) + rest
+    named = separator.join(words[:most])
+    return f"{named} and {len(words) - most} {more}" if len(words) > most else named
 
 
 def _forecast_line(report: Report) -> str:

@@ -32,7 +32,6 @@ from opduel.reporters.units import (
 from opduel.support.text import counted, duration
 
 _DIGITS = 8  # of the numbers that are drawn; those in the table are complete
-_FRAME_DIGITS = 6  # of a flame graph's amounts: it is less than 10,000 pixels wide, and its texts show three
 
 
 def fragment(case: str) -> str:
@@ -49,14 +48,13 @@ def remark(comparison: Comparison) -> str:
         f"held back: {verdict_words(comparison.held_back, comparison.metric)}" if comparison.held_back else "",
         "" if failure and comparison.note == failure.reason else comparison.note,
     ]
-    return "; ".join(part for part in parts if part)
+    return "; ".join(filter(None, parts))
 
 
 def case_data(comparison: Comparison, facts: Mapping[str, str]) -> dict[str, Any]:
     """Return what the page's script needs of a case, as plain data, with these ``facts``."""
-    divisor, unit = scale_of(
-        comparison.control if comparison.control is not None else comparison.treatment, comparison.unit
-    )
+    usual = comparison.treatment if comparison.control is None else comparison.control
+    divisor, unit = scale_of(usual, comparison.unit)
     again = comparison.verification
     failures = [failure for failure in (comparison.failure, again.failure if again else None) if failure]
     breakdown = comparison.breakdown and {
@@ -107,20 +105,12 @@ def flame_data(examination: Examination) -> dict[str, Any] | None:
     if not examination.flame:
         return None
     divisor, unit = scale_of(max(examination.flame[0].control, examination.flame[0].treatment), examination.unit)
-
-    def short(amount: float) -> str:
-        return f"{amount:.{_FRAME_DIGITS}g}"
-
-    lines = [
-        f"{max(frame.depth, 0)} {short(frame.control)} {short(frame.treatment)} {printable(frame.name)}"
+    lines = [  # six digits: a graph is less than 10,000 pixels wide, and its texts show three
+        f"{max(frame.depth, 0)} {frame.control:.6g} {frame.treatment:.6g} {printable(frame.name)}"
         for frame in examination.flame
     ]
-    return {
-        "caption": printable(examination.source),
-        "divisor": divisor,
-        "unit": printable(unit),
-        "frames": "\n".join(lines),
-    }
+    source = printable(examination.source)
+    return {"caption": source, "divisor": divisor, "unit": printable(unit), "frames": "\n".join(lines)}
 
 
 def implementation_rows(examination: Examination) -> list[list[str]]:
