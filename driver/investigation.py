@@ -212,7 +212,7 @@ class Investigation:
         if verification.is_biased:
             return Outcome(benchmark, verification)
         verified = {comparison.case: comparison for comparison in verification.comparisons}
-        replication = self._runs.replicate(benchmark, verification)
+        replication = self._runs.harness.replicate(benchmark, verification)
         replicated = {comparison.case: comparison for comparison in replication.comparisons}
         confirmed = [case for case in suspects if case in verified and replicated[case].finding is not None]
         if not confirmed:
@@ -244,8 +244,9 @@ class Investigation:
             return bisect(end - start, steps, measure, prepare, cached, thresholds, start=start)
 
         sought = {case: step.verdict for case, step in steps.items()}
-        ahead = partial(self._measure_ahead, sought), self._turns.stop_given_up
-        with searching_ahead(search, steps, self._runs.hosts, partial(self._compare, sought=sought), *ahead) as measure:
+        compare, compare_ahead = partial(self._compare, sought=sought), partial(self._measure_ahead, sought)
+        hosts, stop = self._runs.harness.hosts, self._turns.stop_given_up
+        with searching_ahead(search, steps, hosts, compare, compare_ahead, stop) as measure:
             ranges = search(measure, self._prepare)
         self._runs.forget_begun(f"{self.name}/regress/")  # what was measured ahead in vain
         return tuple(map(self._culprit_of, ranges))

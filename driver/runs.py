@@ -95,7 +95,7 @@ class Runs:
     ) -> None:
         """``retry_after_s`` is the pause, in seconds, before an untrusted run is repeated."""
         self._journal = journal
-        self._harness = harness
+        self.harness = harness
         self._retry_after_s = retry_after_s
         self._sleep = sleep
 
@@ -135,12 +135,7 @@ class Runs:
         if (report := self._finished(order.name)) is not None:
             return report
         log.info("measuring ahead: %s against %s", order.treatment.requested, order.control.requested)
-        return self._harness.measure_ahead(self._named(order, order.name), rank, is_given_up)
-
-    @property
-    def hosts(self) -> int:
-        """How many hosts measure at the same time."""
-        return self._harness.hosts
+        return self.harness.measure_ahead(self._named(order, order.name), rank, is_given_up)
 
     def _named(self, order: RunOrder, name: str) -> RunOrder:
         """Return the order under that name, as far as its run has come."""
@@ -153,26 +148,26 @@ class Runs:
             log.warning("the host was disturbed; repeating the run in %g s", self._retry_after_s)
             self._sleep(self._retry_after_s)
         try:
-            report = self._harness.measure(order)
+            report = self.harness.measure(order)
         except RunError:  # nothing was measured; with its failed rounds in the log the next start would fail at once
             self._journal.forget_run(name)
             raise
         if report.run.interrupted:
             raise KeyboardInterrupt(str(report.run.stop_reason))
         if report.run.aborted:  # kept and reported, but the next start repeats the run
-            self._journal.finish_run(f"{name}/broken-{report.run.id}", self._harness.dump(report))
+            self._journal.finish_run(f"{name}/broken-{report.run.id}", self.harness.dump(report))
             self._journal.forget_run(name)
         elif report.is_open and self._gets_more(order, report):
             # The interim report gets an id of its own, because the run's last report has the run's id.
             record = replace(report.run, id=f"{report.run.id}-open-{order.budgets}", continues=True)
             report = replace(report, run=record)
-            self._journal.finish_run(f"{name}/open-{order.budgets}", self._harness.dump(report))
+            self._journal.finish_run(f"{name}/open-{order.budgets}", self.harness.dump(report))
         else:
             if report.is_open:
                 text = f"{name}: {describe_open(report)}, after {order.budgets} time budgets; continuing"
                 log.warning("%s", text)
                 self._journal.note("not settled", text)
-            self._journal.finish_run(name, self._harness.dump(report))
+            self._journal.finish_run(name, self.harness.dump(report))
         return report
 
     def _gets_more(self, order: RunOrder, report: Report) -> bool:
@@ -184,10 +179,6 @@ class Runs:
             return 1 + sum(not earlier_report.nothing_compared for earlier_report in earlier) < BUDGETS
         before = max((earlier_report.run.rounds or 0 for earlier_report in earlier), default=0)
         return (report.run.rounds or 0) > before or order.budgets < BUDGETS
-
-    def replicate(self, first: Report, second: Report) -> Report:
-        """Return the first report, in which only cases that the second one replicates stay flagged or failed."""
-        return self._harness.replicate(first, second)
 
     def reports(self, prefix: str) -> tuple[Report, ...]:
         """Return the reports of the finished runs whose names start with the prefix."""
@@ -212,7 +203,7 @@ class Runs:
         def attempt(entry: Entry, _: bytes) -> Attempt:
             report = self._finished(entry.key)
             if report is not None:
-                self._harness.deliver(report)
+                self.harness.deliver(report)
             return Attempt("delivered")
 
         outbox = self._journal.outbox
@@ -223,7 +214,7 @@ class Runs:
         """Return the report of a finished run; put it aside if it can't be read, so that the run is made again."""
         text = self._journal.report(name)
         try:
-            return None if text is None else self._harness.parse(text)
+            return None if text is None else self.harness.parse(text)
         except UsageError as error:
             self._journal.put_aside_report(name, str(error))
             return None

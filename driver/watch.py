@@ -57,7 +57,8 @@ class Watch:
             else:
                 record(self._services.journal, "branch failed", text)
 
-        ahead = CommitsAhead(lambda: self._services.runs.hosts, self._turns.stop_given_up, not self._settings.again)
+        harness = self._services.runs.harness
+        ahead = CommitsAhead(lambda: harness.hosts, self._turns.stop_given_up, not self._settings.again)
         if len(self.branches) > 1:
             for branch in self.branches:
                 branch.expect(ahead)

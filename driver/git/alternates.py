@@ -58,12 +58,15 @@ class Checkout:
 
     def branches(self) -> dict[str, str]:
         """Return its own branches, as refs of ours."""
-        return {LOCAL + name.removeprefix("refs/heads/"): i for name, i in read_refs(self.git, "refs/heads/").items()}
+        return self.refs_as("refs/heads/", LOCAL)
 
     def tracked(self, remote: str) -> dict[str, str]:
         """Return what it knows of that remote's branches, as refs of ours."""
-        prefix = f"refs/remotes/{remote}/"
-        return {BRANCHES + name.removeprefix(prefix): i for name, i in read_refs(self.git, prefix).items()}
+        return self.refs_as(f"refs/remotes/{remote}/", BRANCHES)
+
+    def refs_as(self, theirs: str, ours: str) -> dict[str, str]:
+        """Return its refs below a prefix, with another prefix in its place."""
+        return {ours + name.removeprefix(theirs): id for name, id in read_refs(self.git, theirs).items()}
 
     def commit_id(self, name: str) -> str | None:
         """Return the id of the commit that git takes a name for in this repository (gitrevisions), such as HEAD~2."""
@@ -86,9 +89,8 @@ def inspect(folder: Path, reader: Git, option: str) -> Checkout:
         raise UsageError(f"{option} {folder}: no such folder: give a git repository")
     top = folder.absolute()
     try:
-        common = reader.text("rev-parse", "--git-common-dir", folder=top)
-        shallow = reader.text("rev-parse", "--is-shallow-repository", folder=top)
-        directory = reader.text("rev-parse", "--absolute-git-dir", folder=top)
+        questions = ("--git-common-dir", "--is-shallow-repository", "--absolute-git-dir")
+        common, shallow, directory = (reader.text("rev-parse", question, folder=top) for question in questions)
     except CommandFailed as error:
         raise UsageError(
             f"{option} {folder}: not a usable git repository (git said: {error.reason}): give a clone"

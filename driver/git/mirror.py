@@ -132,12 +132,11 @@ def take_local(git: Git, checkout: Checkout | None) -> None:
     Without a remote refs/tags has these, too: builds ask git how their commit is described.
     """
     mirror(git, checkout.branches() if checkout else {}, LOCAL)
-    tags = read_refs(checkout.git, TAGS) if checkout else {}
-    mirror(git, {LOCAL_TAGS + name.removeprefix(TAGS): target for name, target in tags.items()}, LOCAL_TAGS)
+    mirror(git, checkout.refs_as(TAGS, LOCAL_TAGS) if checkout else {}, LOCAL_TAGS)
     if checkout is None:
         return
     if git.access.url is None:
-        mirror(git, tags, TAGS)
+        mirror(git, read_refs(checkout.git, TAGS), TAGS)
     if (head := checkout.head()).startswith("refs/heads/"):
         git.run("symbolic-ref", LOCAL_HEAD, LOCAL + head.removeprefix("refs/heads/"))
 

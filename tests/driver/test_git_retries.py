@@ -6,10 +6,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from made_repository import RemoteRepository, command_lines, run, serve
+from made_repository import RemoteRepository, Server, command_lines, run, serve
 
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.version_control import RemoteGone
@@ -122,24 +124,34 @@ def test_a_server_that_says_nothing_is_given_up(origin: RemoteRepository, work: 
     assert not (work / "repository.git.making").exists()
 
 
-def test_a_clone_killed_half_way_is_repeated(origin: RemoteRepository, work: Path, tmp_path: Path) -> None:
+@contextmanager
+def half_way(work: Path, root: Path) -> Iterator[tuple[Server, "subprocess.Popen[bytes]"]]:
+    """A server that holds a clone back until the context's end, or until ``hold`` is None, and the clone's process."""
     reached, released = threading.Event(), threading.Event()
 
     def hold() -> None:
         reached.set()
-        released.wait(60)
+        while server.hold and not released.wait(0.05):
+            pass
 
-    with serve(tmp_path) as server:
+    with serve(root) as server:
         server.hold = hold
         child = start("sys.argv[2])", work, f"{server.url}/remote.git")
         assert reached.wait(60)
         assert clones(server.url)
+        try:
+            yield server, child
+        finally:
+            released.set()
+
+
+def test_a_clone_killed_half_way_is_repeated(origin: RemoteRepository, work: Path, tmp_path: Path) -> None:
+    with half_way(work, tmp_path) as (server, child):
         child.kill()
         child.wait()
         assert (work / "repository.git.making").exists()
         assert not (work / "repository.git").exists()
         server.hold = None
-        released.set()
         repository = open_repository(work, f"{server.url}/remote.git")  # waits for the end of the clone
         assert not clones(server.url)
     assert child.returncode == -signal.SIGKILL
@@ -147,21 +159,10 @@ def test_a_clone_killed_half_way_is_repeated(origin: RemoteRepository, work: Pat
 
 
 def test_an_interrupt_ends_the_running_command(origin: RemoteRepository, work: Path, tmp_path: Path) -> None:
-    reached, released = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        reached.set()
-        released.wait(60)
-
-    with serve(tmp_path) as server:
-        server.hold = hold
-        child = start("sys.argv[2])", work, f"{server.url}/remote.git")
-        assert reached.wait(60)
-        assert clones(server.url)
+    with half_way(work, tmp_path) as (server, child):
         child.send_signal(signal.SIGINT)
         assert child.wait(30) != 0
         assert not clones(server.url)  # though the server still keeps it waiting
-        released.set()
 
 
 @pytest.mark.parametrize("borrow", [False, True])
