@@ -9,8 +9,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -83,7 +83,7 @@ class Compiler:
         self.flags = tuple(flags)
         self._folder = folder
         self._checkout = checkout
-        self._turn = threading.Lock()  # of this process; ``_Sole`` is for what others left
+        self._turn = threading.Lock()  # of this process; ``_sole`` is for what others left
         self._leader: int | None = None
         self._stopped = stopped
 
@@ -114,23 +114,21 @@ class Compiler:
         if ignored := sorted(name for name, value in os.environ.items() if value and _is_dropped(name)):
             log.warning("%s: ignored when compiling; use --cmake_args instead", ", ".join(ignored))
         self._folder.mkdir(parents=True, exist_ok=True)
-        with self._turn, _Sole(self._folder) as sole:
+        with self._turn, _sole(self._folder) as lock:
             self._raise_if_stopped()
             source, build = self._folder / "src", self._build_folder()
             self._checkout(commit, source)
             is_reused = build.exists()
             try:
-                self._attempt(source, build, destination, log_path, limits, sole)
+                self._attempt(source, build, destination, log_path, limits, lock)
             except _ScriptFailedError:
                 if not is_reused:
                     raise
                 log.warning("%s: compiling failed in a kept build folder; retrying in a fresh one", commit.short)
                 shutil.rmtree(build)
-                self._attempt(source, build, destination, log_path, limits, sole)
+                self._attempt(source, build, destination, log_path, limits, lock)
 
-    def _attempt(
-        self, source: Path, build: Path, destination: Path, log_path: Path, limits: Limits, sole: "_Sole"
-    ) -> None:
+    def _attempt(self, source: Path, build: Path, destination: Path, log_path: Path, limits: Limits, lock: int) -> None:
         shutil.rmtree(destination, ignore_errors=True)
         destination.mkdir(parents=True)
         build.mkdir(exist_ok=True)
@@ -146,7 +144,7 @@ class Compiler:
                 stderr=subprocess.STDOUT,
                 env=self._environment(build, limits),
                 start_new_session=True,
-                pass_fds=(sole.descriptor,),
+                pass_fds=(lock,),
             )
         try:
             self._leader = process.pid
@@ -154,7 +152,7 @@ class Compiler:
             if limits.processors:
                 with suppress(OSError):  # it may have ended already
                     os.sched_setaffinity(process.pid, limits.processors)
-            sole.note(process.pid)
+            _note(lock, process.pid)
             code = _watch(process, build, log_path, limits)
         except BaseException:
             _end_session(process.pid)
@@ -205,43 +203,41 @@ class _ScriptFailedError(BrokenBuildError):
     """The build script failed; the leftovers of an earlier compile may be the reason."""
 
 
-class _Sole:
-    """Only one compile at a time in a folder; one that outlived its killed driver is ended first.
+@contextmanager
+def _sole(folder: Path) -> Iterator[int]:
+    """Let one compile at a time run in a folder of one driver; end first what outlived its killed driver.
 
-    Every process of a compile holds the lock. The folder belongs to one driver's work directory.
+    Yield the descriptor of the lock, which every process of a compile holds, with a note of who leads them.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self._lock = folder / ".lock"
-        self._note = folder / ".compiling"
-        self.descriptor = -1
-
-    def __enter__(self) -> "_Sole":
-        self.descriptor = os.open(self._lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
         try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            self._end_orphan()
-            fcntl.flock(self.descriptor, fcntl.LOCK_EX)
-        return self
+            _end_orphan(os.pread(lock, 100, 0).decode())
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        os.truncate(lock, 0)
+        yield lock
+    finally:
+        os.close(lock)
 
-    def __exit__(self, *_: object) -> None:
-        self._note.unlink(missing_ok=True)
-        os.close(self.descriptor)
 
-    def note(self, leader: int) -> None:
-        """Write down who leads the compile's processes, and since when: numbers of processes are used again."""
+def _note(lock: int, leader: int) -> None:
+    """Write down who leads the compile's processes, and since when: numbers of processes are used again."""
+    with suppress(psutil.NoSuchProcess):
+        os.truncate(lock, 0)
+        os.pwrite(lock, f"{leader} {psutil.Process(leader).create_time()}".encode(), 0)
+
+
+def _end_orphan(note: str) -> None:
+    """End the compile of that note, unless its number is another process's by now."""
+    with suppress(ValueError):  # a killed driver may not have come to its note
+        leader, since = note.split()
         with suppress(psutil.NoSuchProcess):
-            self._note.write_text(f"{leader} {psutil.Process(leader).create_time()}")
-
-    def _end_orphan(self) -> None:
-        with suppress(OSError, ValueError):
-            leader, since = self._note.read_text().split()
-            with suppress(psutil.NoSuchProcess):
-                if abs(psutil.Process(int(leader)).create_time() - float(since)) >= 1:
-                    return  # another process; a number is not used again while processes of its session live
-            log.warning("ending the compile that a killed driver left behind")
-            _end_session(int(leader))
+            if abs(psutil.Process(int(leader)).create_time() - float(since)) >= 1:
+                return  # a number is not used again while processes of its session live
+        log.warning("ending the compile that a killed driver left behind")
+        _end_session(int(leader))
 
 
 def _is_dropped(variable: str) -> bool:
