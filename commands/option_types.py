@@ -3,12 +3,13 @@
 import argparse
 import json
 import math
+import os
 import re
 import shlex
 from collections.abc import Callable, Collection
 from pathlib import Path
 
-from opduel.records import METRICS, SAMPLED
+from opduel.records import METRICS, SAMPLED, UsageError
 from opduel.records.case import CONTEXT_PATTERN, DIRECTIONS, MAX_INPUT_SETS
 
 PROGRAM_WORD = "program"  # {program} is the program itself
@@ -34,6 +35,13 @@ def path(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError:
         raise argparse.ArgumentTypeError(f"{text}: there is no such user: give the full path") from None
+
+
+def report_file(text: str) -> Path:
+    """A report.json that is there. UsageError: it isn't, as who reads it would say."""
+    if not os.path.lexists(text):
+        raise UsageError(f"{text}: cannot be read (No such file or directory): give the path of a report.json")
+    return Path(text)
 
 
 def share(text: str) -> float:

@@ -2,10 +2,9 @@
 
 import argparse
 import re
-from pathlib import Path
 
 from opduel.commands.fleet_options import fleet_parser as fleet_parser
-from opduel.commands.option_types import path
+from opduel.commands.option_types import path, report_file
 from opduel.commands.options import NETWORK_FORMS, Parser
 from opduel.frameworks import framework_names
 from opduel.records.case import DTYPES
@@ -95,7 +94,7 @@ def convert_parser() -> Parser:
     """Return the parser of ``opduel convert``."""
     parser = Parser(prog="opduel convert", description="Write a report in the format of another tool.")
     add = parser.options()
-    add("report REPORT", "a report.json", type=Path)
+    add("report REPORT", "a report.json", type=report_file)
     add("--to", f"the format. {described()}", choices=list(FORMATS), required=True)
     add("--side", "for a format that holds one side", choices=SIDES)
     add(
@@ -114,7 +113,7 @@ def explain_parser() -> Parser:
         epilog="The run must have looked for causes: --explain all",
     )
     add = parser.options()
-    add("report REPORT", "a report.json", type=Path)
+    add("report REPORT", "a report.json", type=report_file)
     add("case CASE", "the id of a case, or a part of it (default: one line for each case with a cause)", nargs="?")
     add("--json", "print what was found as JSON")
     return parser
@@ -123,7 +122,7 @@ def explain_parser() -> Parser:
 def send_parser() -> Parser:
     """Return the parser of ``opduel send``."""
     parser = Parser(prog=command_name("send"), description="Send reports on disk to a results server.")
-    parser.options()("reports REPORT", "a report.json", type=Path, nargs="+")
+    parser.options()("reports REPORT", "a report.json", type=path, nargs="+")
     return _with_server(parser)
 
 
