@@ -4,7 +4,7 @@ import io
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TextIO
+from typing import Literal, TextIO
 
 from rich.console import Console
 from rich.text import Text
@@ -57,29 +57,16 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
     """Return the report as lines of at most ``width`` columns (76 or more), with ANSI colours if ``colour``."""
     width = max(width, _NARROWEST)
     sink = io.StringIO()
-    console = Console(
-        file=sink,
-        width=width,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-        no_color=not colour,
-        legacy_windows=False,
-        markup=False,
-        emoji=False,
-        highlight=False,
-    )
+    system: Literal["standard"] | None = "standard" if colour else None
+    console = Console(file=sink, width=width, force_terminal=colour, color_system=system, no_color=not colour)
     counts = verdict_counts(report.comparisons)
     hidden = {group.words: group for group in counts if group.verdict in _SETTLED and group.count > _MOST_SETTLED}
     comparisons = [comparison for comparison in report.comparisons if comparison.verdict_words not in hidden]
     lines = [*_header_lines(report, width), *_warning(validity_line(report), width)]
     if comparisons:
         lines += [Text(""), *cases_lines(comparisons, report.configuration.alpha, width, report.host.roofline)]
-    lines += [
-        *kinds_lines(report, width),
-        *breakdown_lines(report, width),
-        Text(""),
-        *_footer_lines(report, counts, list(hidden.values()), width),
-    ]
+    lines += [*kinds_lines(report, width), *breakdown_lines(report, width), Text("")]
+    lines += _footer_lines(report, counts, list(hidden.values()), width)
     console.print(*lines, sep="\n")
     return "".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines())
 
@@ -87,9 +74,9 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
 def _header_lines(report: Report, width: int) -> list[Text]:
     """Return the builds, the host and the spec."""
     run = report.run
-    spec = " ".join(label for label in (run.spec, run.framework, report.configuration.platform) if label)
+    spec = " ".join(filter(None, (run.spec, run.framework, report.configuration.platform, suite_text(run.suite))))
     lines = [
-        ("suite" if run.suite else "spec", " ".join(word for word in (spec, suite_text(run.suite)) if word) or "-"),
+        ("suite" if run.suite else "spec", spec or "-"),
         ("control", build_text(report.control)),
         ("treatment", build_text(report.treatment)),
         ("verdicts", frameworks_text(report.control, report.treatment)),
