@@ -139,8 +139,7 @@ class _Search:
     prepare: Prepare
     thresholds: Mapping[str, float]
     cached: Collection[int]
-    prepared: set[int] = field(default_factory=set)
-    unbuildable: set[int] = field(default_factory=set)
+    buildable: dict[int, bool] = field(default_factory=dict)  # revisions that were prepared
     steps: dict[tuple[Range, str], Step] = field(default_factory=dict)
     final_suspicions: list[_Suspicion] = field(default_factory=list)
 
@@ -267,17 +266,12 @@ class _Search:
             off = abs(2 * revision - stretch_start - stretch_end)  # twice the distance from the middle
             return not (revision in self.cached and 2 * off <= stretch_end - stretch_start), off, revision
 
-        candidates = set(range(start + 1, end)) - set(failing) - self.unbuildable
-        return next((revision for revision in sorted(candidates, key=preference) if self._can_build(revision)), None)
-
-    def _can_build(self, revision: int) -> bool:
-        if revision in self.prepared:
-            return True
-        if self.prepare(revision):
-            self.prepared.add(revision)
-            return True
-        self.unbuildable.add(revision)
-        return False
+        for revision in sorted(set(range(start + 1, end)) - set(failing), key=preference):
+            if revision not in self.buildable:
+                self.buildable[revision] = self.prepare(revision)
+            if self.buildable[revision]:
+                return revision
+        return None
 
     def _ask(self, between: Range, cases: Collection[str]) -> dict[str, Answer]:
         """Return the answers of a direct A/B by case; measure only what was not measured before."""
@@ -315,8 +309,8 @@ class _Search:
     def _culprit(self, between: Range, cases: Sequence[str], doubted: Collection[str]) -> CulpritRange:
         start, end = between
         inside = range(start + 1, end)
-        undecided = tuple(revision for revision in inside if revision not in self.unbuildable)
-        skipped = tuple(revision for revision in inside if revision in self.unbuildable)
+        undecided = tuple(revision for revision in inside if self.buildable.get(revision, True))
+        skipped = tuple(revision for revision in inside if not self.buildable.get(revision, True))
         notes = []
         if undecided:
             notes.append("no smaller range shows the change by itself")

@@ -165,8 +165,7 @@ class Branch:
             raise shared_with(path, owner, name)
 
     def _owner(self, path: Path, last: Commit) -> str | None:
-        """Return the branch for which the driver wrote the commit file; None if that is not known, or another commit
-        was put there since."""
+        """Return the branch that the driver wrote the commit file for; None if another commit was put there since."""
         name, _, id = (self._journal.get_fact(_owner_of(path)) or "").partition(" ")
         return name if id == last.id else None
 
@@ -288,8 +287,7 @@ class Branch:
     def _investigation(
         self, line: Sequence[Commit], strategy: str, processors: frozenset[int] | None = None
     ) -> Investigation:
-        """Return the investigation of a line, whose last commit is the treatment; builds are compiled on these
-        processors."""
+        """Return the investigation of a line, the treatment being last; builds are compiled on ``processors``."""
         revisions = [commit_revision(commit, self._builder, strategy, processors) for commit in line]
         branch = self.holder(line[-1])
         return Investigation(revisions, self._runs, self._journal, self._settings.identity, branch, self._turns)
@@ -310,8 +308,7 @@ class Branch:
             self._journal.set_fact(self._counted, commit.id)
 
     def _last(self) -> Commit | None:
-        """Return the last commit processed, by the commit file or in this process. UsageError: the file is somebody
-        else's."""
+        """Return the last commit processed, by the commit file or in this process; UsageError for a foreign file."""
         path = self._commit_file
         if path is None:
             return self._processed or self._last_counted()

@@ -110,8 +110,7 @@ class Git(Program):
                 raise self._git_failure(arguments, process.returncode, b"".join(errors))
 
     def _git_failure(self, arguments: Sequence[str], status: int, errors: bytes) -> CommandFailed:
-        """Return the error of a failed command; raise UsageError if borrowed objects are gone, or git's settings are
-        broken."""
+        """Return the error of a failed command; UsageError if borrowed objects are gone or git's settings broken."""
         if self.ours:
             check_borrowed(self.directory)
         failure = self.failure(_name(arguments), errors, status, self.access.secrets)
@@ -128,8 +127,7 @@ class Git(Program):
         has_input: bool = False,
         variables: Mapping[str, str] | None = None,
     ) -> Iterator[subprocess.Popen[bytes]]:
-        """Start a command in a session of its own, where nothing can ask on a terminal; at the context's end the
-        session ends."""
+        """Start a command in a session of its own, which can't ask on a terminal and ends with the context."""
         if self.ids:
             arguments = [self.ids.ours(argument) for argument in arguments]
         # No working directory: GitPython would run the command in another one if that is gone.

@@ -116,8 +116,7 @@ def _first_of_week(treatment: Commit, repository: Commits) -> Choice | None:
 
 
 def _landed(treatment: Commit, repository: Commits) -> int:
-    """Return when a commit landed, as a Unix time: its committer time, but no earlier than the median of five before
-    it."""
+    """Return when a commit landed (Unix time): its committer time, but no earlier than the median of five before."""
     times: list[int] = []
     before = repository.parent(treatment)
     while before is not None and len(times) < _NEIGHBORS:

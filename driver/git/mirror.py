@@ -166,8 +166,7 @@ def sweep(place: Path) -> None:
 
 
 def _make_bare(git: Git) -> None:
-    """Set what makes it a bare repository whose worktrees have settings of their own (git-worktree, "Configuration
-    file")."""
+    """Make it a bare repository whose worktrees have settings of their own (git-worktree, "Configuration file")."""
     (git.directory / "index").unlink(missing_ok=True)
     git.run("config", "extensions.worktreeConfig", "true")
     git.run("config", "--unset-all", "core.bare", fine=(0, 5))

@@ -178,8 +178,7 @@ def _target(git: Git, symbolic: str) -> str:
 
 
 def _peeled(git: Git, id: str) -> Commit | None:
-    """Return the commit of an id, or that a tag comes to in the end; None for a tag of something else, or an unknown
-    id."""
+    """Return the commit of an id or of a tag's; None for a tag of something else, or an unknown id."""
     try:
         return read_commit(git, f"{id}^{{commit}}")
     except CommandFailed as error:

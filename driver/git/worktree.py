@@ -90,8 +90,7 @@ def _choose(git: Git, folder: Path, admin: Path, patterns: Sequence[str], submod
 
 
 def _refresh(git: Git, folder: Path) -> None:
-    """Compare files whose times alone changed: a reset would otherwise write them once more. Exit code 1
-    means that some differ."""
+    """Compare files whose times alone changed, which a reset would write once more. Exit code 1: some differ."""
     git.run("update-index", "-q", "--refresh", folder=folder, fine=(0, 1))
 
 
@@ -130,8 +129,7 @@ def _module_names(git: Git, commit: Commit) -> dict[str, str]:
 
 
 def _drop_half_made(git: Git, folder: Path, path: str, name: str) -> None:
-    """Remove a submodule's repository whose clone was cut short (its HEAD is no commit), and what is checked out of
-    it."""
+    """Remove a submodule whose clone was cut short (its HEAD is no commit), with what is checked out of it."""
     admin = Path(git.text("rev-parse", "--absolute-git-dir", folder=folder))
     module = admin / "modules" / name
     if not module.exists():

@@ -132,8 +132,7 @@ class CommandServer:
 
 
 def _environment() -> dict[str, str]:
-    """Return the user's environment, which says how remotes are reached, without aliases, other languages and
-    questions."""
+    """Return the user's environment, which says how remotes are reached, without aliases and other languages."""
     unwanted = ("HGPLAINEXCEPT", "HGREVISION", "HG_NODE")
     inherited = {name: value for name, value in os.environ.items() if name not in unwanted}
     return {**inherited, "HGPLAIN": "1", "HGENCODING": "UTF-8", "LANGUAGE": "en", "SSH_ASKPASS_REQUIRE": "never"}
