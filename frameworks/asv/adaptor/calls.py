@@ -115,13 +115,10 @@ def raw_call(benchmark, args, ready):
     benchmark.repeat, benchmark.rounds, benchmark.warmup_time = 1, 1, 0
     benchmark.number = max(1, int(benchmark.number))
 
-    def sample():
+    def call():
         return 1e9 * benchmark.run(*args)["samples"][0]
 
-    def call():
-        sample()
-
-    call.sample, call.close = sample, ready.close
+    call.sample, call.close = call, ready.close
     return call
 
 

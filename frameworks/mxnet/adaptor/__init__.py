@@ -106,8 +106,7 @@ def resolve_case(case, inputs, function=None, block=None):
 
 def results(case, seed, folder, limit):
     """Write to files what the case computes (results.py). Raise as ``make_call`` does."""
-    operator, inputs, args, kwargs = prepare_case(case, seed)
-    return results_of(case, seed, inputs, operator, args, kwargs, folder, limit)
+    return results_of(prepare_case(case, seed), case, seed, folder, limit)
 
 
 def digest(case, seed):

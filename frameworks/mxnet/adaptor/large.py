@@ -61,13 +61,11 @@ def elements(shape):
 
 def bytes_needed(tensors, direction):
     """Return the bytes of the inputs, of an output as large as the largest, of gradients, and of numpy's array."""
-    sizes = [(elements(shape), numpy.dtype(dtype).itemsize, plain) for _, shape, dtype, plain in tensors]
-    if not sizes:
-        return 0
-    sizes_in_bytes = [count * item for count, item, _ in sizes]
-    staging = max(count * (item if plain else item + STAGING_ITEM) for count, item, plain in sizes)
-    total = sum(sizes_in_bytes) + max(sizes_in_bytes)
-    return total * (1 if direction == "forward" else 2) + staging
+    sizes, staging = [0], [0]
+    for _, shape, dtype, plain in tensors:
+        sizes.append(elements(shape) * numpy.dtype(dtype).itemsize)
+        staging.append(sizes[-1] + (0 if plain else elements(shape) * STAGING_ITEM))
+    return (sum(sizes) + max(sizes)) * (1 if direction == "forward" else 2) + max(staging)
 
 
 def memory_available():

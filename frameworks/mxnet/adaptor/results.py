@@ -8,11 +8,12 @@ from opduel_common import results as common_results
 from opduel_common.values import draw_head_gradient
 
 
-def results(case, seed, inputs, operator, args, kwargs, folder, limit):
-    """Seed every generator, compute a case once, and write its results to ``folder``, as ``write_all`` describes.
+def results(prepared, case, seed, folder, limit):
+    """Seed every generator, compute a ``prepared`` case once, and write its results to ``folder`` (``write_all``).
 
     The entries' "storage" is a tensor's storage type. Raise TypeError for a result that isn't numeric.
     """
+    operator, inputs, args, kwargs = prepared
 
     def compute():
         seed_generators(seed)

@@ -81,8 +81,7 @@ def make_call(case, seed):
 
 def results(case, seed, folder, limit):
     """Write to files what the case computes (results.py). Raise as ``make_call`` does."""
-    function, inputs, args, kwargs = prepare_case(case, seed)
-    return results_of(case, seed, inputs, function, args, kwargs, folder, limit)
+    return results_of(prepare_case(case, seed), seed, folder, limit)
 
 
 def digest(case, seed):

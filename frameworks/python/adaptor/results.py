@@ -8,13 +8,14 @@ from opduel_common.results import as_numbers, with_changes, write_all
 MAX_DEPTH = 2  # of objects within objects
 
 
-def results(case, seed, inputs, function, args, kwargs, folder, limit):
-    """Seed every global generator, call the function once, and write its results to ``folder`` (``write_all``).
+def results(prepared, seed, folder, limit):
+    """Seed every global generator, call a case's function once, and write its results to ``folder`` (``write_all``).
 
     Raise TypeError for a result that holds no number and no text.
     """
     if numpy is None:
         raise TypeError("results can be compared only in a build that has NumPy")
+    function, inputs, args, kwargs = prepared
     seed_generators(seed)
 
     def compute():
