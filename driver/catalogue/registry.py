@@ -55,7 +55,12 @@ def ask_registry(build: Build, framework: Framework, namespaces: Sequence[str] =
 
     def read(answer: Mapping[str, Any]) -> Registry:
         functions = {
-            name: Function(name, takes_dtype=entry.pop("dtype", False), **entry)
+            name: Function(
+                name,
+                arguments=dict(entry.pop("arguments")),  # it may come as pairs
+                takes_dtype=entry.pop("dtype", False),
+                **entry,
+            )
             for name, entry in answer["functions"].items()
         }
         return Registry(answer["version"], answer["registered"], functions)
