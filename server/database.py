@@ -88,13 +88,15 @@ class Database:
         state = state_of(connection)
         if state == "current":
             return ""
-        if state == "newer":
-            raise UsageError(f"the database {self.name} was written by a newer opduel: use that one, or a backup")
-        if state == "foreign":
-            raise UsageError(f"the database {self.name} holds tables that are not opduel's: give an empty one")
-        if not migrate:
-            has = "has no tables yet" if state == "empty" else "has the tables of an older opduel"
-            raise UsageError(f"the database {self.name} {has}: back it up, then run: {_MIGRATE} --database ...")
+        fix = f"back it up, then run: {_MIGRATE} --database ..."
+        problem_by_state: dict[Standing, str] = {
+            "newer": "was written by a newer opduel: use that one, or a backup",
+            "foreign": "holds tables that are not opduel's: give an empty one",
+            "empty": "" if migrate else f"has no tables yet: {fix}",
+            "older": "" if migrate else f"has the tables of an older opduel: {fix}",
+        }
+        if problem := problem_by_state[state]:
+            raise UsageError(f"the database {self.name} {problem}")
         command.upgrade(alembic_config(connection), "head")
         return "created its tables" if state == "empty" else "upgraded its tables"
 

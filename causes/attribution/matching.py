@@ -6,7 +6,7 @@ Parts are only ever joined, so that the total difference of every process pair s
 import difflib
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -129,7 +129,7 @@ def _match_by_name(name: str, observations: Sequence[Observation]) -> MatchedPar
         where=next((part.where for part in parts_of_both if part.where), ""),
         callers={
             caller: sum(part.callers.get(caller, 0.0) for part in main_side) / len(main_side)
-            for caller in _callers_of(main_side)
+            for caller in sorted({caller for part in main_side for caller in part.callers})
         },
         implementations={side: _implementation(parts[side]) for side in OTHER_SIDE},
         doubts={side: sum(part.doubt for part in parts[side]) / len(observations) for side in OTHER_SIDE},
@@ -151,10 +151,6 @@ def _differences_by_caller(parts: Mapping[Side, Sequence[Part]], n: int) -> dict
             for caller, share in part.callers.items():
                 differences[caller] = differences.get(caller, 0.0) + sign * share * part.amount / n
     return differences
-
-
-def _callers_of(parts: Iterable[Part]) -> list[str]:
-    return sorted({caller for part in parts for caller in part.callers})
 
 
 def _implementation(parts: Sequence[Part]) -> str:

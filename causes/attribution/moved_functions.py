@@ -19,14 +19,10 @@ def rename_moved_functions(observations: Sequence[Observation]) -> list[Observat
     treatment_names = _renamed_modules(observations)
     while more := _moved_within_package(observations, treatment_names):
         treatment_names |= more
-    return (
-        [
-            {**observation, "control": _rename_parts(observation.get("control", {}), treatment_names)}
-            for observation in observations
-        ]
-        if treatment_names
-        else [*observations]
-    )
+    return [
+        {**observation, "control": _rename_parts(observation.get("control", {}), treatment_names)}
+        for observation in observations
+    ]
 
 
 def _rename_parts(parts: Mapping[str, Part], names: Mapping[str, str]) -> dict[str, Part]:
