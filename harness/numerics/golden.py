@@ -4,7 +4,6 @@ The folder holds ``golden.json`` (which build, which seed, and for each case its
 a numpy .npz file for each case. The manifest is written last: a folder without it was not completed.
 """
 
-import hashlib
 import json
 import math
 import shutil
@@ -41,6 +40,7 @@ from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure, RunError, UsageError
 from opduel.support.atomic import write_atomically
+from opduel.support.digests import file_digest
 from opduel.support.files import MissingError, UnreadableError, parse_json, read_bytes
 from opduel.support.validation import check_version, explain
 
@@ -186,7 +186,7 @@ def _store_outputs(
         inputs=answers[0].inputs,
         arrays=[ArrayInfo(**{name: vars(array)[name] for name in ARRAY_FIELDS}) for array in first],
         file=file,
-        sha256=_sha256(folder / file),
+        sha256=file_digest(folder / file),
         differs=itself.words,
         figure=itself.figure if math.isfinite(itself.figure) else None,
     )
@@ -276,7 +276,7 @@ class Golden:
             return
         path = self.folder / golden_case.file
         try:
-            if _sha256(path) != golden_case.sha256:
+            if file_digest(path) != golden_case.sha256:
                 raise ValueError("is not the file that was written (its checksum differs)")
             with zipfile.ZipFile(path) as packed:
                 if sum(info.file_size for info in packed.infolist()) > MOST_FILE_BYTES:
@@ -311,11 +311,6 @@ def read_golden(folder: Path) -> Golden:
         if golden_case.failure is None and (not golden_case.file or place.is_absolute() or ".." in place.parts):
             raise UsageError(f"{where}: cases.{id}.file: is {golden_case.file!r}, not a path in the folder: {_FIX}")
     return Golden(folder, manifest)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def _short(value: Any) -> str:
