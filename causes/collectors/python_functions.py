@@ -13,6 +13,15 @@ from opduel.records.measurement import SIDES, Side
 Pairs = Sequence[Mapping[Side, Mapping[str, Any]]]  # what both sides answered, in each process pair
 QUESTION = Question("functions", work_ns=50_000_000, most=50_000)
 LEAST_SOUND = 3  # process pairs
+_SAME_NAMES = (
+    "calls",
+    "where",
+    "called_at",
+    "inclusive",
+    "doubt",
+    "inclusive_doubt",
+    "code",
+)  # of answers
 NOTE = (
     "time in NumPy's ufuncs, operators and compiled extensions that Python doesn't see counts for the function that "
     "runs them"
@@ -71,15 +80,7 @@ def _describe_unsound(answers: Answers, side: Side) -> str:
 def _parts(functions: list[Mapping[str, Any]]) -> dict[str, Part]:
     return {
         function["name"]: Part(
-            function["ns"],
-            function["calls"],
-            function["where"],
-            dict(function["callers"]),
-            function["called_at"],
-            function["inclusive"],
-            doubt=function["doubt"],
-            inclusive_doubt=function["inclusive_doubt"],
-            code=function["code"],
+            function["ns"], callers=dict(function["callers"]), **{name: function[name] for name in _SAME_NAMES}
         )
         for function in functions
     }
