@@ -14,11 +14,12 @@ from opduel.driver.descriptor import info_document
 from opduel.driver.documents import write_document, write_text
 from opduel.driver.git.commit_selection import Pending, control_of, pending
 from opduel.driver.investigation import Investigation
+from opduel.driver.lock import explained_disk_errors
 from opduel.driver.outcome import Outcome, add_changed_code, write_culprits
 from opduel.driver.revisions import UnbuildableError, commit_revision
 from opduel.driver.runs import NotSettled
 from opduel.driver.suites.source import SuiteChangedError
-from opduel.driver.watch_settings import Services, Tally, WatchSettings, explain_os_error, record
+from opduel.driver.watch_settings import Services, Tally, WatchSettings, record
 from opduel.records import Commit, NoSpaceError, OpduelError, RunError, UsageError
 from opduel.support.files import UnreadableError, read_text
 
@@ -212,10 +213,8 @@ class Branch:
     def _attempt(self, commit: Commit, tally: Tally, alone: bool, ahead: CommitsAhead) -> bool:
         """Investigate a commit; whatever is the matter with it stops no other. False if it is to be measured on."""
         try:
-            try:
+            with explained_disk_errors(self._settings.work):
                 outcome = self._investigate(commit, ahead)
-            except OSError as error:
-                raise explain_os_error(self._settings, error) from error
         except (NotSettled, SuiteChangedError) as error:  # the commit is not at fault, and the next start goes on
             text = f"{commit.short}: {error}"
             tally.fail(commit.id, text)

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from opduel.driver.branch import Branch
 from opduel.driver.build_turns import BuildTurns
 from opduel.driver.commits_ahead import CommitsAhead
+from opduel.driver.lock import explained_disk_errors
 from opduel.driver.version_control import RemoteGone
-from opduel.driver.watch_settings import Listener, Services, Tally, WatchSettings, explain_os_error, record
+from opduel.driver.watch_settings import Listener, Services, Tally, WatchSettings, record
 from opduel.records import Commit, OpduelError, UsageError
 
 __all__ = ["Listener", "Services", "Tally", "Watch", "WatchSettings"]
@@ -117,12 +118,12 @@ class Watch:
         while not self.stop_requested():
             began = time.monotonic()
             try:
-                tally = self.once()
-            except (OpduelError, OSError) as error:
-                text = str(explain_os_error(self._settings, error) if isinstance(error, OSError) else error)
-                record(self._services.journal, "pass failed", text)
+                with explained_disk_errors(self._settings.work):
+                    tally = self.once()
+            except OpduelError as error:
+                record(self._services.journal, "pass failed", str(error))
                 tally = Tally()
-                tally.fail("pass", text)
+                tally.fail("pass", str(error))
             after_pass(tally)
             self._wait(began + (self._settings.interval_s or 0.0))
         log.info("%s contains 0: stopped", self._settings.status_file)

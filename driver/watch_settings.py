@@ -13,10 +13,9 @@ from opduel.driver.builds.builder import Builder
 from opduel.driver.commit_file import PLACEHOLDER
 from opduel.driver.git.repository import Repository
 from opduel.driver.journal import Journal
-from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.driver.outcome import Outcome
 from opduel.driver.runs import Runs
-from opduel.records import Commit, RunError, Verdict, disk_error
+from opduel.records import Commit, RunError, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -122,8 +121,3 @@ def record(journal: Journal, kind: str, text: str) -> None:
         journal.note(kind, text)
     except RunError as error:
         log.error("%s", error)
-
-
-def explain_os_error(settings: WatchSettings, error: OSError) -> RunError:
-    """Return the error to raise for one of the file system that was not explained where it occurred."""
-    return disk_error(settings.work, error, ANOTHER_FOLDER)
