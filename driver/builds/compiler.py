@@ -223,8 +223,10 @@ def _sole(folder: Path) -> Iterator[int]:
 
 
 def _note(lock: int, leader: int) -> None:
-    """Write down who leads the compile's processes, and since when: numbers of processes are used again."""
-    with suppress(psutil.NoSuchProcess):
+    """Write down who leads the compile's processes, and since when: numbers of processes are used again.
+
+    Nothing is written where the compile has filled the disk already."""
+    with suppress(psutil.NoSuchProcess, OSError):
         os.truncate(lock, 0)
         os.pwrite(lock, f"{leader} {psutil.Process(leader).create_time()}".encode(), 0)
 
