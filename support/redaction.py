@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, TypeVar
 from urllib.parse import quote, urlsplit, urlunsplit
@@ -38,14 +39,17 @@ _OPTION_VALUE = re.compile(
     r"(\"[^\"]*\"|'[^']*'|[^\s\"']+)",
     re.I,
 )
-_SECRET_PATTERNS = (  # the first group is the text before the secret
+# The first group is the text before the secret. Repetitions have an upper limit: a long text must not take its square.
+_SECRET_PATTERNS = (
     re.compile(
         r"\b((?:proxy-)?authorization[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token|digest|negotiate|apikey)\s+)?)"
         r"[^\s\"',;]+",
         re.I,
     ),
     re.compile(
-        r"(?<![\w-])((?:x-[\w-]*(?:token|key|auth|secret)[\w-]*|private-token|job-token|api-?key):\s*)[^\s\"']+", re.I
+        r"(?<![\w-])((?:x-[\w-]{0,80}(?:token|key|auth|secret)[\w-]{0,80}|private-token|job-token|api-?key):\s*)"
+        r"[^\s\"']+",
+        re.I,
     ),
     re.compile(r"\b((?:set-)?cookie:\s*)[^\"'\r\n]+", re.I),
     re.compile(r"\b(bearer\s+)[\w.~+/=-]{8,}", re.I),
@@ -55,7 +59,7 @@ _SECRET_PATTERNS = (  # the first group is the text before the secret
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)(?!\*\*\*)[\s\S]*?(?:-----END[A-Z ]*-----|\Z)"),
     # The tokens of known services, ours among them.
     re.compile(r"()\b(?:gh[pousr]_\w{16,}|github_pat_\w{20,}|gl(?:pat|dt|cbt|rt)-[\w-]{16,}|xox[a-z]-[\w-]{10,})"),
-    re.compile(r"()\b(?:A[KS]IA[0-9A-Z]{16}|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*|opduel_[0-9a-f]{16}_[\w-]{43})"),
+    re.compile(r"()\b(?:A[KS]IA[0-9A-Z]{16}|eyJ[\w-]{8,2000}\.[\w-]{8,}\.[\w-]*|opduel_[0-9a-f]{16}_[\w-]{43})"),
     re.compile(r"()\b(?:pypi-[\w-]{50,}|npm_\w{30,}|hf_\w{30,}|sk-[\w-]{20,}|AIza[\w-]{35})"),
 )
 
@@ -87,14 +91,18 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     return _redact(text, _forms_of_secrets(secrets))
 
 
-def _forms_of_secrets(secrets: Iterable[str] = ()) -> list[str]:
+def _forms_of_secrets(secrets: Iterable[str] = ()) -> tuple[str, ...]:
     """Return all that stands for a known secret in a text, the longest secret first."""
-    all_secrets = {*secrets, *_MASKED_VALUES, *secrets_of(os.environ)} - {""}
-    return [
+    return _forms_of(frozenset(secrets) | _MASKED_VALUES | secrets_of(os.environ))
+
+
+@lru_cache(maxsize=16)
+def _forms_of(secrets: frozenset[str]) -> tuple[str, ...]:
+    return tuple(
         form
-        for secret in sorted(all_secrets, key=len, reverse=True)
+        for secret in sorted(secrets - {""}, key=len, reverse=True)
         for form in (secret, repr(secret)[1:-1], quote(secret, safe="", errors="surrogateescape"))
-    ]
+    )
 
 
 def _redact(text: str, forms_of_secrets: Iterable[str]) -> str:
@@ -159,11 +167,8 @@ def secrets_of(variables: Mapping[str, str]) -> set[str]:
 
     ``@FILE`` is not a secret, though the file holds one.
     """
-    return {
-        value
-        for name, value in variables.items()
-        if len(value) >= SHORTEST_SECRET and not value.startswith("@") and _SECRET_NAME.search(name)
-    }
+    values = {variables[name] for name in variables if _is_secret_name(name)}
+    return {value for value in values if len(value) >= SHORTEST_SECRET and not value.startswith("@")}
 
 
 def recorded_command(words: Sequence[str], harmless_options: Collection[str]) -> list[str]:
@@ -186,9 +191,7 @@ def recorded_variables(variables: Mapping[str, str], harmless: Collection[str] =
     beginnings such as ``NAME_``) and of those that say how common libraries compute. All other values are masked."""
     prefixes = (*_HARMLESS_VARIABLES, *(name for name in harmless if name.endswith("_")))
     return {
-        name: redact(value)
-        if (name in harmless or name.startswith(prefixes)) and not _SECRET_NAME.search(name)
-        else MASK
+        name: redact(value) if (name in harmless or name.startswith(prefixes)) and not _is_secret_name(name) else MASK
         for name, value in variables.items()
     }
 
@@ -211,6 +214,7 @@ def without_user(address: str) -> str:
     return f"{scheme}{separator}{MASK}@{host}" if at else address
 
 
+@lru_cache(maxsize=10_000)  # of the environment's variables, for every text
 def _is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(name) is not None
 

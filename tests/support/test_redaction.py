@@ -89,6 +89,23 @@ def test_secrets_of_the_environment_are_found_anywhere(monkeypatch: pytest.Monke
     assert "wonderful/1" in secrets_of({"A_SECRET": "wonderful/1", "B": "wonderful/2"})
 
 
+@pytest.mark.parametrize("unit", ["key", "-eyJaaaaaaaa", "--token ", "https://", "token'  ", "-----BEGIN ", "a:/@"])
+def test_a_long_text_takes_no_more_than_its_length(unit: str) -> None:
+    text = "x-" + unit * (300_000 // len(unit))
+    began = time.process_time()
+    redact(text)
+    assert time.process_time() - began < 2  # the square of its length took more than a minute
+
+
+def test_a_large_environment_costs_a_short_text_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(2000):
+        monkeypatch.setenv(f"SERVICE_{number}_PORT_8080_TCP_ADDRESS", "10.0.0.1")
+    began = time.process_time()
+    for _ in range(1000):
+        redact("boom")
+    assert time.process_time() - began < 2  # 8 s when each text searched all names anew
+
+
 def test_what_the_user_gave_to_keep_is_found_anywhere_and_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_MASKED_VALUES", set())
     mask_everywhere(["a\\b is secret", "first line\nsecond line\nx", "short", "1234567"])
