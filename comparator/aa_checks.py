@@ -77,7 +77,7 @@ def _check(case: Case, samples: Sequence[PairSample], prior: Prior, family: int,
     return replace(
         check,
         ratio=as_ratio(effect.trimmed_mean.estimate),
-        ci=effect.ratio_interval,
+        ci=effect.changes[1:],
         p_value=p_value,
         flagged=p_value <= alpha,
     )

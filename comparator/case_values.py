@@ -1,12 +1,12 @@
 """The values of one case, and the predicted variance of each of its samples."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import compress
 from statistics import fmean
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -69,42 +69,70 @@ def predict_variances(noises: Sequence[ForkNoise], pair_variance: float) -> Arra
 
 @dataclass(frozen=True)
 class Values:
-    """Samples of one case, in the order in which they were measured (shape (n,) each)."""
+    """Samples of one case, in the order in which they were measured (shape (n,) each).
 
-    control: tuple[float, ...]  # process values in the metric's unit, 0 or more
+    An effect is a log ratio. Where a value of the case is 0 or below, ratios don't exist, and it is the difference as a
+    share of ``reference``: the mean absolute value of the side where that is larger. All samples have the same scale,
+    so that a test of "no change" is that of the differences themselves, whatever the reference.
+    """
+
+    control: tuple[float, ...]  # process values in the metric's unit
     treatment: tuple[float, ...]
-    log_ratios: tuple[float, ...]
+    effects: tuple[float, ...]
     noises: tuple[ForkNoise, ...]
     stages: tuple[Stage, ...]
+    reference: float | None = None  # None: effects are log ratios
 
     @classmethod
     def of(cls, samples: Sequence[PairSample]) -> "Values":
         """Return the values of samples.
 
         Raises:
-            ValueError: a value is not finite, or a process value below 0.
+            ValueError: a value is not finite.
         """
         noises = tuple(noise_of_forks(sample.blocks, sample.fork_ratios) for sample in samples)
         for sample, noise in zip(samples, noises, strict=True):
             numbers = (sample.control, sample.treatment, sample.log_ratio, noise.within, noise.between)
-            if min(sample.control, sample.treatment) < 0 or not all(map(math.isfinite, numbers)):
-                raise ValueError(f"{sample.case_id}, round {sample.round}: not a finite measurement of 0 or more")
+            if not all(map(math.isfinite, numbers)):
+                raise ValueError(f"{sample.case_id}, round {sample.round}: not a finite measurement")
+        reference = _reference(samples)
         return cls(
             tuple(sample.control for sample in samples),
             tuple(sample.treatment for sample in samples),
-            tuple(sample.log_ratio for sample in samples),
+            tuple(
+                sample.log_ratio if reference is None else sample.treatment / reference - sample.control / reference
+                for sample in samples
+            ),
             noises,
             tuple(sample.stage for sample in samples),
+            reference,
         )
+
+    def bound(self, threshold: float) -> float:
+        """Return the effect from which on a change is beyond ``threshold`` (a share), on either side: the same change
+        for both kinds of effect, since of a rise by 2 % the larger value has 2 / 102."""
+        return math.log1p(threshold) if self.reference is None else threshold / (1 + threshold)
 
     def first(self, n: int) -> "Values":
         """Return the first ``n`` samples."""
-        return Values(*(column[:n] for column in vars(self).values()))
+        return self._with_columns(lambda column: column[:n])
 
     def of_stage(self, stage: Stage) -> "Values":
         """Return the samples of a stage."""
         chosen = [sample_stage == stage for sample_stage in self.stages]
-        return Values(*(tuple(compress(column, chosen)) for column in vars(self).values()))
+        return self._with_columns(lambda column: tuple(compress(column, chosen)))
+
+    def _with_columns(self, choose: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> "Values":
+        control, treatment, effects = choose(self.control), choose(self.treatment), choose(self.effects)
+        return Values(control, treatment, effects, choose(self.noises), choose(self.stages), self.reference)
 
     def __len__(self) -> int:
-        return len(self.log_ratios)
+        return len(self.effects)
+
+
+def _reference(samples: Sequence[PairSample]) -> float | None:
+    """Return what differences are shares of; None if all values are above 0, so that they have ratios."""
+    if all(sample.control > 0 < sample.treatment for sample in samples):
+        return None
+    sides = ([abs(sample.control) for sample in samples], [abs(sample.treatment) for sample in samples])
+    return max(map(fmean, sides)) or 1.0

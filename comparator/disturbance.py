@@ -16,6 +16,7 @@ from dataclasses import replace
 
 from opduel.comparator.aa_checks import Bias
 from opduel.comparator.case_analysis import CaseAnalysis
+from opduel.comparator.case_values import Values
 from opduel.comparator.looks import Looks, p_over_looks
 from opduel.comparator.signed_rank import signed_rank_p
 from opduel.records import (
@@ -26,7 +27,6 @@ from opduel.records import (
     ONE_SIDED,
     Case,
     Comparison,
-    PairSample,
     Verdict,
 )
 
@@ -68,20 +68,18 @@ class SignedRankTests:
     def __init__(
         self,
         case: Case,
-        samples: Sequence[PairSample],
+        values: Values,
         looks: Looks,
         alpha: float,
         closing: bool = True,
         is_replication: bool = False,
     ) -> None:
-        self._bound = math.log1p(case.threshold)
+        self._bound = values.bound(case.threshold)
         self._alpha = alpha
         schedule = looks.of_metric(case.metric)
-        log_ratios = tuple(
-            sample.log_ratio for sample in samples if not is_replication or sample.stage == "confirmation"
-        )
-        counts = (schedule.closing if closing else schedule.reached)(len(log_ratios))
-        self._looks = [log_ratios[:count] for count in counts]
+        effects = (values.of_stage("confirmation") if is_replication else values).effects
+        counts = (schedule.closing if closing else schedule.reached)(len(effects))
+        self._looks = [effects[:count] for count in counts]
         self._weights = [schedule.weight(count) for count in counts]
 
     def p_value(self, rises: bool) -> float:
@@ -98,7 +96,7 @@ class SignedRankTests:
 
     def _one_sided(self, sign: int, bound: float) -> float:
         """Return the p value over all looks against "the signed change is at most ``bound``"."""
-        p_values = [signed_rank_p(tuple(sign * ratio - bound for ratio in ratios)) for ratios in self._looks]
+        p_values = [signed_rank_p(tuple(sign * effect - bound for effect in effects)) for effects in self._looks]
         return p_over_looks(p_values, self._weights)
 
 

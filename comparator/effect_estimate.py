@@ -20,12 +20,12 @@ LARGEST_LOG = 700.0
 
 @dataclass(frozen=True)
 class EffectEstimate:
-    """One look at one case; log ratios throughout, p values not yet corrected for the number of looks."""
+    """One look at one case; effects as in ``Values`` throughout, p values not yet corrected for the number of looks."""
 
     n: int
     trimmed_mean: TrimmedMean  # moderated
     prior_weight: float  # how far the prior applies to this case, 0 to 1
-    p_above: float  # against "the log ratio is at most +bound"
+    p_above: float  # against "the effect is at most +bound"
     p_below: float  # against "it is at least -bound"
     p_changed: float  # two-sided, against "no change at all"
     interval: tuple[float, float]
@@ -33,11 +33,18 @@ class EffectEstimate:
     no_fall: bool  # and above -bound
     control: float  # median process value
     treatment: float
+    bound: float
+    reference: float | None  # what differences are shares of; None: effects are log ratios
 
     @property
-    def ratio_interval(self) -> tuple[float, float]:
-        """The interval as ratios."""
-        return as_ratio(self.interval[0]), as_ratio(self.interval[1])
+    def changes(self) -> tuple[float, float, float]:
+        """The estimate and both ends of its interval, as ratios or as differences in the metric's unit."""
+        estimate, (low, high) = self.trimmed_mean.estimate, self.interval
+        return self.as_change(estimate), self.as_change(low), self.as_change(high)
+
+    def as_change(self, effect: float) -> float:
+        """Return an effect as a ratio, or as a difference in the metric's unit."""
+        return as_ratio(effect) if self.reference is None else effect * self.reference
 
     def at_level(self, tail: float) -> "EffectEstimate":
         """Return the estimate with the interval of another ``tail``."""
@@ -46,7 +53,7 @@ class EffectEstimate:
 
 @lru_cache(maxsize=16384)
 def estimate_effect(values: Values, bound: float, prior: Prior, tail: float) -> EffectEstimate:
-    """Return what ``values`` (n >= 2) say about a change beyond ``bound`` (a log ratio, >= 0).
+    """Return what ``values`` (n >= 2) say about a change beyond ``bound`` (an effect, >= 0).
 
     ``tail`` is the probability on either side of the interval.  With a bound of 0 neither ``no_rise`` nor ``no_fall``
     is ever shown: no case is exactly unchanged.  Cached, because it is called for all earlier looks after every round.
@@ -69,6 +76,8 @@ def estimate_effect(values: Values, bound: float, prior: Prior, tail: float) -> 
         no_fall=low >= -bound < 0,
         control=median(values.control),
         treatment=median(values.treatment),
+        bound=bound,
+        reference=values.reference,
     )
 
 

@@ -44,7 +44,7 @@ NO_PRIOR = Prior()
 
 def weighted_trimmed_mean(values: Values, pair_variance: float) -> TrimmedMean:
     """Return the trimmed mean of a case, each sample weighted by its predicted variance."""
-    return estimate_trimmed_mean(values.log_ratios, predict_variances(values.noises, pair_variance))
+    return estimate_trimmed_mean(values.effects, predict_variances(values.noises, pair_variance))
 
 
 @lru_cache(maxsize=64)
@@ -56,7 +56,7 @@ def fit_prior_of_cases(cases: tuple[Values, ...]) -> Prior:
     """
     if len(cases) < FEWEST_CASES:
         return NO_PRIOR
-    typical = float(np.median([estimate_trimmed_mean(values.log_ratios).variance for values in cases]))
+    typical = float(np.median([estimate_trimmed_mean(values.effects).variance for values in cases]))
     candidates = [typical]
     if any(noise.within or noise.between for values in cases for noise in values.noises):
         candidates += [*(typical / 2**step for step in range(1, STEPS + 1)), 0.0]
@@ -77,7 +77,7 @@ def _log_likelihood(cases: Sequence[Values], prior: Prior) -> float:
     half, total = prior.degrees_of_freedom / 2, 0.0
     for values in cases:
         predicted = predict_variances(values.noises, prior.pair_variance)
-        observed = estimate_trimmed_mean(values.log_ratios, predicted)
+        observed = estimate_trimmed_mean(values.effects, predicted)
         own = observed.degrees_of_freedom / 2
         total -= (float(np.log(predicted).sum()) + math.log(float((1 / predicted).sum()))) / 2
         total += float(special.gammaln(half + own) - special.gammaln(half)) + half * math.log(half * prior.scale)

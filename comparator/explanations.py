@@ -6,7 +6,7 @@ All reporters show them as ``Comparison.note``.
 import math
 
 from opduel.comparator.case_analysis import CaseAnalysis
-from opduel.comparator.effect_estimate import as_ratio
+from opduel.comparator.effect_estimate import EffectEstimate, as_ratio
 from opduel.comparator.group_sequential import SequentialTest
 from opduel.comparator.looks import FRESH_PAIRS
 from opduel.records import ONE_SIDED, Forecast, Metric, Verdict
@@ -17,7 +17,7 @@ def explain(analysis: CaseAnalysis, family: int, alpha: float, suspected: Verdic
     """Return the note of a case in a run of ``family`` cases; empty where there is nothing to add."""
     side = analysis.not_worse if analysis.verdict == "not_worse" else analysis.not_better
     if analysis.verdict in ONE_SIDED and side is not None and not suspected:
-        return _range_in_words(side.interval, analysis.case.measure)
+        return _range_in_words(side, analysis.case.measure)
     if analysis.verdict not in ("inconclusive", *ONE_SIDED):
         return ""
     test = analysis.test
@@ -31,9 +31,12 @@ def explain(analysis: CaseAnalysis, family: int, alpha: float, suspected: Verdic
     return f"looks {suspected}, but is not settled: {why}" if suspected else why
 
 
-def _range_in_words(interval: tuple[float, float], measure: Metric) -> str:
-    """Return ``faster by 0.4 to 2.2 %``, or ``between 2.2 % faster and 1.1 % slower``."""
-    low, high = (100 * (as_ratio(limit) - 1) for limit in interval)
+def _range_in_words(effect: EffectEstimate, measure: Metric) -> str:
+    """Return ``faster by 0.4 to 2.2 %``, ``between 2.2 % faster and 1.1 % slower``, or differences."""
+    if effect.reference is not None:
+        low_words, high_words = (_in_words(limit, effect, measure.unit) for limit in effect.interval)
+        return f"between {low_words} and {high_words}"
+    low, high = (100 * (as_ratio(limit) - 1) for limit in effect.interval)
     more, less = (measure.worse, measure.better) if measure.lower_is_better else (measure.better, measure.worse)
     digits = 1 if max(-low, high) >= 1 else 2
     if low < 0 < high:
@@ -58,11 +61,14 @@ def _why_open(analysis: CaseAnalysis, family: int, alpha: float) -> str:
     figures = test.figures
     if figures is None:
         return ""
-    low, high = (as_ratio(limit) - 1 for limit in figures.interval)
-    interval = f"the interval, {low:+.1%} to {high:+.1%},"
-    up, down = threshold, 1 / (1 + threshold) - 1
+    low, high = figures.interval
+    up, down = figures.bound, -figures.bound
+    low_words, high_words, up_words, down_words = (
+        _in_words(effect, figures, analysis.case.measure.unit) for effect in (low, high, up, down)
+    )
+    interval = f"the interval, {low_words} to {high_words},"
     if low > up or high < down:
-        lacking = f"{interval} lies beyond the threshold of {up if low > up else down:+.1%}, but "
+        lacking = f"{interval} lies beyond the threshold of {up_words if low > up else down_words}, but "
         if not test.confirmed:
             lacking += f"at least {FRESH_PAIRS} later rounds have to agree"
         elif family == 1:
@@ -74,8 +80,14 @@ def _why_open(analysis: CaseAnalysis, family: int, alpha: float) -> str:
     elif low < down and high > up:
         lacking = f"too noisy: {interval} reaches beyond the threshold on both sides"
     else:
-        lacking = f"{interval} includes the threshold of {up if high > up else down:+.1%}"
+        lacking = f"{interval} includes the threshold of {up_words if high > up else down_words}"
     return f"{lacking}; {_rounds_made(test)}"
+
+
+def _in_words(effect: float, figures: EffectEstimate, unit: str) -> str:
+    """Return an effect as ``+5.3%``, or as a difference, ``+3 copies``."""
+    change = figures.as_change(effect)
+    return f"{change - 1:+.1%}" if figures.reference is None else f"{change:+.3g} {unit}".rstrip()
 
 
 def _rounds_made(test: SequentialTest) -> str:

@@ -1,6 +1,5 @@
 """The group-sequential test of one case: at each look it may be cleared, become a suspect, or stay open."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -24,7 +23,7 @@ class SequentialTest:
     samples have ``confirmed`` the change.  ``rises``: the direction of the change.  ``figures`` is the estimate to
     show: at the look that cleared the case, else from all samples; None with fewer than 2 samples.  ``decisive`` is the
     look with the strongest evidence, with the interval that goes with a flag; None without looks.  ``excess`` is how
-    far the interval that made the case a suspect lies beyond the threshold (a log ratio, negative if it doesn't); later
+    far the interval that made the case a suspect lies beyond the threshold (an effect, negative if it doesn't); later
     samples don't change it.
     """
 
@@ -64,7 +63,7 @@ def run_sequential_test(
     no more samples will come (see ``Looks.closing``).  ``is_replication``: the replication of a flagged case.  It is a
     suspect from the start, and only samples of the confirmation count; the screening only tells how noisy the case is.
     """
-    bound = math.log1p(case.threshold)
+    bound = values.bound(case.threshold)
     path = _Path(looks, alpha, suspect=is_replication)
     if is_replication:
         prior, path.excess = _after_screening(values.of_stage("screening"), bound, prior, looks, alpha)
@@ -115,7 +114,7 @@ def _excess(effect: EffectEstimate, bound: float) -> float:
 def _confirms(fresh: Values, bound: float, prior: Prior, rises: bool) -> bool:
     """Return whether fresh samples agree that the case has changed in this direction."""
     sign = 1 if rises else -1
-    if sum(sign * log_ratio > 0 for log_ratio in fresh.log_ratios) < FRESH_PAIRS:
+    if sum(sign * effect > 0 for effect in fresh.effects) < FRESH_PAIRS:
         return False
     return sign * weighted_trimmed_mean(fresh, prior.pair_variance).estimate > bound
 

@@ -55,7 +55,7 @@ def conditional_power(
 
 @dataclass(frozen=True)
 class Terms:
-    """The conditions under which a case is settled: its bound (a log ratio, >= 0), its looks, and the run's levels.
+    """The conditions under which a case is settled: its bound (an effect, >= 0), its looks, and the run's levels.
 
     ``flagged_at`` is the share of ``alpha`` at which the case would be flagged: (1 + flagged cases) / (all cases).
     """

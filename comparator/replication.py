@@ -85,4 +85,6 @@ def _outcome(second: Comparison) -> str:
 
 
 def _change(comparison: Comparison) -> str:
+    if comparison.difference is not None:
+        return f" {comparison.difference:+.3g} {comparison.unit}".rstrip()
     return "" if comparison.ratio is None else f" {comparison.ratio - 1:+.1%}"

@@ -73,7 +73,7 @@ class RunAnalysis:
         settled or a suspect, failed cases apart.
 
         Raises:
-            ValueError: a value that is not finite, or below 0.
+            ValueError: a value that is not finite.
         """
         return {analysis.case.id: analysis.interim() for analysis in self.analyse(closing=False)}
 
@@ -85,7 +85,7 @@ class RunAnalysis:
         of a failed case has only samples and failure; with fewer than 2 samples it has only the ratio, if any.
 
         Raises:
-            ValueError: a value that is not finite, or below 0.
+            ValueError: a value that is not finite.
         """
         analyses = self.analyse(closing=True)
         family_by_case: dict[str, Family] = {}
@@ -118,13 +118,13 @@ class RunAnalysis:
         a change.
 
         Raises:
-            ValueError: a value that is not finite, or below 0.
+            ValueError: a value that is not finite.
         """
         analyses = self.analyse(closing)
         tests = [
             SignedRankTests(
                 analysis.case,
-                self.samples.get(analysis.case.id, ()),
+                Values.of(self.samples.get(analysis.case.id, ())),
                 self.looks,
                 self.alpha,
                 closing,
@@ -152,7 +152,7 @@ class RunAnalysis:
         A case that is flagged without the looks that ``closing`` adds stays so whatever these say.
 
         Raises:
-            ValueError: a value that is not finite, or below 0.
+            ValueError: a value that is not finite.
         """
         values = {case.id: Values.of(self.samples.get(case.id, ())) for case in self.cases}
         priors = _fit_priors(self.cases, values, self.looks) if self.priors is None else self.priors
@@ -216,7 +216,7 @@ def fit_priors(cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]
     """Return the prior of each metric in a run, as ``RunAnalysis`` fits it.
 
     Raises:
-        ValueError: a value that is not finite, or below 0.
+        ValueError: a value that is not finite.
     """
     return _fit_priors(cases, {case.id: Values.of(samples.get(case.id, ())) for case in cases}, looks)
 

@@ -1,9 +1,9 @@
 """The comparison of a case in a run that has ended: its figures, and why it is open if it is."""
 
-import math
 from dataclasses import dataclass, replace
 
 from opduel.comparator.case_analysis import CaseAnalysis
+from opduel.comparator.case_values import Values
 from opduel.comparator.effect_estimate import as_ratio, minimal_detectable_change
 from opduel.comparator.explanations import explain
 from opduel.comparator.modes import describe_modes, modes_of
@@ -25,7 +25,7 @@ class Family:
 def compare_case(bare: Comparison, analysis: CaseAnalysis, family: Family) -> Comparison:
     """Return the comparison with its figures and, if it is open, the reason and a forecast."""
     comparison = _with_figures(bare, analysis, family)
-    suspected = _suspected(comparison)
+    suspected = _suspected(comparison, analysis)
     if suspected == "regressed" and comparison.verdict == "not_better":  # which would hide the suspicion
         comparison = replace(comparison, verdict="inconclusive")
     note = explain(analysis, family.size, family.alpha, suspected)
@@ -38,38 +38,47 @@ def compare_case(bare: Comparison, analysis: CaseAnalysis, family: Family) -> Co
 
 def _with_figures(bare: Comparison, analysis: CaseAnalysis, family: Family) -> Comparison:
     """Return the comparison with its figures. The minimum detectable effect is that of one look at as many samples as
-    the figures have, as if this case alone had changed."""
+    the figures have, as if this case alone had changed; there is none of differences."""
     test, figures = analysis.test, analysis.evidence
     if figures is None:
         if not test.n:
             return bare
         only = bare.samples[-1]
-        return replace(bare, ratio=as_ratio(only.log_ratio), control=only.control, treatment=only.treatment)
+        bare = replace(bare, control=only.control, treatment=only.treatment)
+        if Values.of(bare.samples).reference is None:
+            return replace(bare, ratio=as_ratio(only.log_ratio))
+        return replace(bare, difference=only.treatment - only.control)
     alpha = family.alpha / family.size * analysis.looks.weight(figures.n)
     stages = [sample.stage for sample in bare.samples]
+    change, *ends = figures.changes
+    interval = (ends[0], ends[1])
+    if figures.reference is None:
+        mde = minimal_detectable_change(figures.trimmed_mean, bare.threshold, alpha)
+        bare = replace(bare, ratio=change, ci=interval, mde=mde)
+    else:
+        bare = replace(bare, difference=change, difference_ci=interval)
     return replace(
         bare,
-        ratio=as_ratio(figures.trimmed_mean.estimate),
-        ci=figures.ratio_interval,
         confidence=1 - family.alpha,
         p_value=test.p_value if test.looked else None,
         q_value=analysis.q_value if test.looked else None,
-        mde=minimal_detectable_change(figures.trimmed_mean, bare.threshold, alpha),
         control=figures.control,
         treatment=figures.treatment,
         decided_on="confirmation" if family.is_replication else stages[figures.n - 1],
     )
 
 
-def _suspected(comparison: Comparison) -> Verdict | None:
-    """Return the verdict that an open case looks like: its interval, or else its ratio, lies beyond the threshold."""
-    if comparison.verdict not in ("inconclusive", *ONE_SIDED) or comparison.ratio is None:
+def _suspected(comparison: Comparison, analysis: CaseAnalysis) -> Verdict | None:
+    """Return the verdict that an open case looks like: its interval, or else its only value, lies beyond the
+    threshold."""
+    if comparison.verdict not in ("inconclusive", *ONE_SIDED) or not analysis.test.n:
         return None
-    low, high = comparison.ci or (comparison.ratio, comparison.ratio)
-    better = comparison.measure.lower_is_better
-    if low > 1 + comparison.threshold:
+    values = Values.of(comparison.samples)
+    low, high = analysis.evidence.interval if analysis.evidence else (values.effects[-1],) * 2
+    better, bound = comparison.measure.lower_is_better, values.bound(comparison.threshold)
+    if low > bound:
         return "regressed" if better else "improved"
-    if high < 1 / (1 + comparison.threshold):
+    if high < -bound:
         return "improved" if better else "regressed"
     return None
 
@@ -79,5 +88,5 @@ def _forecast(analysis: CaseAnalysis, family: Family, suspected: bool) -> Foreca
     test = analysis.test
     if test.exhausted or test.futile or test.figures is None:
         return None
-    terms = Terms(math.log1p(analysis.case.threshold), analysis.looks, family.alpha, (1 + family.flagged) / family.size)
+    terms = Terms(test.figures.bound, analysis.looks, family.alpha, (1 + family.flagged) / family.size)
     return project(test.figures.trimmed_mean, test.n, terms, suspected)

@@ -42,7 +42,16 @@ def without_first_measurement(comparison: Comparison) -> Comparison:
     if comparison.decided_on == "confirmation" or (comparison.decided_on is None and samples):
         return comparison
     return replace(
-        comparison, ratio=None, ci=None, confidence=None, mde=None, control=None, treatment=None, decided_on=None
+        comparison,
+        ratio=None,
+        ci=None,
+        difference=None,
+        difference_ci=None,
+        confidence=None,
+        mde=None,
+        control=None,
+        treatment=None,
+        decided_on=None,
     )
 
 

@@ -33,7 +33,8 @@ class PairSample:
     treatment: float
     """the treatment's value"""
     log_ratio: float
-    """ln(treatment / control); for time the trimmed mean over neighbouring blocks, so that drift cancels"""
+    """ln(treatment / control); for time the trimmed mean over neighbouring blocks, so that drift cancels; 0
+    where a value is 0 or below, which has no ratio"""
     blocks: int
     """timed blocks a side; 1 for metrics without blocks"""
     calls: int

@@ -158,6 +158,11 @@ class Comparison:
     """treatment / control"""
     ci: tuple[float, float] | None = None
     """interval of ``ratio``, valid although the data are looked at several times"""
+    difference: float | None = None
+    """treatment - control, in ``unit``, where a value is 0 or below: there are no ratios then, and ``threshold`` is a
+    share of the larger side's mean absolute value"""
+    difference_ci: tuple[float, float] | None = None
+    """interval of ``difference``"""
     p_value: float | None = None
     """tests "the change is within the threshold", over all looks, before the correction over the run; 1 until fresh
     samples confirm a change"""
@@ -166,7 +171,7 @@ class Comparison:
     threshold: float = field(kw_only=True)
     """a share"""
     mde: float | None = None
-    """the smallest change, a share, that the data would have shown with 80 % power"""
+    """the smallest change, a share, that the data would have shown with 80 % power; null with ``difference``"""
     control: float | None = None
     """median of the samples, in ``unit``"""
     treatment: float | None = None

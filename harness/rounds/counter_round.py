@@ -29,7 +29,6 @@ from opduel.records.measurement import SIDES, Side
 
 CALLS = 5  # whose memory is measured
 STORAGE = "memory"  # the metric of the framework's counters; the other is the operating system's
-NOTHING = 1.0  # byte: what a side that holds none at all counts as in a ratio
 
 T = TypeVar("T")
 Start = Callable[[Side, Mapping[str, str]], Worker]
@@ -69,17 +68,11 @@ def _starting(bench: Bench, further: Mapping[str, str] | None = None) -> Start:
 
 
 def _value_sample(request: CaseRequest, this_round: Round, values: Mapping[Side, float]) -> PairSample:
-    """Return both sides' values as a sample; equal ones have the ratio 1, 0 among them. Raises CaseRefusedError for
-    values that have no ratio."""
+    """Return both sides' values as a sample. Raises CaseRefusedError: one is not a finite number."""
     for side, value in values.items():
         if not math.isfinite(value):
             raise CaseRefusedError(Failure(side, "error", f"reports {value}, which is not a finite number"))
-    control, treatment = (values[side] for side in SIDES)
-    if control != treatment and min(control, treatment) <= 0:
-        reason = f"reports {control:g} and {treatment:g}: only values above 0, or equal ones, can be compared"
-        raise CaseRefusedError(Failure("both", "error", reason))
-    log_ratio = 0.0 if control == treatment else math.log(treatment / control)
-    return PairSample(request.case.id, request.stage, this_round.number, control, treatment, log_ratio, 1, 1)
+    return sample_of(request, this_round, values["control"], values["treatment"], 1)
 
 
 def run_counter_round(
@@ -133,11 +126,9 @@ def ask_both(
     return at_once({side: processes[side].asking(messages[side], timeout_s) for side in SIDES})
 
 
-def sample_of(
-    request: CaseRequest, this_round: Round, control: float, treatment: float, calls: int, least: float = 0.0
-) -> PairSample:
-    """Return one value a side as a sample; in the ratio, less than ``least`` counts as that."""
-    log_ratio = math.log(max(treatment, least) / max(control, least))
+def sample_of(request: CaseRequest, this_round: Round, control: float, treatment: float, calls: int) -> PairSample:
+    """Return one value a side as a sample."""
+    log_ratio = math.log(treatment / control) if control > 0 < treatment else 0.0
     return PairSample(request.case.id, request.stage, this_round.number, control, treatment, log_ratio, 1, calls)
 
 
@@ -173,7 +164,7 @@ def _measure_memory(processes: Processes, request: CaseRequest, this_round: Roun
         timeout_s = time_left(request.case, this_round.deadline)
         answers = ask_both(processes, {side: {"op": "resident", "calls": CALLS} for side in SIDES}, timeout_s)
         control, treatment = (float(answers[side]["bytes"]) for side in SIDES)
-    return sample_of(request, this_round, control, treatment, CALLS, NOTHING)
+    return sample_of(request, this_round, control, treatment, CALLS)
 
 
 def storage_question(request: CaseRequest, calls: int) -> dict[str, Any]:

@@ -69,8 +69,8 @@ def test_samples_without_forks_count_alike() -> None:
 
 def test_parts_of_a_case() -> None:
     values = Values.of([*pairs("a", "screening", [0.1, 0.2]), *pairs("a", "confirmation", [0.3])])
-    assert values.first(1).log_ratios == pytest.approx((0.1,))
-    assert values.of_stage("confirmation").log_ratios == pytest.approx((0.3,))
+    assert values.first(1).effects == pytest.approx((0.1,))
+    assert values.of_stage("confirmation").effects == pytest.approx((0.3,))
     assert (len(values), len(values.of_stage("screening")), len(values.first(9))) == (3, 2, 3)
 
 

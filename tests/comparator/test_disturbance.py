@@ -14,6 +14,7 @@ from made_samples import a_case, in_stages, measured, pairs
 from scipy import stats
 
 from opduel.comparator import Bias, Looks, RunAnalysis, fit_priors, plan_looks, withhold_verdicts
+from opduel.comparator.case_values import Values
 from opduel.comparator.disturbance import SignedRankTests
 from opduel.records import Comparison, PairSample, Stage, Verdict
 
@@ -75,7 +76,7 @@ def test_what_the_run_does_not_claim_cannot_stand() -> None:
     samples = in_stages("a", values)
     (comparison,) = RunAnalysis([a_case()], {"a": samples}, {}, LOOKS).comparisons()
     assert comparison.verdict == "not_better"
-    assert SignedRankTests(a_case(), samples, LOOKS, 0.05).p_value(rises=True) < 0.01
+    assert SignedRankTests(a_case(), Values.of(samples), LOOKS, 0.05).p_value(rises=True) < 0.01
     assert stand(values), "as not faster"
 
 
@@ -219,7 +220,7 @@ def test_the_tests_keep_their_error_over_all_looks_without_help_from_the_t_test(
     for _ in range(600):
         draw = noise(rng)
         samples = in_stages("a", [math.log1p(0.02) + draw() for _ in range(30)])
-        tests.append(SignedRankTests(a_case(), samples, LOOKS, 0.05))
+        tests.append(SignedRankTests(a_case(), Values.of(samples), LOOKS, 0.05))
     flagged = sum(test.p_value(rises=True) <= 0.1 for test in tests)  # of two sides, one is at its edge: half of it
     assert flagged <= stats.binom.isf(0.001, 600, 0.05)
     for verdict in ("unchanged", "not_worse"):

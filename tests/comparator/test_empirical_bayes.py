@@ -146,7 +146,7 @@ def test_the_prior_of_a_case_follows_its_own_noise() -> None:
     assert 0.0015 < math.sqrt(with_noise.pair_variance) < 0.006
     assert 0.5 < with_noise.scale < 2
     assert unknown.scale * unknown.pair_variance == pytest.approx(
-        fit_prior([estimate_trimmed_mean(values.log_ratios) for values in made_cases(1, 80, sds, 0.003)]).scale
+        fit_prior([estimate_trimmed_mean(values.effects) for values in made_cases(1, 80, sds, 0.003)]).scale
     )
     quiet, noisy = made_cases(2, 2, [0.001, 0.06], 0.003)
     for values, sd in ((quiet, math.hypot(0.001, 0.003)), (noisy, math.hypot(0.06, 0.003))):
@@ -157,7 +157,7 @@ def test_the_prior_of_a_case_follows_its_own_noise() -> None:
 def naive_log_likelihood(values: Values, prior: Prior) -> float:
     """The density of the differences to the last log ratio, averaged over scales that the prior draws."""
     predicted = predict_variances(values.noises, prior.pair_variance)
-    differences = np.array(values.log_ratios[:-1]) - values.log_ratios[-1]
+    differences = np.array(values.effects[:-1]) - values.effects[-1]
     covariance = np.diag(predicted[:-1]) + predicted[-1]
     shares = (np.arange(4000) + 0.5) / 4000
     scales = prior.degrees_of_freedom * prior.scale / stats.chi2.ppf(shares, prior.degrees_of_freedom)
@@ -170,7 +170,7 @@ def naive_log_likelihood(values: Values, prior: Prior) -> float:
 @pytest.mark.parametrize("pair_sd", [0.0, 0.003, 0.03])
 def test_what_pairs_add_is_the_candidate_that_makes_the_log_ratios_most_likely(pair_sd: float) -> None:
     cases = made_cases(3, 30, [0.002, 0.01], pair_sd, forks=2)
-    typical = np.median([estimate_trimmed_mean(values.log_ratios).variance for values in cases])
+    typical = np.median([estimate_trimmed_mean(values.effects).variance for values in cases])
     likelihoods = {}
     for candidate in [*(typical / 2**step for step in range(9)), 0.0]:
         prior = fit_prior([weighted_trimmed_mean(values, candidate) for values in cases])
@@ -201,10 +201,10 @@ def test_cases_without_forks_have_todays_prior() -> None:
     """All samples count alike, and the prior's location is the variance itself."""
     cases = made_cases(5, 20, [0.01], 0.005, is_noise_known=False)
     prior = fit_prior_of_cases(cases)
-    plain = fit_prior([estimate_trimmed_mean(values.log_ratios) for values in cases])
+    plain = fit_prior([estimate_trimmed_mean(values.effects) for values in cases])
     assert prior.degrees_of_freedom == pytest.approx(plain.degrees_of_freedom)
     moderated = shrink_variance(weighted_trimmed_mean(cases[0], prior.pair_variance), prior)
-    plainly = shrink_variance(estimate_trimmed_mean(cases[0].log_ratios), plain)
+    plainly = shrink_variance(estimate_trimmed_mean(cases[0].effects), plain)
     assert moderated.standard_error == pytest.approx(plainly.standard_error)
     assert moderated.estimate == pytest.approx(plainly.estimate)
 
@@ -214,6 +214,6 @@ def test_one_or_two_cases_count_all_samples_alike(count: int) -> None:
     cases = made_cases(6, count, [0.01, 0.02], 0.005)
     assert fit_prior_of_cases(cases) == NO_PRIOR
     for values in cases:
-        plain, located = estimate_trimmed_mean(values.log_ratios), weighted_trimmed_mean(values, NO_PRIOR.pair_variance)
+        plain, located = estimate_trimmed_mean(values.effects), weighted_trimmed_mean(values, NO_PRIOR.pair_variance)
         assert located.estimate == pytest.approx(plain.estimate, abs=1e-5)
         assert located.standard_error == pytest.approx(plain.standard_error, rel=1e-2)

@@ -251,7 +251,7 @@ def test_what_stays_open_beyond_the_threshold_is_suspected(samples: list[PairSam
 
 @pytest.mark.parametrize(
     ("control", "treatment", "log_ratio"),
-    [(-0.5, 1.0, 0.0), (1.0, -1.0, 0.0), (math.nan, 1.0, 0.0), (1.0, math.inf, 0.0), (1.0, 1.0, math.nan)],
+    [(math.nan, 1.0, 0.0), (1.0, math.inf, 0.0), (1.0, 1.0, math.nan)],
 )
 def test_refuses_values_that_are_no_measurement(control: float, treatment: float, log_ratio: float) -> None:
     sample = PairSample("a", "screening", 3, control, treatment, log_ratio, 1, 1)
@@ -264,7 +264,7 @@ def test_identical_counts_are_unchanged_at_the_first_look_even_where_both_are_ze
     samples = [PairSample("a", "screening", number, 0.0, 0.0, 0.0, 1, 5) for number in range(looks.counts[0])]
     case = replace(a_case(), metric="memory", threshold=0.01)
     (comparison,) = RunAnalysis([case], {"a": samples}, {}, plan_looks()).comparisons()
-    assert (comparison.verdict, comparison.ratio, comparison.control) == ("unchanged", 1.0, 0.0)
+    assert (comparison.verdict, comparison.ratio, comparison.control) == ("unchanged", None, 0.0)
 
 
 def test_refuses_what_does_not_fit_together() -> None:

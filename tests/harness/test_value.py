@@ -38,10 +38,12 @@ def refused(values: str) -> Failure:
     return one_round(values).refused["a/value"]
 
 
-def test_what_has_no_ratio_is_a_failure() -> None:
-    (sample,) = one_round("0,0").samples
-    assert sample.log_ratio == 0
-    assert refused("0,3").side == "both"
-    assert "0 and 3" in refused("0,3").reason
+@pytest.mark.parametrize("values", ["0,0", "0,3", "-1,-1.6"])
+def test_values_without_a_ratio(values: str) -> None:
+    (sample,) = one_round(values).samples
+    assert (f"{sample.control:g},{sample.treatment:g}", sample.log_ratio) == (values, 0)
+
+
+def test_what_is_no_number_is_a_failure_of_its_side() -> None:
     assert (refused("1,NaN").side, refused("-Infinity,1").side) == ("treatment", "control")
     assert "not a number" in refused('1,"fast"').reason
