@@ -138,6 +138,7 @@ class _Expansion:
                 threshold=self._threshold(metric, levels),
                 timeout_s=_nearest(levels, "timeout", DEFAULT_TIMEOUT_S),
                 metric=metric,
+                files={name: file.record() for name, file in (test.files or {}).items()},
                 category=test.category,
             )
 

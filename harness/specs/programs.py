@@ -1,12 +1,14 @@
 """Tests of a spec whose framework runs programs: a command line each, and what is read of it."""
 
 import re
+import shlex
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import AfterValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, WithJsonSchema, model_validator
 
 from opduel.harness.specs.fields import Seconds, StrictModel, Threshold, field_error, one_of, optional, some_of, text
+from opduel.harness.specs.files import File
 from opduel.records import VALUE
 from opduel.support.text import show
 
@@ -19,6 +21,16 @@ LONGEST_USUAL_NAME = 60
 PROGRAM_DEFAULTS = ("metric", "threshold", "timeout")  # the settings that a program has
 
 
+def _words(command: Any) -> Any:
+    """Return a command line's words, as a shell splits them; a list as it is."""
+    if not isinstance(command, str):
+        return command
+    try:
+        return shlex.split(command)
+    except ValueError as error:
+        raise ValueError(f"is {show(command)} ({error}): quote it as for a shell") from None
+
+
 def _runs_the_program(command: list[str]) -> list[str]:
     if command[0] != PROGRAM:
         raise ValueError(
@@ -27,6 +39,7 @@ def _runs_the_program(command: list[str]) -> list[str]:
     return command
 
 
+FileName = Annotated[str, *text(r"^[A-Za-z_][A-Za-z0-9_]*$", "use letters, digits and _ in a file's name")]
 Variable = Annotated[str, *text(VARIABLE_PATTERN, "use the name of an environment variable, none that begins OPDUEL_")]
 
 
@@ -51,9 +64,12 @@ class TestOfFile(StrictModel):
 class ProgramTest(TestOfFile):
     """One command line of the program under test."""
 
-    command: Annotated[list[str], Field(min_length=1), AfterValidator(_runs_the_program)] = Field(
-        description='The program and its arguments, without a shell: ["{program}", "--size", "100"].'
-    )
+    command: Annotated[
+        Annotated[list[str], Field(min_length=1)],
+        BeforeValidator(_words),
+        AfterValidator(_runs_the_program),
+        WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "string"}]}),
+    ] = Field(description='The program and its arguments, without a shell: ["{program}", "--size", "100"], or a text.')
     identifier: Annotated[str, *text(NAME_PATTERN, "use letters, digits and any of _ . + = , @ -")] | None = optional(
         "Names the case. Default: made of the arguments."
     )
@@ -66,6 +82,9 @@ class ProgramTest(TestOfFile):
     )
     metric: Annotated[list[str], *some_of(PROGRAM_METRICS, "metric")] | None = optional(
         f"What to measure, one or a list: {', '.join(PROGRAM_METRICS)}. Default: value with parse, else time."
+    )
+    files: dict[FileName, File] | None = optional(
+        "Files that it needs; {files.NAME} in the command is the path of one."
     )
     env: dict[Variable, str] | None = optional("Environment variables of the program.")
     cwd: Annotated[str, Field(min_length=1)] | None = optional(
@@ -85,6 +104,13 @@ class ProgramTest(TestOfFile):
             raise field_error("parse", "is for the metric value: add that, or leave parse out")
         return self
 
+    @model_validator(mode="after")
+    def _files_are_there(self) -> "ProgramTest":
+        for name in re.findall(r"\{files\.(\w+)\}", " ".join(self.command)):
+            if name not in (self.files or {}):
+                raise field_error(f"files.{name}", "is missing: the command has it, so say where the file is")
+        return self
+
     @property
     def operator(self) -> str:
         """What the case is called: the identifier, or the arguments in short."""
@@ -93,7 +119,8 @@ class ProgramTest(TestOfFile):
 
     def of_file(self, path: Path) -> "ProgramTest":
         """Return the test of the spec in the file at ``path``: it runs in that file's folder, or relative to it."""
-        return self._with_category(path, {"cwd": str(path.parent / (self.cwd or "."))})
+        files = self.files and {name: file.below(path.parent) for name, file in self.files.items()}
+        return self._with_category(path, {"cwd": str(path.parent / (self.cwd or ".")), "files": files})
 
     def inputs(self) -> dict[str, Any]:
         """Return what the worker needs to run it, as plain data."""

@@ -14,7 +14,7 @@ from generic_adaptor import load
 
 adaptor = load()
 program = adaptor.program
-PLAIN = {"direction": "forward", "context": "cpu"}
+PLAIN = {"direction": "forward", "context": "cpu", "files": {}}
 Script = Callable[..., dict[str, Any]]
 
 
@@ -34,7 +34,7 @@ def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Script:
 
 
 def printed(case: dict[str, Any]) -> str:
-    return str(program.Command(case["inputs"]).run(keep=True).output)
+    return str(program.Command(case).run(keep=True).output)
 
 
 def test_arguments_environment_and_folder_are_the_cases_own(
@@ -54,6 +54,11 @@ def test_arguments_environment_and_folder_are_the_cases_own(
     monkeypatch.setenv("PYTHONOPTIMIZE", "1")
     monkeypatch.setenv("OPDUEL_ENV", "MALLOC_ARENA_MAX,PYTHONOPTIMIZE")
     assert printed(script('printf %s "$MALLOC_ARENA_MAX $PYTHONOPTIMIZE$MALLOC_TOP_PAD_$OPDUEL_ENV"')) == "2 1"
+
+
+def test_files_stand_where_the_command_names_them(script: Script) -> None:
+    case = script('printf "%s|" "$@"', command=["{program}", "-n={files.net}", "{files.a}"])
+    assert printed({**case, "files": {"net": "/a b/{files.a}", "a": "/x"}}) == "-n=/a b/{files.a}|/x|"
 
 
 def test_a_run_leads_a_process_group_of_its_own_and_has_no_other_descriptors(script: Script) -> None:
@@ -124,7 +129,7 @@ def test_its_own_processor_time_and_memory_are_measured(script: Script, monkeypa
     assert 0 < small < own / 4  # not that of the process that became the program
     monkeypatch.setenv("OPDUEL_PROGRAM", "/usr/bin/env")
     python = "import os; x = bytearray(300 << 20)"
-    case = {"id": "one/forward", "inputs": {"command": ["{program}", sys.executable, "-c", python]}}
+    case = {"id": "one/forward", "files": {}, "inputs": {"command": ["{program}", sys.executable, "-c", python]}}
     assert adaptor.resident(case) > 300 << 20
 
 

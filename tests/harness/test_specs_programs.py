@@ -50,13 +50,23 @@ def test_it_runs_in_the_specs_folder_or_one_beside_it(tmp_path: Path) -> None:
     assert {case.metric for case in expand_cases(load_spec(bundle))} == {"cpu_time"}
 
 
+def test_a_command_line_may_be_a_text_and_name_files(tmp_path: Path) -> None:
+    path = tmp_path / "own.json"
+    test = one(command='{program} --net={files.net} --dims "1, 3"', files={"net": {"location": "x", "md5": 32 * "0"}})
+    path.write_text(json.dumps({"framework": "generic", "tests": [test]}))
+    (case,) = expand_cases(load_spec(path))
+    assert case.inputs["command"] == ["{program}", "--net={files.net}", "--dims", "1, 3"]
+    assert case.files["net"].location == str(tmp_path / "x")
+
+
 @pytest.mark.parametrize(
     ("test", "words"),
     [
         ({"operator": "nd.add", "inputs": {}}, "tests[0].command is missing: generic runs programs"),
         (one(command=[]), "tests[0].command is empty"),
         (one(command=["/bin/sh", "-c"]), 'tests[0].command begins with "/bin/sh": begin with "{program}"'),
-        (one(command="{program} -x"), 'tests[0].command is "{program} -x": use a list'),
+        (one(command="{program} 'x"), "(No closing quotation): quote it as for a shell"),
+        (one(command="{program} {files.x}"), "tests[0].files.x is missing: the command has it"),
         (one(commands=["x"]), "tests[0].commands is not a field: did you mean command?"),
         (one(dtype="float64"), "tests[0].dtype is not a field"),
         (one(parse="csv"), 'tests[0].parse is "csv": use one of google_benchmark, json_lines, observer'),

@@ -36,7 +36,7 @@ def make_call(case, seed):
         raise ProgramError("a program has no {} direction: use forward".format(case["direction"]))
     if case["context"] != "cpu":
         raise ProgramError("a program has no context {}: leave it out".format(case["context"]))
-    command = program.Command(case["inputs"])
+    command = program.Command(case)
 
     def call():
         command.run()
@@ -47,7 +47,7 @@ def make_call(case, seed):
 
 def cpu_time(case, seed):
     """Return the processor time of a run in ns, user and system, with that of processes it waited for: a median."""
-    command = program.Command(case["inputs"])
+    command = program.Command(case)
     times = []
     while len(times) < CPU_RUNS and sum(times) < CPU_NS:
         times.append(command.run().cpu_ns)
@@ -56,7 +56,7 @@ def cpu_time(case, seed):
 
 def resident(case):
     """Return the peak of resident memory of one run, in bytes."""
-    return program.Command(case["inputs"]).run(peak=True).peak_bytes
+    return program.Command(case).run(peak=True).peak_bytes
 
 
 def values(case, seed):
@@ -65,14 +65,15 @@ def values(case, seed):
     Raise ProgramError if it can't be run, or its output can't be read.
     """
     inputs = case["inputs"]
-    key = json.dumps([inputs.get(name) for name in ("command", "parse", "higher_is_better", "env", "cwd")])
+    settings = [inputs.get(name) for name in ("command", "parse", "higher_is_better", "env", "cwd")]
+    key = json.dumps([*settings, case["files"]])
     fcntl.lockf(_SHARED, fcntl.LOCK_EX)  # one child at a time; its end releases the lock in any case
     try:
         outcome = _last_outcome(key)
         if outcome is None:
             _keep(key, {"error": "its run for another of its values did not end", "kind": "timeout"})
             try:
-                output = program.Command(inputs).run(keep=True).output
+                output = program.Command(case).run(keep=True).output
                 higher_is_better = inputs.get("higher_is_better") or ()
                 outcome = {"values": printed.values_of(inputs["parse"], output, higher_is_better)}
             except Exception as error:
@@ -97,11 +98,11 @@ def value(case, seed):
     if name not in value_by_name:
         raise ProgramError(f"prints no value {name}", "missing")
     program_value = value_by_name[name]
+    if "error" in program_value:
+        raise ProgramError(program_value["error"])
     if program_value["unit"] != unit:
         own_unit, other_unit = program_value["unit"] or "no unit", unit or "no unit"
         raise ProgramError(f"prints {name} in {own_unit}, and the other build in {other_unit}")
-    if "error" in program_value:
-        raise ProgramError(program_value["error"])
     return program_value["value"]
 
 

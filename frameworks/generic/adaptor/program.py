@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import re
 import resource
 import select
 import signal
@@ -41,10 +42,13 @@ class RunFailed(ProgramError):
 class Command:
     """The command of a case: the program with its arguments, environment and working directory."""
 
-    def __init__(self, inputs):
-        program = os.environ[PROGRAM]
-        self.program = program
-        self.arguments = [os.fsencode(argument.replace("{program}", program)) for argument in inputs["command"]]
+    def __init__(self, case):
+        inputs = case["inputs"]
+        self.program = os.environ[PROGRAM]
+        words = {"{program}": self.program}
+        words.update(("{files.%s}" % name, path) for name, path in case["files"].items())
+        pattern = re.compile("|".join(map(re.escape, words)))
+        self.arguments = [os.fsencode(pattern.sub(lambda word: words[word[0]], text)) for text in inputs["command"]]
         passed_on = [PADDING, *os.environ.get(USER_VARIABLES, "").split(",")]
         names = [name for name in os.environ if name in passed_on or not name.startswith(HIDDEN_PREFIXES)]
         self.environment = {name: os.environ[name] for name in names}
