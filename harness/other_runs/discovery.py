@@ -3,8 +3,10 @@
 What only one build prints is a case, too, which then fails on the other side.
 """
 
+import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -77,10 +79,8 @@ def cases_of(
         if missing and len(lists) == len(SIDES):
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             on_message(f"{case.time_id}: the {side} does not print {missing[0]}{more}")
-    ids: dict[str, str] = {}
-    for name in values:
-        ids[name] = _unused(_in_id(name), ids.values())
-    return [_case(case, value, ids[name]) for name, value in values.items()] or [case]
+    parts = _parts_of_ids(values)
+    return [_case(case, value, parts[name]) for name, value in values.items()] or [case]
 
 
 def _case(case: Case, value: Mapping[str, Any], name: str) -> Case:
@@ -94,15 +94,11 @@ def _case(case: Case, value: Mapping[str, Any], name: str) -> Case:
     )
 
 
-def _in_id(name: str) -> str:
-    return _UNFIT.sub("_", name)[:LONGEST_NAME].strip("_") or "value"
-
-
-def _unused(name: str, used: Any) -> str:
-    """Return the name, or with a number where another value has it already."""
-    names = set(used)
-    number = 2
-    candidate = name
-    while candidate in names:
-        candidate, number = f"{name}_{number}", number + 1
-    return candidate
+def _parts_of_ids(names: Iterable[str]) -> dict[str, str]:
+    """Return how values are named in ids, whatever their order: one too long, or as another's, ends with a digest."""
+    parts = {name: _UNFIT.sub("_", name).strip("_") or "value" for name in names}
+    uses = Counter(parts.values())
+    for name, part in parts.items():
+        if len(part) > LONGEST_NAME or (part != name and uses[part] > 1):
+            parts[name] = f"{part[: LONGEST_NAME - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return parts

@@ -107,19 +107,52 @@ PyTorchObserver {"type": "NET", "metric": "command", "unit": "", "info_string": 
         ("google_benchmark", '{"a": 1}', r"^prints JSON without benchmarks: "),
         ("google_benchmark", '{"benchmarks": [1]}', r"^prints benchmarks that are not objects: "),
         ("json_lines", "hello\n", r"^prints no value: lines such as .* are expected$"),
-        ("json_lines", '{"name": "x", "val', r'^line 1 is not complete JSON \(.*\): {"name": "x", "val$'),
-        ("json_lines", '\n{"name": "x"}', r"^line 2 has no value: "),
-        ("json_lines", '{"value": 3}', r"^line 1 has no name: "),
-        ("json_lines", '{"name": "x", "value": 1, "lower_is_better": "no"}', r"^line 1: lower_is_better is neither"),
-        ("json_lines", '{"name": "", "value": 1}', r"^prints a value without a printable name"),
-        ("observer", "PyTorchObserver {", r"^line 1 is not complete JSON"),
-        ("observer", "PyTorchObserver [1]", r"^line 1 is not a JSON object"),
+        ("json_lines", '{log} started\n{"name": "x"}\n{"value": 3}\n{"na', r"^prints no value: lines such as "),
+        ("observer", "PyTorchObserver {\nPyTorchObserver [1]", r"^prints no value: lines such as PyTorchObserver"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(form: str, text: str, words: str) -> None:
     with pytest.raises(printed.Unreadable, match=words) as error:
         read(form, text)
     assert "\n" not in str(error.value)
+
+
+def test_lines_of_logs_cost_nothing() -> None:
+    logs = '{log} started\n{"name": "app", "level": 30, "msg": "a logger\'s"}\n{\n{}\n{"level": "in\n'
+    assert read("json_lines", logs + '{"name": "x\u2028y", "value": 1}\r{"name": "y", "value": 2}') == {
+        "x y": (1.0, "", True),
+        "y": (2.0, "", True),
+    }
+    assert read("google_benchmark", logs + google(benchmark("BM_a"))) == {"BM_a": (2000.0, "ns", True)}
+    observed = 'PyTorchObserver {"type": "NET", "metric": "latency", "unit": "us", "value": 1}'
+    assert read("observer", f"PyTorchObserver {{log}} started\n{observed}") == {"NET latency": (1000.0, "ns", True)}
+
+
+@pytest.mark.parametrize(
+    ("form", "line", "name", "words"),
+    [
+        ("json_lines", '{"name": "x", "val', "x", "line 2 is not complete JSON (Unterminated string starting at: li"),
+        ("json_lines", '{"name": "x", "value": 1, "lower_is_better": "no"}', "x", "line 2: lower_is_better is neither"),
+        ("json_lines", '{"name": "x", "unit": "ms"}', "x", "prints null for x, which is not a finite number"),
+        ("json_lines", '{"name": "x", "value": ' + "[" * 99999, "x", "line 2 is not complete JSON (nested too deeply)"),
+        ("observer", 'PyTorchObserver {"type": "NET", "metric": "a", "va', "NET a", "line 2 is not complete JSON ("),
+    ],
+)
+def test_a_line_that_cannot_be_read_costs_its_own_value_alone(form: str, line: str, name: str, words: str) -> None:
+    good = '{"name": "y z", "type": "y", "metric": "z", "value": 1, "unit": "ms"}'
+    values = read(form, f"PyTorchObserver {good}\n{line}" if form == "observer" else f"{good}\n{line}")
+    assert values["y z"] == (1e6, "ns", True)
+    assert values[name][0].startswith(words)
+
+
+def test_every_name_is_printable_and_long_ones_are_cut_but_stay_apart() -> None:
+    names = ["x" * 300, "x" * 299, "", "red\x1b[31m", "\ud800", "café  →", 7, None]
+    text = "\n".join(json.dumps({"name": name, "value": 1, "unit": "\x1b[2J"}) for name in names)
+    first, second, *others = read("json_lines", text)
+    assert {len(first), len(second)} == {printed.LONGEST_NAME}
+    assert first != second
+    assert others == ["unnamed", "red\\x1b[31m", "\\ud800", "café →", "7"]
+    assert {unit for _, unit, _ in read("json_lines", text).values()} == {"\\x1b[2J"}
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", '"fast"', "null", "true", "[1]"])

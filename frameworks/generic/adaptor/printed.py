@@ -1,8 +1,10 @@
 """Parse the values that a program prints: each has a name, a number, a unit and a direction.
 
-Values of the same name, such as repetitions, become their median.  Units of time become nanoseconds.
+Values of the same name, such as repetitions, become their median.  Units of time become nanoseconds.  What can't be
+read costs its own value alone, and lines that are no values are logs.
 """
 
+import hashlib
 import json
 import math
 import re
@@ -20,6 +22,8 @@ SHOWN = 60  # characters of a line in a message
 OBSERVERS = ("PyTorchObserver ", "Caffe2Observer ")
 # Parts of a Google Benchmark's name that say it is about real time; otherwise it is about processor time.
 REAL_TIMES = ("real_time", "manual_time")
+BEGIN = re.compile(r'^[ \t]*(\{)\s*"', re.M)  # of an object; "{log} started" is none
+LINE_END = re.compile(r"\r\n|\r|\n")  # others may stand within JSON
 AGGREGATE = re.compile(r"_(mean|median|stddev|cv|BigO|RMS)$")  # before version 1.5, which has no run_type
 
 
@@ -47,20 +51,20 @@ def values_of(form, text, higher_is_better=()):
     A value that is not a finite number, or that the program reports as failed, has ``error`` in place of ``value``.
     ``higher_is_better``: globs over the names of values; they override what the output says.
 
-    Raise Unreadable if the output is cut off, or has no values.
+    Raise Unreadable if Google Benchmark's output is cut off, or there are no values.
     """
     value_by_name = {}
     for name, value, unit, lower in FORMATS[form](text):
-        name = _name(name)
-        unit = "" if unit is None else str(unit)[:LONGEST_NAME]
+        name = _line(name) or "unnamed"
+        unit = _line(unit)
         scale, unit = (NANOSECONDS[unit], "ns") if unit in NANOSECONDS else (1, unit)
         entry = value_by_name.setdefault(name, {"name": name, "unit": unit, "lower_is_better": lower, "values": []})
         try:
-            if entry["unit"] != unit:
+            if entry["unit"] != unit and not isinstance(value, NoNumber):
                 raise NoNumber("prints {} in {} and in {}: use one unit".format(name, entry["unit"], unit))
             entry["values"].append(_number(name, value, scale))
         except NoNumber as error:
-            entry["error"] = str(error)
+            entry.setdefault("error", str(error))
         if len(value_by_name) > MOST_VALUES:
             raise Unreadable(f"prints more than {MOST_VALUES} values: print fewer")
     if not value_by_name:
@@ -75,17 +79,7 @@ def values_of(form, text, higher_is_better=()):
 
 def _google_benchmark(text):
     """Yield each benchmark's time: real_time if its name says so, else cpu_time. Counters are skipped: no direction."""
-    begin = text.find("{")
-    if begin < 0:
-        return
-    try:
-        document, _ = json.JSONDecoder().raw_decode(text[begin:])
-        rows = list(document["benchmarks"])
-    except ValueError as error:
-        raise Unreadable(f"prints no complete JSON document: {error}") from None
-    except (KeyError, TypeError):
-        raise Unreadable("prints JSON without benchmarks: {}".format(EXPECTED["google_benchmark"])) from None
-    for row in _repetitions(rows):
+    for row in _repetitions(_benchmarks(text)):
         name = row.get("run_name") or row.get("name")
         if row.get("error_occurred"):
             message = "reports an error: {}".format(_short(str(row.get("error_message") or "without a message")))
@@ -93,6 +87,24 @@ def _google_benchmark(text):
             continue
         real = any(part in REAL_TIMES for part in str(name).split("/"))
         yield name, row.get("real_time" if real else "cpu_time"), row.get("time_unit", "ns"), True
+
+
+def _benchmarks(text):
+    """Return the rows of the first JSON document that has any, among logs; none if there is no document."""
+    problem, end = None, 0
+    for begin in BEGIN.finditer(text):
+        if begin.start() < end:
+            continue
+        try:
+            document, end = json.JSONDecoder().raw_decode(text, begin.start(1))
+            return list(document["benchmarks"])
+        except (KeyError, TypeError):
+            problem = problem or "JSON without benchmarks: {}".format(EXPECTED["google_benchmark"])
+        except (ValueError, RecursionError) as error:
+            problem = problem or f"no complete JSON document: {error}"
+    if problem:
+        raise Unreadable(f"prints {problem}")
+    return []
 
 
 def _repetitions(rows):
@@ -109,20 +121,19 @@ def _repetitions(rows):
 
 
 def _json_lines(text):
-    """Yield a value for each line that is an object with a name and a value; skip lines that have neither."""
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.lstrip().startswith("{"):
+    """Yield a value for each line that is an object with a name and a value."""
+    for number, line in enumerate(LINE_END.split(text), 1):
+        try:
+            entry = _object(line)
+        except ValueError as error:
+            yield from _broken(number, line, error, "name")
             continue
-        entry = _object(line, number)
-        if "name" not in entry and "value" not in entry:
+        if "name" not in entry or not {"value", "unit", "lower_is_better"} & entry.keys():
             continue
-        for field in ("name", "value"):
-            if field not in entry:
-                raise Unreadable(f"line {number} has no {field}: {_short(line)}")
-        lower = entry.get("lower_is_better", True)
+        value, lower = entry.get("value"), entry.get("lower_is_better", True)
         if not isinstance(lower, bool):
-            raise Unreadable(f"line {number}: lower_is_better is neither true nor false: {_short(line)}")
-        yield entry["name"], entry["value"], entry.get("unit", ""), lower
+            value = NoNumber(f"line {number}: lower_is_better is neither true nor false: {_short(line)}")
+        yield entry["name"], value, entry.get("unit"), lower is not False
 
 
 def _observer(text):
@@ -131,11 +142,15 @@ def _observer(text):
     A line has an observer's name and an object with type, metric, unit and value, or the older
     ``{type: {metric: {"value", "unit"}}}``.
     """
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(LINE_END.split(text), 1):
         start = next((line.find(prefix) + len(prefix) for prefix in OBSERVERS if prefix in line), None)
         if start is None:
             continue
-        entry = _object(line[start:], number)
+        try:
+            entry = _object(line[start:])
+        except ValueError as error:
+            yield from _broken(number, line, error, "type", "metric")
+            continue
         if "type" in entry and "metric" in entry:
             name = "{} {}".format(entry["type"], entry["metric"])
             if "value" in entry:
@@ -158,14 +173,22 @@ EXPECTED = {
 }
 
 
-def _object(line, number):
+def _object(line):
+    """Return the object of a line, empty if the line begins none. ValueError: it isn't complete."""
+    if not BEGIN.match(line):
+        return {}
     try:
-        content = json.loads(line)
-    except ValueError as error:
-        raise Unreadable(f"line {number} is not complete JSON ({error}): {_short(line)}") from None
-    if not isinstance(content, dict):
-        raise Unreadable(f"line {number} is not a JSON object: {_short(line)}")
-    return content
+        return json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _broken(number, line, error, *fields):
+    """Yield the value of a line that isn't complete, if its name can be read."""
+    texts = [re.search(rf'"{field}"\s*:\s*"((?:[^"\\]|\\.)*)"', line) for field in fields]
+    if all(texts):
+        message = f"line {number} is not complete JSON ({error}): {_short(line)}"
+        yield " ".join(text[1] for text in texts), NoNumber(message), None, True
 
 
 def _number(name, value, scale):
@@ -181,11 +204,13 @@ def _number(name, value, scale):
     return number
 
 
-def _name(name):
-    text = " ".join(str(name).split())
-    if not text or len(text) > LONGEST_NAME or not text.isprintable():
-        raise Unreadable(f"prints a value without a printable name of 1 to {LONGEST_NAME} characters")
-    return text
+def _line(text):
+    """Return a name or unit on one printable line; a long one is cut, and ends with a digest of all of it."""
+    words = " ".join("" if text is None else str(text).split())
+    line = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in words)
+    if len(line) <= LONGEST_NAME:
+        return line
+    return f"{line[: LONGEST_NAME - 9]}-{hashlib.sha256(line.encode()).hexdigest()[:8]}"
 
 
 def _matches(name, globs):
