@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from opduel.frameworks import Builds, Cases, Framework, registry
+from opduel.frameworks import Builds, Cases, Framework
 
 HERE = Path(__file__).resolve().parent
 PYTHON = "{}.{}".format(*sys.version_info)
@@ -39,9 +39,11 @@ class NativeToy(Framework):
         return True
 
 
-def register(specifications: Path) -> None:
-    """Make it known; before ``opduel.harness.specs`` is imported, which asks for all frameworks' namespaces."""
-    registry._FRAMEWORKS[NativeToy.name] = lambda _: NativeToy(specifications)  # type: ignore[assignment]
+class RegisteredToy(NativeToy):
+    """The toy as frameworks of other packages are found: by the entry point in ``installed/``."""
+
+    def __init__(self, frameworks_dir: Path) -> None:
+        super().__init__(Path(os.environ["TOY_SPECIFICATIONS"]))
 
 
 def write_specifications(folder: Path, remote: Path, releases: Mapping[str, str] | None = None) -> Path:
