@@ -157,6 +157,9 @@ def _with_root_folder(cases: Sequence[Case], root: str | None) -> list[Case]:
     for case in cases:
         files = {}
         for name, file in case.files.items():
+            if word := re.match(r"\{(\w+)\}", file.location):
+                fix = f'add --string_map \'{{"{word[1]}": "..."}}\''
+                raise UsageError(f"{case.id}: files.{name}: {file.location}: nothing stands for {word[0]}: {fix}")
             if file.location.startswith("//"):
                 if root is None:
                     raise UsageError(

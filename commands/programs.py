@@ -45,7 +45,7 @@ def fill_command_lines(cases: Sequence[Case], options: HarnessOptions) -> list[C
     words = {name: str(value) for name, value in json.loads(options.string_map or "{}").items()}
     more = shlex.split(options.command_args or "")
     mask_everywhere({*secrets_of(words), *secret_arguments(more)})
-    return [dataclasses.replace(case, inputs=_fill_command(case.inputs, words, more)) for case in cases]
+    return [_fill_words(case, words, more) for case in cases]
 
 
 def _mask_variables(inputs: Mapping[str, Any]) -> None:
@@ -54,10 +54,13 @@ def _mask_variables(inputs: Mapping[str, Any]) -> None:
     mask_everywhere(value for name, value in (variables or {}).items() if recorded_by_name[name] != value)
 
 
-def _fill_command(inputs: Mapping[str, Any], words: Mapping[str, str], more: Sequence[str]) -> dict[str, Any]:
+def _fill_words(case: Case, words: Mapping[str, str], more: Sequence[str]) -> Case:
     def fill(text: str) -> str:
         for name, value in words.items():
             text = text.replace(f"{{{name}}}", value)
         return text
 
-    return {**inputs, "command": [*map(fill, inputs["command"]), *more]}
+    files = {name: dataclasses.replace(file, location=fill(file.location)) for name, file in case.files.items()}
+    return dataclasses.replace(
+        case, inputs={**case.inputs, "command": [*map(fill, case.inputs["command"]), *more]}, files=files
+    )

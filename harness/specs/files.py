@@ -59,8 +59,12 @@ class File(StrictModel):
         return _SCHEME.match(self.location) is None
 
     def below(self, folder: Path) -> "File":
-        """Return the same file, its location counted from ``folder`` if it is a relative path."""
-        return self if not self.is_path else self.model_copy(update={"location": str(folder / self.location)})
+        """Return the same file, its location counted from ``folder`` if it is a relative path, and not a word's."""
+        return (
+            self
+            if not self.is_path or self.location.startswith("{")
+            else self.model_copy(update={"location": str(folder / self.location)})
+        )
 
     def record(self) -> ModelFile:
         """Return the file as a case has it: not fetched yet."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from opduel.harness.specs.ai_pep import from_ai_pep
 from opduel.harness.specs.expand import expand_cases
 from opduel.harness.specs.model import AnyTest, Settings, Spec
 from opduel.harness.specs.read import read_plain
@@ -46,7 +47,7 @@ def _read(path: Path) -> Spec:
             f"is a saved network, not a spec: measure it with --network {path} --inputs and its inputs' shapes, "
             "such as '{\"data\": [1, 3, 224, 224]}'"
         )
-    spec = validate(data)
+    spec = validate(from_ai_pep(data))
     tests = [test.of_file(path.absolute()) for test in spec.tests]
     return spec.model_copy(update={"tests": tests})
 
@@ -65,18 +66,22 @@ def _narrowed(bundle: Spec, categories: Sequence[str]) -> Spec:
 
 def members_of(path: Path) -> list[Path]:
     """Return the files of the specs that a bundle lists; none of another spec. UsageError: it can't be read."""
-    if not is_bundle(path):
-        return []
-    return [path.parent / str(name) for name in read_plain(path)["specs"] or ()]
+    return [path.parent / str(name) for name in _members(path) or ()]
 
 
 def is_bundle(path: Path) -> bool:
     """Return whether the spec in a file only lists others. UsageError: it can't be read."""
+    return _members(path) is not None
+
+
+def _members(path: Path) -> Any:
+    """Return what a bundle lists; None for another spec."""
     try:
         data = read_plain(path)
     except UsageError as error:
         raise UsageError(f"{path}: {one_line(str(error))}") from None
-    return isinstance(data, dict) and "specs" in data
+    fields = data if isinstance(data, dict) else {}
+    return fields.get("specs", fields.get("benchmarks"))
 
 
 def _gathered(bundle: Spec, path: Path) -> Spec:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from opduel.commands.case_selection import Choice, choose_cases
+from opduel.commands.case_selection import Choice, choose_cases, fetch_case_files
 from opduel.commands.options import read_options
 from opduel.commands.programs import program_of
 from opduel.records import UsageError
@@ -60,3 +60,16 @@ def test_other_frameworks_have_no_programs(option: str) -> None:
     value = '{"a": "b"}' if option == "string_map" else "{build}"
     with pytest.raises(UsageError, match=f"--{option}: is for frameworks of programs, and the spec is for mxnet: "):
         choose_cases(read_options(["-b", "smoke", f"--{option}", value]), 0)
+
+
+def test_words_stand_in_the_locations_of_files_too(tmp_path: Path) -> None:
+    path = tmp_path / "net.json"
+    file = {"filename": "net.pb", "location": "{MODEL_DIR}/net.pb", "md5": 32 * "0"}
+    test = {"commands": ["{program} {files.net}"], "identifier": "{ID}", "metric": "delay"}
+    path.write_text(json.dumps({"model": {"name": "net", "files": {"net": file}}, "tests": [test]}), encoding="utf-8")
+    options = read_options(["-b", str(path), "--model_cache", str(tmp_path)])
+    missing = r"net-0/forward/value: files.net: {MODEL_DIR}/net.pb: nothing stands for {MODEL_DIR}: add --string_map"
+    with pytest.raises(UsageError, match=missing):
+        fetch_case_files(choose_cases(options, 0), options)
+    (case,) = choose_cases(read_options(["-b", str(path), "--string_map", '{"MODEL_DIR": "/m"}']), 0).cases
+    assert case.files["net"].location == "/m/net.pb"
