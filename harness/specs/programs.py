@@ -13,7 +13,7 @@ from opduel.records import VALUE
 from opduel.support.text import show
 
 PROGRAM = "{program}"
-FORMATS = ("google_benchmark", "json_lines", "observer")
+FORMATS = ("google_benchmark", "json_lines", "observer", "tflite")
 PROGRAM_METRICS = ("time", "cpu_time", "process_memory", VALUE)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.+=,@-]{0,99}$"
 VARIABLE_PATTERN = r"^(?!OPDUEL_)[A-Za-z_][A-Za-z0-9_]*$"
@@ -75,7 +75,8 @@ class ProgramTest(TestOfFile):
     )
     parse: Annotated[str, *one_of(FORMATS)] | None = optional(
         "The format of the values that the program prints, for the metric value: google_benchmark (its JSON), "
-        'json_lines ({"name", "value", "unit", "lower_is_better"} each), observer (lines of AI-PEP\'s observers).'
+        'json_lines ({"name", "value", "unit", "lower_is_better"} each), observer (lines of AI-PEP\'s observers), '
+        "tflite (TensorFlow Lite's benchmark_model)."
     )
     higher_is_better: Annotated[list[str], Field(min_length=1)] | None = optional(
         "Printed values of which more is better, whatever the output says: names, or globs with *."

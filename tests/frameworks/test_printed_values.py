@@ -99,6 +99,17 @@ PyTorchObserver {"type": "NET", "metric": "command", "unit": "", "info_string": 
     }
 
 
+def test_tensorflow_lite_has_the_mean_of_the_last_run() -> None:
+    def run(prefix: str, mean: str) -> str:
+        settings = "Running benchmark for at least 50 iterations and at least 1 seconds"
+        return f"{prefix}{settings}\n{prefix}count=50 first=9 curr=8 min=7 max=9 avg={mean} std=2 p5=7 median=8\n\n"
+
+    for prefix in ("", "INFO: "):
+        text = "STARTING!\n" + run(prefix, "1800") + run(prefix, "1.5e3")
+        assert read("tflite", text) == {"NET latency": (1.5e6, "ns", True)}
+    assert read("tflite", "Running benchmark for 1\ncount=1 curr=31\n") == {"NET latency": (31e3, "ns", True)}
+
+
 @pytest.mark.parametrize(
     ("form", "text", "words"),
     [

@@ -73,6 +73,11 @@ def test_inputs_of_several_shapes_are_a_case_each(tmp_path: Path) -> None:
     assert [case.operator for case in for_caffe2] == ["net-0", "net-1"]
     command = "{program} --net {files.predict} --warmup 1 --iter 50 --input_dims 2,3;2 --input data,info"
     assert for_caffe2[1].inputs["command"] == f"{command} --input_type float --run_individual true".split()
+    graph = {"graph": MODEL["files"]["predict"]}
+    (for_tflite, _) = cases(tmp_path, {**plain, "inputs": {"in": INPUTS["data"]}}, format="tflite", files=graph)
+    settings = "--graph={files.graph} --warmup_runs=1 --num_runs=50 --input_layer=in --input_layer_shape=1,3"
+    assert for_tflite.inputs["command"] == f"{{program}} {settings}".split()
+    assert for_tflite.inputs["parse"] == "tflite"
 
 
 def test_threads_and_variables_are_the_programs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -69,7 +69,7 @@ def test_a_command_line_may_be_a_text_and_name_files(tmp_path: Path) -> None:
         (one(command="{program} {files.x}"), "tests[0].files.x is missing: the command has it"),
         (one(commands=["x"]), "tests[0].commands is not a field: did you mean command?"),
         (one(dtype="float64"), "tests[0].dtype is not a field"),
-        (one(parse="csv"), 'tests[0].parse is "csv": use one of google_benchmark, json_lines, observer'),
+        (one(parse="csv"), 'tests[0].parse is "csv": use one of google_benchmark, json_lines, observer, tflite'),
         (one(metric="value"), "tests[0].parse is missing: the metric value needs it"),
         (one(metric="memory"), 'tests[0].metric is "memory": use one of time, cpu_time, process_memory, value'),
         (one(metric="time", parse="observer"), "tests[0].parse is for the metric value: add that"),

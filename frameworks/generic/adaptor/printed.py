@@ -164,12 +164,23 @@ def _observer(text):
                     yield f"{kind} {metric}", measurement["value"], measurement.get("unit", ""), True
 
 
-FORMATS = {"google_benchmark": _google_benchmark, "json_lines": _json_lines, "observer": _observer}
+def _tflite(text):
+    """Yield the mean time of TensorFlow Lite's benchmark_model, of its last "Running benchmark": the first warms up.
+
+    That is a line "count=50 first=... avg=1500 std=2", or "count=1 curr=1500".
+    """
+    runs = re.findall(r"Running benchmark for.*\n.*count=\d+ (?:curr=([\d.]+)$|.*\bavg=([\d.e+]+))", text, re.MULTILINE)
+    for only, mean in runs[-1:]:
+        yield "NET latency", only or mean, "us", True
+
+
+FORMATS = {"google_benchmark": _google_benchmark, "json_lines": _json_lines, "observer": _observer, "tflite": _tflite}
 EXPECTED = {
     "google_benchmark": "Google Benchmark's JSON is expected, as with --benchmark_format=json",
     "json_lines": 'lines such as {"name": "latency", "value": 1.5, "unit": "ms"} are expected',
     "observer": 'lines such as PyTorchObserver {"type": "NET", "metric": "latency", "unit": "us", "value": 1.5} '
     "are expected",
+    "tflite": "benchmark_model's line such as count=50 ... avg=1500 is expected after its line Running benchmark",
 }
 
 
