@@ -12,7 +12,6 @@ OURS = "OPDUEL_"  # prefix of this project's own variables
 # 33554432 is the largest threshold that glibc accepts (half of HEAP_MAX_SIZE).
 _FIXED = {
     "LC_ALL": "C.UTF-8",
-    "PYTHONHASHSEED": "0",
     "PYTHONNOUSERSITE": "1",
     "PYTHONIOENCODING": "utf-8",
     "PYTHONUNBUFFERED": "1",  # also the output of a process that dies is shown
@@ -20,6 +19,8 @@ _FIXED = {
     "MALLOC_TRIM_THRESHOLD_": "17179869184",
     "MALLOC_TOP_PAD_": "67108864",
 }
+# Where a set's or a dictionary's entries lie: drawn for each round (harness/processes/pair_pool.py), 0 elsewhere.
+HASH_SEED, HASH_SEEDS = "PYTHONHASHSEED", 2**32
 USERS = f"{OURS}ENV"  # lists the user's variables: a program gets these, but none of ours
 PRIORITY, PRIORITIES = "OPDUEL_PRIORITY", ("raise", "keep")  # of the measuring processes; the default is raise
 _INHERITED = ("PATH", "HOME", "LD_LIBRARY_PATH", "TMPDIR", PRIORITY)
@@ -31,7 +32,7 @@ def worker_environment() -> dict[str, str]:
     inherited = {
         name: value for name, value in os.environ.items() if name in _INHERITED or name.startswith(_INHERITED_PREFIXES)
     }
-    return {**inherited, **_FIXED}
+    return {**inherited, HASH_SEED: "0", **_FIXED}
 
 
 def run_environment(
@@ -39,12 +40,14 @@ def run_environment(
 ) -> dict[str, str]:
     """Return the environment of a run's workers on both sides: opduel's, the framework's, and the user's variables.
 
+    It has a seed of Python's hashes only if the user gives one: otherwise one is drawn for each round.
+
     Values of the user's that may be secret are masked from now on in all texts that are stored or logged, because a
     framework may print them.
 
     Raises:
         UsageError: a variable is set by opduel itself, or by one of ``builds`` and so not on both sides alike; or the
-            user's OPDUEL_PRIORITY is not one of ``PRIORITIES``.
+            user's OPDUEL_PRIORITY is not one of ``PRIORITIES``, or the seed of hashes none that Python takes.
     """
     if os.environ.get(PRIORITY, PRIORITIES[0]) not in PRIORITIES:
         choices = " or ".join(PRIORITIES)
@@ -57,10 +60,15 @@ def run_environment(
         for build in builds:
             if name in build.environment:
                 raise UsageError(f"--env {name}: is set by the build {build.requested} itself: leave it out")
+    hash_seed = user_variables.get(HASH_SEED, "random")
+    if hash_seed != "random" and not (hash_seed.isdecimal() and int(hash_seed) < HASH_SEEDS):
+        raise UsageError(f"--env {HASH_SEED}: is {hash_seed!r}: give a number below {HASH_SEEDS}, or random")
     recorded = recorded_environment(user_variables, user_variables, framework.name)
     mask_everywhere(value for name, value in user_variables.items() if recorded[name] != value)
     named = {USERS: ",".join(sorted(user_variables))} if user_variables else {}
-    return {**worker_environment(), **fixed, **user_variables, **named}
+    ours = worker_environment()
+    del ours[HASH_SEED]
+    return {**ours, **fixed, **user_variables, **named}
 
 
 def recorded_environment(
@@ -70,4 +78,5 @@ def recorded_environment(
 
     Variables of the framework and of numerical libraries keep their values.
     """
-    return recorded_variables(environment, {*(environment.keys() - user_variables.keys()), f"{framework.upper()}_"})
+    harmless = {*(environment.keys() - user_variables.keys()), HASH_SEED, f"{framework.upper()}_"}
+    return recorded_variables(environment, harmless)

@@ -119,8 +119,8 @@ class _Interview:
         bench, profiling, result = self._profiling.bench, self._profiling, RoundResult()
         wiping = {WIPING_VARIABLE: str(bench.wiping.size)} if bench.wiping else {}
 
-        def start(side: Side, padding: Mapping[str, str]) -> Worker:
-            environment = {**bench.environment, **wiping, **padding}
+        def start(side: Side, drawn: Mapping[str, str]) -> Worker:
+            environment = {**drawn, **bench.environment, **wiping}
             return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start)
 
         self._last_question = {}

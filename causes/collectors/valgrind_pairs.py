@@ -119,9 +119,9 @@ def _look_in_a_pair(
     return failed
 
 
-def _start(profiling: Profiling, tool: Tool, folder: Path, side: Side, padding: Mapping[str, str]) -> Worker:
+def _start(profiling: Profiling, tool: Tool, folder: Path, side: Side, drawn: Mapping[str, str]) -> Worker:
     bench, paths = profiling.bench, folder / side[0]
-    environment = {**tool.environment, tool.variable: str(paths), **padding}
+    environment = {**drawn, **tool.environment, tool.variable: str(paths)}
     command = tool.command(paths)
     return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, tool.script, command)
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from opduel.frameworks import Framework, recorded_environment, run_environment
+from opduel.frameworks.environment import HASH_SEED, HASH_SEEDS
 from opduel.harness.machine.cpus import WIPING_VARIABLE, measure_roofline, plan_cpus, plan_wiping, this_thread_on
 from opduel.harness.machine.host import HostMonitor, host_fingerprint
 from opduel.harness.measurement_plan import MeasurementResult
@@ -180,14 +181,15 @@ class _Run:
         time budget is spent; RunError: workers can't be started."""
         request, bench = self._request, self._bench
         self._framework = with_checked_forks(request.framework, bench, request.cases, self._configuration.threads)
-        for_storage = {**bench.environment, **request.framework.profiling.memory_variables}
         rng = random.Random(request.seed)
         rounds = self._configuration.rounds or DEFAULT_ROUNDS
         for number in range(1, rounds + 1):
             order = [case for case in request.cases if not self._outcomes[case.id].failed]
             rng.shuffle(order)
+            environment = {HASH_SEED: str(rng.randrange(HASH_SEEDS)), **bench.environment}
+            for_storage = {**environment, **request.framework.profiling.memory_variables}
             with (
-                bench.worker("treatment", bench.environment, self._cpus.measure) as timing,
+                bench.worker("treatment", environment, self._cpus.measure) as timing,
                 bench.worker("treatment", for_storage, self._cpus.measure) as storage,
             ):
                 for position, case in enumerate(order, 1):

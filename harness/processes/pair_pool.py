@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from opduel.frameworks.environment import HASH_SEED, HASH_SEEDS
 from opduel.harness.machine.cpus import WIPING_VARIABLE, CpuPlan, Wiping
 from opduel.harness.machine.host import memory_left
 from opduel.harness.processes.channel import Background, Steps, Waiting
@@ -16,7 +17,7 @@ from opduel.harness.processes.worker_errors import WorkerLostError
 from opduel.records import Build
 from opduel.records.measurement import SIDES, Side
 
-PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009): vary it
+PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009)
 KEPT_VARIABLE = "OPDUEL_KEPT_ARRAYS"  # opduel_common/shared_arrays.py
 MOST_KEPT, KEPT_SHARE = 4 << 30, 0.125  # bytes, and of the memory that is left
 
@@ -50,8 +51,19 @@ class Bench:
         return RestartingWorker(side, self.builds[side], self.adaptor, environment, cpus)
 
 
+def draw_variables(rng: random.Random) -> dict[Side, dict[str, str]]:
+    """Draw, for both sides of a pair in the order in which they start, variables that change what a call takes without
+    a change of the code: an environment size for each side, and one seed of Python's hashes for both, by which sets and
+    dictionaries are in another order. A variable of the run's environment comes before one of these."""
+    hash_seed = str(rng.randrange(HASH_SEEDS))
+    return {
+        side: {HASH_SEED: hash_seed, "OPDUEL_PADDING": "x" * rng.randrange(PADDING_BYTES)}
+        for side in rng.sample(SIDES, 2)
+    }
+
+
 class PairStart:
-    """A pair that is being started: sides in random order, each with a random environment size.
+    """A pair that is being started: sides in random order, with variables of ``draw_variables``.
 
     In the background one side starts after the other; ``finish`` lets both go on at once, on all processors. Of
     ``aa``, both are of the control's build.
@@ -63,14 +75,14 @@ class PairStart:
         self._bench = bench
         self._aa = aa
         self._input_arrays = kept_arrays
-        self._paddings = {side: rng.randrange(PADDING_BYTES) for side in rng.sample(SIDES, 2)}  # in starting order
+        self._drawn = draw_variables(rng)
         self._pair: Pair = {}
         self.steps = Background(self._starting(), WorkerLostError)
 
     def finish(self) -> Pair:
         """Wait until the pair is ready, and return it. Raises WorkerLostError: a side didn't start."""
         if not self.steps.over:
-            for side in self._paddings:
+            for side in self._drawn:
                 self._start(side)
             for worker in self._pair.values():
                 worker.pin(self._bench.cpus.start)
@@ -89,7 +101,7 @@ class PairStart:
         return self._pair.pop(side, None)
 
     def _starting(self) -> Steps[None]:
-        for side in self._paddings:
+        for side in self._drawn:
             self._start(side)
             yield from self._pair[side].readying()
 
@@ -97,7 +109,7 @@ class PairStart:
         if side in self._pair:
             return
         bench = self._bench
-        environment = {**bench.environment, "OPDUEL_PADDING": "x" * self._paddings[side]}
+        environment = {**self._drawn[side], **bench.environment}
         if bench.wiping:
             environment[WIPING_VARIABLE] = str(bench.wiping.size)
         arrays = self._input_arrays

@@ -12,6 +12,7 @@ from typing import Any
 
 import psutil
 
+from opduel.frameworks.environment import HASH_SEED
 from opduel.harness.machine.host import count_orphans, out_of_memory_kills
 from opduel.harness.processes.channel import Channel, ClosedError, Steps, complete
 from opduel.harness.processes.worker_errors import (
@@ -47,9 +48,9 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
     ):
         """Start it, without waiting for it to be ready.
 
-        ``environment`` is the whole environment that it gets; ``cpus`` those that it may use; ``prefix`` a command, and
-        its options, to run the interpreter under; ``inherited`` further descriptors that it and its children get.
-        Raises WorkerLostError: it could not even be started."""
+        ``environment`` is the whole environment that it gets, but for a seed of hashes, if it has none; ``cpus`` those
+        that it may use; ``prefix`` a command, and its options, to run the interpreter under; ``inherited`` further
+        descriptors that it and its children get. Raises WorkerLostError: it could not even be started."""
         self.side: Side = side
         self._oom_kills = out_of_memory_kills()
         with contextlib.ExitStack() as closing_of_theirs, contextlib.ExitStack() as ours:
@@ -66,7 +67,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
                     stdin=subprocess.DEVNULL,
                     stdout=self._channel.passed[2],
                     stderr=subprocess.STDOUT,
-                    env={**environment, **build.environment},
+                    env={HASH_SEED: "0", **environment, **build.environment},
                     pass_fds=[*inherited, *(descriptor for channel in channels for descriptor in channel.passed)],
                     start_new_session=True,
                     cwd=tempfile.gettempdir(),

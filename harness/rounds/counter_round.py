@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from opduel.harness.processes.case_request import CaseRequest, time_left
 from opduel.harness.processes.channel import Background, Steps, complete
-from opduel.harness.processes.pair_pool import PADDING_BYTES, Bench, Pair, PairPool
+from opduel.harness.processes.pair_pool import Bench, Pair, PairPool, draw_variables
 from opduel.harness.processes.process import START_TIMEOUT_S, Worker
 from opduel.harness.processes.worker_errors import (
     AskError,
@@ -62,8 +62,8 @@ def run_value_round(pool: PairPool, this_round: Round, rng: random.Random, resul
 
 def _starting(bench: Bench, further: Mapping[str, str] | None = None) -> Start:
     environment = {**bench.environment, **(further or {})}
-    return lambda side, padding: Worker(
-        side, bench.builds[side], bench.adaptor, {**environment, **padding}, bench.cpus.start
+    return lambda side, drawn: Worker(
+        side, bench.builds[side], bench.adaptor, {**drawn, **environment}, bench.cpus.start
     )
 
 
@@ -85,7 +85,7 @@ def run_counter_round(
 ) -> None:
     """Measure the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
 
-    ``start`` starts the worker of a side, with further variables: each has an environment of a random size. ``measure``
+    ``start`` starts the worker of a side, with variables of ``draw_variables``. ``measure``
     asks both sides' fresh processes of a case. There are no A/A checks. Never raises for what a worker does; when it
     is interrupted, what was measured is in ``result``.
     """
@@ -94,9 +94,8 @@ def run_counter_round(
     pair: Pair = {}
     with ExitStack() as stack:
         try:
-            for side in rng.sample(SIDES, 2):
-                padding = {"OPDUEL_PADDING": "x" * rng.randrange(PADDING_BYTES)}
-                pair[side] = stack.enter_context(start(side, padding))
+            for side, drawn in draw_variables(rng).items():
+                pair[side] = stack.enter_context(start(side, drawn))
             # one that isn't ready when the round must end measures nothing
             limit_s = max(0.001, min(start_timeout_s, this_round.deadline - time.monotonic()))
             at_once({side: pair[side].readying(limit_s) for side in SIDES})

@@ -119,9 +119,9 @@ def run_counting_round(pool: PairPool, this_round: Round, rng: random.Random, re
     if counting is None:
         raise ValueError("this bench counts no instructions")
 
-    def start(side: Side, padding: Mapping[str, str]) -> Worker:
+    def start(side: Side, drawn: Mapping[str, str]) -> Worker:
         paths = Path(folder) / side[0]  # of one length: what a process's heap looks like depends on it
-        environment = {**counting.environment, "OPDUEL_COUNTS": str(paths), **padding}
+        environment = {**drawn, **counting.environment, "OPDUEL_COUNTS": str(paths)}
         command = callgrind(counting, paths)
         return Worker(side, bench.builds[side], bench.adaptor, environment, bench.cpus.start, SCRIPT, command)
 

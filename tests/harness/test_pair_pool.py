@@ -3,6 +3,7 @@
 import os
 import random
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from toy_bench import toy_bench
 
 from opduel.harness.machine.cpus import CpuPlan
-from opduel.harness.processes.pair_pool import KEPT_VARIABLE, PADDING_BYTES, PairPool, PairStart
+from opduel.harness.processes.pair_pool import KEPT_VARIABLE, PADDING_BYTES, PairPool, PairStart, draw_variables
 from opduel.harness.processes.worker_errors import WorkerLostError
 from opduel.records.measurement import SIDES
 
@@ -28,15 +29,34 @@ def pool() -> Iterator[PairPool]:
         yield pair_pool
 
 
-def test_both_sides_get_a_padding_and_a_place_that_the_seed_draws() -> None:
-    drawn = [PairStart(BENCH, random.Random(seed))._paddings for seed in range(300)]
-    assert drawn == [PairStart(BENCH, random.Random(seed))._paddings for seed in range(300)]
+def test_the_seed_draws_a_pair_s_order_paddings_and_seed_of_hashes() -> None:
+    drawn = [draw_variables(random.Random(seed)) for seed in range(300)]
+    assert drawn == [draw_variables(random.Random(seed)) for seed in range(300)]
     first = [next(iter(drawn_cases)) for drawn_cases in drawn]
     assert 100 < first.count("control") < 200
     for side in SIDES:
-        paddings = [drawn_cases[side] for drawn_cases in drawn]
+        paddings = [len(drawn_cases[side]["OPDUEL_PADDING"]) for drawn_cases in drawn]
         assert all(0 <= padding < PADDING_BYTES for padding in paddings)
         assert 0.4 * PADDING_BYTES < sum(paddings) / len(paddings) < 0.6 * PADDING_BYTES
+    seeds = [{variables["PYTHONHASHSEED"] for variables in drawn_cases.values()} for drawn_cases in drawn]
+    assert all(len(of_a_pair) == 1 for of_a_pair in seeds), "both sides hash alike"
+    assert len(set.union(*seeds)) == 300
+    assert all(0 <= int(seed) < 2**32 for seed in set.union(*seeds))
+
+
+@pytest.mark.parametrize("fixed", [{}, {"PYTHONHASHSEED": "7"}])
+def test_a_seed_of_hashes_is_the_user_s_or_each_pair_s_own(fixed: dict[str, str]) -> None:
+    ours = {name: value for name, value in BENCH.environment.items() if name != "PYTHONHASHSEED"}
+    bench = replace(BENCH, environment={**ours, **fixed})
+    seeds = []
+    with PairPool(bench, random.Random(1)) as pool:
+        for _ in range(2):
+            with closing(pool.take()) as start:
+                pair = start.finish()
+                seeds.append([psutil.Process(pair[side].pid).environ()["PYTHONHASHSEED"] for side in SIDES])
+    assert all(control == treatment for control, treatment in seeds)
+    assert len({control for control, _ in seeds}) == (1 if fixed else 2)
+    assert not fixed or seeds[0] == ["7", "7"]
 
 
 def test_a_pair_is_two_processes_of_which_one_can_be_kept(pool: PairPool) -> None:
