@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import product
+from pathlib import Path
 from typing import Any, cast
 
 from pydantic import ValidationError
@@ -120,6 +121,8 @@ class _Expansion:
         for name, option in _NOT_OF_PROGRAMS.items():
             if getattr(self.overriding, name) is not None:
                 raise UsageError(f"{option}: a program has none: leave it out")
+        if test.stdin is not None and not Path(test.stdin).is_file():
+            raise UsageError(f"{origin}.stdin: {test.stdin} is not a file: give a path relative to the spec's folder")
         usual = VALUE if test.parse else DEFAULT_METRIC
         levels = (test, self.spec.defaults)
         for metric in self.metrics or _nearest(levels, "metric", [usual]):

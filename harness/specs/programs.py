@@ -18,6 +18,14 @@ PROGRAM_METRICS = ("time", "cpu_time", "process_memory", VALUE)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.+=,@-]{0,99}$"
 VARIABLE_PATTERN = r"^(?!OPDUEL_)[A-Za-z_][A-Za-z0-9_]*$"
 LONGEST_USUAL_NAME = 60
+# What a shell would follow -> what to do where there is none.
+_OF_SHELLS = {
+    re.compile(r"<{1,3}|<[\w./~-]+"): 'name the file in "stdin"',
+    re.compile(r"\|&?"): 'put what comes before it into a file for "stdin", and leave out what comes after it',
+    re.compile(r"[0-9&]?>{1,2}(&?[\w./~-]+)?"): "leave it out, output is not shown",
+    re.compile(r"&&|\|\|"): "write a test for each program",
+}
+_OWN_SHELL = 'start one, as in ["sh", "-c", "cp a b && cp c d"]'
 PROGRAM_DEFAULTS = ("metric", "threshold", "timeout")  # the settings that a program has
 
 
@@ -31,14 +39,30 @@ def _words(command: Any) -> Any:
         raise ValueError(f"is {show(command)} ({error}): quote it as for a shell") from None
 
 
+def check_words(command: list[str], fix: str | None = None) -> list[str]:
+    """Return the words of a command line. ValueError: one of them is a shell's; ``fix`` ends the text."""
+    for word in command:
+        for pattern, usual_fix in _OF_SHELLS.items():
+            if pattern.fullmatch(word):
+                raise ValueError(f"has {show(word)}, and there is no shell: {fix or usual_fix}")
+    return command
+
+
 def _runs_the_program(command: list[str]) -> list[str]:
     if command[0] != PROGRAM:
         raise ValueError(
             f"begins with {show(command[0])}: begin with {show(PROGRAM)}; --control and --treatment say which it is"
         )
-    return command
+    return check_words(command)
 
 
+CommandLine = Annotated[
+    Annotated[list[str], Field(min_length=1)],
+    BeforeValidator(_words),
+    WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "string"}]}),
+]
+CommandAround = Annotated[CommandLine, AfterValidator(lambda command: check_words(command, _OWN_SHELL))]
+ExitCode = Annotated[int, Field(ge=0, le=255)]
 FileName = Annotated[str, *text(r"^[A-Za-z_][A-Za-z0-9_]*$", "use letters, digits and _ in a file's name")]
 Variable = Annotated[str, *text(VARIABLE_PATTERN, "use the name of an environment variable, none that begins OPDUEL_")]
 
@@ -64,12 +88,9 @@ class TestOfFile(StrictModel):
 class ProgramTest(TestOfFile):
     """One command line of the program under test."""
 
-    command: Annotated[
-        Annotated[list[str], Field(min_length=1)],
-        BeforeValidator(_words),
-        AfterValidator(_runs_the_program),
-        WithJsonSchema({"anyOf": [{"type": "array", "items": {"type": "string"}, "minItems": 1}, {"type": "string"}]}),
-    ] = Field(description='The program and its arguments, without a shell: ["{program}", "--size", "100"], or a text.')
+    command: Annotated[CommandLine, AfterValidator(_runs_the_program)] = Field(
+        description='The program and its arguments, without a shell: ["{program}", "--size", "100"], or a text.'
+    )
     identifier: Annotated[str, *text(NAME_PATTERN, "use letters, digits and any of _ . + = , @ -")] | None = optional(
         "Names the case. Default: made of the arguments."
     )
@@ -91,6 +112,19 @@ class ProgramTest(TestOfFile):
     cwd: Annotated[str, Field(min_length=1)] | None = optional(
         "The folder in which it runs, relative to the spec's. Default: the spec's folder."
     )
+    fresh_folder: bool | None = optional(
+        "Whether each run has a folder of its own to run in: empty, or a copy of cwd. It is removed afterwards."
+    )
+    stdin: Annotated[str, Field(min_length=1)] | None = optional(
+        "The file that it reads on standard input, relative to the spec's folder. Default: nothing."
+    )
+    exit_codes: Annotated[list[ExitCode], Field(min_length=1)] | None = optional(
+        "The exit codes of a run that counts, on both sides. Default: 0 alone."
+    )
+    prepare: CommandAround | None = optional(
+        "A command before each run, in the same folder and not measured; it may begin with {program}, too."
+    )
+    cleanup: CommandAround | None = optional("A command after each run, as prepare.")
     threshold: Threshold | None = optional('The smallest change that matters, as a share (0.02) or "2%".')
     timeout: Seconds | None = optional("Seconds for one run. Default: 60.")
 
@@ -120,9 +154,15 @@ class ProgramTest(TestOfFile):
 
     def of_file(self, path: Path) -> "ProgramTest":
         """Return the test of the spec in the file at ``path``: it runs in that file's folder, or relative to it."""
-        files = self.files and {name: file.below(path.parent) for name, file in self.files.items()}
-        return self._with_category(path, {"cwd": str(path.parent / (self.cwd or ".")), "files": files})
+        folder = path.parent
+        is_empty = self.fresh_folder and self.cwd is None
+        changes = {
+            "files": self.files and {name: file.below(folder) for name, file in self.files.items()},
+            "cwd": None if is_empty else str(folder / (self.cwd or ".")),
+            "stdin": self.stdin and str(folder / self.stdin),
+        }
+        return self._with_category(path, changes)
 
     def inputs(self) -> dict[str, Any]:
         """Return what the worker needs to run it, as plain data."""
-        return self.model_dump(include={"command", "parse", "higher_is_better", "env", "cwd"}, exclude_none=True)
+        return self.model_dump(exclude={"identifier", "metric", "files", "threshold", "timeout"}, exclude_none=True)

@@ -15,6 +15,7 @@ from generic_adaptor import load
 adaptor = load()
 program = adaptor.program
 PLAIN = {"direction": "forward", "context": "cpu", "files": {}}
+EXPECTED = " (if that is right, list it in the test's exit_codes)"
 Script = Callable[..., dict[str, Any]]
 
 
@@ -87,8 +88,8 @@ def test_what_a_program_leaves_running_is_killed(script: Script, tmp_path: Path)
 @pytest.mark.parametrize(
     ("text", "kind", "words"),
     [
-        ("echo so far; echo no such data >&2; exit 3", "error", "the program ended with exit code 3: no such data"),
-        ("echo only this; exit 1", "error", "the program ended with exit code 1: only this"),
+        ("echo so far; echo no data >&2; exit 3", "error", f"the program ended with exit code 3: no data{EXPECTED}"),
+        ("echo only this; exit 1", "error", f"the program ended with exit code 1: only this{EXPECTED}"),
         ("kill -SEGV $$", "crash", "the program was killed by SIGSEGV"),
     ],
 )
@@ -96,6 +97,78 @@ def test_a_program_that_fails_says_how(script: Script, text: str, kind: str, wor
     with pytest.raises(program.RunFailed) as error:
         adaptor.make_call(script(text), 0)()
     assert (error.value.kind, str(error.value)) == (kind, words)
+
+
+def test_other_exit_codes_may_be_right(script: Script) -> None:
+    adaptor.make_call(script("exit 3", exit_codes=[1, 3]), 0)()
+    assert adaptor.cpu_time(script("exit 1", exit_codes=[1]), 0) > 0
+    with pytest.raises(program.RunFailed, match="exit code 0"):
+        adaptor.make_call(script("exit 0", exit_codes=[1]), 0)()
+
+
+def test_standard_input_is_a_file_from_its_beginning_or_nothing(script: Script, tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("a b")
+    case = script("cat", stdin=str(tmp_path / "words"), cwd="/")
+    assert (printed(case), printed(case), printed(script("cat"))) == ("a b", "a b", "")
+    with pytest.raises(program.RunFailed, match="standard input /no/such can't be used: No such file"):
+        adaptor.make_call(script("cat", stdin="/no/such"), 0)()
+
+
+def test_each_run_has_a_fresh_folder(script: Script, tmp_path: Path) -> None:
+    (tmp_path / "template").mkdir()
+    (tmp_path / "template" / "data").write_text("some\n")
+    text = "cat data; rm -f data; ls; touch left; pwd"
+    copy = script(text, fresh_folder=True, cwd=str(tmp_path / "template"))
+    for _ in range(2):
+        content, folder = printed(copy).split()
+        assert content == "some"
+        assert not Path(folder).exists()
+    assert printed(script(f"[ -e data ] || {{ {text}; }}", fresh_folder=True)).count("\n") == 1
+    with pytest.raises(program.RunFailed, match=r"no fresh folder can be made: .*No such file"):
+        adaptor.make_call(script("echo", fresh_folder=True, cwd="/no/such"), 0)()
+
+
+def test_folders_of_killed_processes_are_removed(
+    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adaptor.folders.tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "opduel-run-left").mkdir()
+    with program.fresh_folder(None) as held:
+        monkeypatch.setattr(adaptor.folders, "YOUNG_S", -1)
+        adaptor.make_call(script("exit 0", fresh_folder=True), 0)
+        assert list(tmp_path.glob("opduel-run-*")) == [Path(held)]
+
+
+def test_what_is_run_around_a_program_is_not_measured(script: Script, tmp_path: Path) -> None:
+    spend = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done"
+    around = {
+        "prepare": ["sh", "-c", f"echo $SIZE > made; {spend}"],
+        "cleanup": ["sh", "-c", f"mv made done; {spend}"],
+        "env": {"SIZE": "7"},
+        "cwd": str(tmp_path),
+    }
+    case = script("cat made", **around)
+    call = adaptor.make_call(case, 0)
+    began = time.perf_counter_ns()
+    measured_ns = call.sample()
+    assert measured_ns < (time.perf_counter_ns() - began) / 4
+    assert adaptor.cpu_time(case, 0) < measured_ns * 4
+    assert (tmp_path / "done").read_text() == "7\n"
+    assert not (tmp_path / "made").exists()
+    assert printed(case) == "7\n"
+    assert not hasattr(adaptor.make_call(script("cat made"), 0), "sample")
+
+
+def test_what_is_run_around_a_program_may_fail(script: Script, tmp_path: Path) -> None:
+    for name in ("prepare", "cleanup"):
+        with pytest.raises(program.RunFailed, match=f"^the {name} command ended with exit code 3: no data$"):
+            adaptor.make_call(script("exit 0", **{name: ["sh", "-c", "echo no data; exit 3"]}), 0)()
+    with pytest.raises(program.RunFailed, match=r"^no-such-program can't be started: No such file"):
+        adaptor.make_call(script("exit 0", prepare=["no-such-program"]), 0)()
+    case = script("exit 5", cleanup=["sh", "-c", f"touch {tmp_path}/clean; exit 3"])
+    with pytest.raises(program.RunFailed, match=r"^the program ended with exit code 5"):
+        adaptor.make_call(case, 0)()
+    assert (tmp_path / "clean").exists()
 
 
 @pytest.mark.parametrize("other", [{"direction": "backward"}, {"context": "gpu"}])

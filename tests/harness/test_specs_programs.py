@@ -59,9 +59,58 @@ def test_a_command_line_may_be_a_text_and_name_files(tmp_path: Path) -> None:
     assert case.files["net"].location == str(tmp_path / "x")
 
 
+def test_input_and_what_is_run_around_a_program_are_the_specs_own(tmp_path: Path) -> None:
+    path = tmp_path / "own.json"
+    around = {"prepare": "cp 'a b' c", "cleanup": ["rm", "c"], "exit_codes": [0, 1]}
+    test = one(stdin="words.txt", fresh_folder=True, **around)
+    path.write_text(json.dumps({"framework": "generic", "tests": [test, one(identifier="b", cwd="x", **around)]}))
+    with pytest.raises(
+        UsageError, match=r"own.json: tests\[0\].stdin: .*/words.txt is not a file: give a path relative"
+    ):
+        load_spec(path)
+    (tmp_path / "words.txt").write_text("words")
+    first, second = (case.inputs for case in expand_cases(load_spec(path)))
+    lines = {"prepare": ["cp", "a b", "c"], "cleanup": ["rm", "c"], "exit_codes": [0, 1]}
+    own = {"command": ["{program}"], "stdin": str(tmp_path / "words.txt"), "fresh_folder": True}
+    assert first == {**own, **lines}
+    assert second == {"command": ["{program}"], "cwd": str(tmp_path / "x"), **lines}
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["<", "words.txt"], 'has "<", and there is no shell: name the file in "stdin"'),
+        (["<words.txt"], 'name the file in "stdin"'),
+        (["|", "sort"], 'put what comes before it into a file for "stdin", and leave out'),
+        (["2>/dev/null"], "leave it out, output is not shown"),
+        (["2>&1"], "leave it out, output is not shown"),
+        ([">", "out.txt"], "leave it out, output is not shown"),
+        (["a", "&&", "b"], "write a test for each program"),
+    ],
+)
+def test_what_a_shell_would_follow_is_refused(words: list[str], fix: str) -> None:
+    with pytest.raises(UsageError) as error:
+        spec_of(one(command=["{program}", *words]))
+    assert fix in str(error.value).replace("'", '"')
+    with pytest.raises(
+        UsageError, match=r'tests\[0\].prepare has .* and there is no shell: start one, as in \["sh", "-c"'
+    ):
+        spec_of(one(prepare=["cp", *words]))
+
+
+def test_what_only_looks_like_a_shells_is_an_argument() -> None:
+    words = ["-d|", "<b>", "a|b", "->", "=>", "<div class='x'>", ";", "{}", "a && b", "$1>0"]
+    assert cases(one(command=["{program}", *words], prepare=["sh", "-c", "a | b > c"], identifier="it"))
+
+
 @pytest.mark.parametrize(
     ("test", "words"),
     [
+        (one(exit_codes=[]), "tests[0].exit_codes is empty"),
+        (one(exit_codes=[256]), "tests[0].exit_codes[0] is 256: use at most 255"),
+        (one(exit_codes=1), "tests[0].exit_codes is 1: use a list"),
+        (one(prepare=[]), "tests[0].prepare is empty"),
+        (one(fresh_folder="yes"), 'tests[0].fresh_folder is "yes": use true or false'),
         ({"operator": "nd.add", "inputs": {}}, "tests[0].command is missing: generic runs programs"),
         (one(command=[]), "tests[0].command is empty"),
         (one(command=["/bin/sh", "-c"]), 'tests[0].command begins with "/bin/sh": begin with "{program}"'),

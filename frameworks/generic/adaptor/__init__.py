@@ -41,6 +41,8 @@ def make_call(case, seed):
     def call():
         command.run()
 
+    if command.has_surroundings:
+        call.sample = lambda: command.run().wall_ns
     call.own_process = True  # runs don't affect each other, so none is dropped as warm-up
     return call
 
@@ -65,8 +67,8 @@ def values(case, seed):
     Raise ProgramError if it can't be run, or its output can't be read.
     """
     inputs = case["inputs"]
-    settings = [inputs.get(name) for name in ("command", "parse", "higher_is_better", "env", "cwd")]
-    key = json.dumps([*settings, case["files"]])
+    settings = {name: setting for name, setting in inputs.items() if name not in ("value", "unit")}
+    key = json.dumps([settings, case["files"]])
     fcntl.lockf(_SHARED, fcntl.LOCK_EX)  # one child at a time; its end releases the lock in any case
     try:
         outcome = _last_outcome(key)

@@ -18,6 +18,7 @@ import subprocess
 import time
 
 from . import tracing
+from .folders import fresh_folder, remove_left_folders
 from .printed import ProgramError
 
 PROGRAM = "OPDUEL_PROGRAM"  # the variable that names the program; the build sets it
@@ -32,7 +33,7 @@ PDEATHSIG, GET_PDEATHSIG = 1, 2
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
-Run = collections.namedtuple("Run", "cpu_ns peak_bytes output")
+Run = collections.namedtuple("Run", "wall_ns cpu_ns peak_bytes output")
 
 
 class RunFailed(ProgramError):
@@ -40,43 +41,77 @@ class RunFailed(ProgramError):
 
 
 class Command:
-    """The command of a case: the program with its arguments, environment and working directory."""
+    """The command of a case: the program with its arguments, input, environment, folder, and what is run around it."""
 
     def __init__(self, case):
         inputs = case["inputs"]
-        self.program = os.environ[PROGRAM]
-        words = {"{program}": self.program}
+        words = {"{program}": os.environ[PROGRAM]}
         words.update(("{files.%s}" % name, path) for name, path in case["files"].items())
         pattern = re.compile("|".join(map(re.escape, words)))
-        self.arguments = [os.fsencode(pattern.sub(lambda word: words[word[0]], text)) for text in inputs["command"]]
+        self.lines = {
+            name: [os.fsencode(pattern.sub(lambda word: words[word[0]], text)) for text in inputs.get(name) or ()]
+            for name in ("command", "prepare", "cleanup")
+        }
         passed_on = [PADDING, *os.environ.get(USER_VARIABLES, "").split(",")]
         names = [name for name in os.environ if name in passed_on or not name.startswith(HIDDEN_PREFIXES)]
         self.environment = {name: os.environ[name] for name in names}
         self.environment.update(inputs.get("env") or {})
-        self.folder = inputs.get("cwd")
+        self.stdin = inputs.get("stdin", os.devnull)
+        self.exit_codes = inputs.get("exit_codes", [0])
+        self.folder = self.template = inputs.get("cwd")
+        self.is_fresh = inputs.get("fresh_folder", False)
+        if self.is_fresh:
+            remove_left_folders()
         self.output = os.memfd_create("opduel-stdout")
         self.errors = os.memfd_create("opduel-stderr")
         self.running = None  # the pid of the program
 
+    @property
+    def has_surroundings(self):
+        """Whether a run has parts that are not the program's."""
+        return bool(self.is_fresh or self.lines["prepare"] or self.lines["cleanup"])
+
     def run(self, keep=False, peak=False):
         """Run it once and return a ``Run``, with its ``output`` if ``keep`` and an exact ``peak_bytes`` if ``peak``.
 
-        Raise RunFailed if it can't be started, is killed, prints too much to be kept, or its exit code is not 0.
+        Raise RunFailed if it can't be started, is killed, prints too much to be kept, its exit code is not one of
+        ``exit_codes``, or what is run around it fails.
         """
-        for file in (self.output, self.errors):
-            os.ftruncate(file, 0)
-            os.lseek(file, 0, os.SEEK_SET)
-        self.running = None
-        with _ending_with_parent(self._kill_running):
-            return self._run(keep, peak)
+        with contextlib.ExitStack() as stack, _ending_with_parent(stack.close):
+            if self.is_fresh:
+                try:
+                    self.folder = stack.enter_context(fresh_folder(self.template))
+                except OSError as error:
+                    raise RunFailed(f"no fresh folder can be made: {error}") from None
+            stack.callback(self._kill_running)
+            self._run_around("prepare")
+            try:
+                run = self._run(keep, peak)
+            except RunFailed:
+                with contextlib.suppress(RunFailed):
+                    self._run_around("cleanup")
+                raise
+            self._run_around("cleanup")
+        return run
+
+    def _run_around(self, name):
+        if self.lines[name]:
+            process = self._start(self.lines[name])
+            try:
+                self._wait(process.pid)
+                process.wait()
+            finally:
+                self._kill_running()
+            self._check(process.returncode, f"the {name} command")
 
     def _run(self, keep, peak):
-        process = self._start(peak)
-        self.running = process.pid
+        began = time.perf_counter_ns()
+        process = self._start(self.lines["command"], self.stdin, peak)
         try:
             traced_peak = tracing.peak_of_traced(process.pid, self._bound) if peak else None
             dropped = self._wait(process.pid, keep)
             _, status, used = os.wait4(process.pid, 0)
+            wall_ns = time.perf_counter_ns() - began
             process.returncode = os.waitstatus_to_exitcode(status)
         finally:
             self._kill_running()  # also processes that it left running
@@ -85,10 +120,14 @@ class Command:
         self._check(process.returncode)
         cpu_ns = round(1e9 * (used.ru_utime + used.ru_stime))
         output = os.pread(self.output, MAX_OUTPUT, 0).decode("utf-8", "replace") if keep else None
-        return Run(cpu_ns, self._peak(traced_peak, 1024 * used.ru_maxrss), output)
+        return Run(wall_ns, cpu_ns, self._peak(traced_peak, 1024 * used.ru_maxrss), output)
 
-    def _start(self, traced):
-        """Start the program and return its process. Raise RunFailed."""
+    def _start(self, words, stdin=os.devnull, traced=False):
+        """Start a process that reads the file ``stdin``, and return it. Raise RunFailed."""
+        for file in (self.output, self.errors):
+            os.ftruncate(file, 0)
+            os.lseek(file, 0, os.SEEK_SET)
+        self.running = None
 
         def prepare():  # in the child
             _libc.prctl(PDEATHSIG, signal.SIGKILL)
@@ -96,25 +135,28 @@ class Command:
                 tracing.trace_me()
 
         try:
-            return subprocess.Popen(
-                self.arguments,
-                executable=self.program,
-                stdin=subprocess.DEVNULL,
-                stdout=self.output,
-                stderr=self.errors,
-                env=self.environment,
-                cwd=self.folder,
-                process_group=0,
-                preexec_fn=prepare,
-            )
+            with open(stdin, "rb") as source:
+                process = subprocess.Popen(
+                    words,
+                    stdin=source,
+                    stdout=self.output,
+                    stderr=self.errors,
+                    env=self.environment,
+                    cwd=self.folder,
+                    process_group=0,
+                    preexec_fn=prepare,
+                )
         except OSError as error:
-            if error.filename == self.folder:
-                raise RunFailed(f"the working directory {self.folder} can't be used: {error.strerror}") from None
+            if error.filename in (self.folder, stdin):
+                noun = "standard input" if error.filename == stdin else "the working directory"
+                raise RunFailed(f"{noun} {error.filename} can't be used: {error.strerror}") from None
             kind = "missing" if error.errno == errno.ENOENT else "start"
-            raise RunFailed(f"{self.program} can't be started: {error.strerror}", kind) from None
+            raise RunFailed(f"{os.fsdecode(words[0])} can't be started: {error.strerror}", kind) from None
+        self.running = process.pid
+        return process
 
-    def _wait(self, pid, keep):
-        """Wait until the program has ended; return whether it printed too much, at which it is killed if ``keep``."""
+    def _wait(self, pid, keep=False):
+        """Wait until a process has ended; return whether it printed too much, at which it is killed if ``keep``."""
         dropped = False
         with _ending(pid) as wait_until_ended:
             while not wait_until_ended(POLL_MS):
@@ -135,9 +177,10 @@ class Command:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.running, signal.SIGKILL)
 
-    def _check(self, code):
-        """Unless the program ended with exit code 0, print the end of its output and raise RunFailed."""
-        if code == 0:
+    def _check(self, code, subject="the program"):
+        """Unless it ended with an exit code that is accepted, print the end of its output and raise RunFailed."""
+        is_program = subject == "the program"
+        if code in (self.exit_codes if is_program else [0]):
             return
         last_line = ""
         for file in (self.output, self.errors):
@@ -146,10 +189,11 @@ class Command:
             os.write(2, tail)
             lines = [line.strip() for line in tail.decode("utf-8", "replace").splitlines() if line.strip()]
             last_line = f": {lines[-1][:LONGEST_LINE]}" if lines else last_line
-        if code > 0:
-            raise RunFailed(f"the program ended with exit code {code}{last_line}")
+        if code >= 0:
+            fix = " (if that is right, list it in the test's exit_codes)" if is_program else ""
+            raise RunFailed(f"{subject} ended with exit code {code}{last_line}{fix}")
         names = {known_signal: known_signal.name for known_signal in signal.Signals}
-        raise RunFailed(f"the program was killed by {names.get(-code, f'signal {-code}')}{last_line}", "crash")
+        raise RunFailed(f"{subject} was killed by {names.get(-code, f'signal {-code}')}{last_line}", "crash")
 
     def _peak(self, traced, waited):
         """Return the peak of resident memory, of the program or a process that it waited for.

@@ -1,0 +1,48 @@
+"""Give a run a working folder of its own, and remove it afterwards; also those that killed processes have left."""
+
+import contextlib
+import fcntl
+import glob
+import os
+import shutil
+import tempfile
+import time
+
+PREFIX = "opduel-run-"
+YOUNG_S = 60  # a folder may not be locked yet
+
+
+@contextlib.contextmanager
+def fresh_folder(template):
+    """Yield a new folder: a copy of the folder ``template``, or an empty one for None. OSError: it can't be made."""
+    folder = tempfile.mkdtemp(prefix=PREFIX)
+    lock = _locked(folder)
+    try:
+        if template:
+            not_these = shutil.ignore_patterns(PREFIX + "*")
+            shutil.copytree(template, folder, symlinks=True, ignore=not_these, dirs_exist_ok=True)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        os.close(lock)
+
+
+def remove_left_folders():
+    """Remove folders that nobody holds: their processes were killed."""
+    for folder in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), PREFIX + "*")):
+        with contextlib.suppress(OSError):
+            if time.time() - os.stat(folder).st_ctime > YOUNG_S:
+                lock = _locked(folder)
+                shutil.rmtree(folder, ignore_errors=True)
+                os.close(lock)
+
+
+def _locked(folder):
+    """Return a descriptor that holds the folder until it is closed. OSError: another process does."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
