@@ -17,7 +17,7 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
                                                 (on a device perhaps also "kernels": [name, ...], of the operators)
     {"op": "write_profile", "calls": int, "folder": path, "name": str}
                         -> {"calls": int}; the framework's own files, and output.txt: what the case has printed
-    {"op": "resident", "calls": int}                               -> {"bytes": most resident memory meanwhile}
+    {"op": "resident", "calls": int}                               -> {"bytes": most memory meanwhile, files apart}
     {"op": "results", "case": {...}, "seed": int, "folder": path, "limit": bytes} (unprepared)
                         -> {"arrays": [{"name", "dtype", "shape", "storage", "file", "count"}, ...]}; also "precision"
                            where values are rounded to a dtype that NumPy lacks
@@ -157,7 +157,7 @@ def in_turn(calls):
 
 
 def resident_peak(call, calls):
-    """The most memory that was resident in this process (VmHWM, bytes) in so many calls.
+    """The most anonymous and shared memory that this process had in so many calls, in bytes.
 
     What making the inputs has left is given back to the system before, and Linux told to forget its peak; where it
     doesn't take that, the peak is the one since the process began.
@@ -171,8 +171,9 @@ def resident_peak(call, calls):
         if before:
             before()
         call()
-    with open("/proc/self/status") as lines:
-        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    from opduel_common.peaks import peak_of_process  # on the path since the adaptor was loaded
+
+    return peak_of_process()
 
 
 def keep_output(path):

@@ -3,6 +3,7 @@
 import math
 import random
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from toy_bench import toy_bench, toy_case
@@ -41,6 +42,18 @@ def test_what_their_process_holds() -> None:
     (resident,) = one_round(measured("a", "process_memory")).samples
     assert resident.control > 1 << 20, "a Python process holds more than a megabyte"
     assert resident.control == pytest.approx(resident.treatment, rel=0.2)
+
+
+@pytest.mark.parametrize(("pages", "counted"), [("file", 0), ("anonymous", 1), ("shared", 1)])
+def test_pages_of_files_are_not_counted(tmp_path: Path, pages: str, counted: int) -> None:
+    size = 16 << 20
+    file = tmp_path / "library"
+    file.write_bytes(bytes(size))
+    case = replace(
+        measured("a", "process_memory", "touches"), inputs={"pages": pages, "bytes": size, "file": str(file)}
+    )
+    (sample,) = one_round(case).samples
+    assert (sample.treatment - sample.control) / size == pytest.approx(counted, abs=0.1)
 
 
 def test_all_devices_count() -> None:

@@ -184,6 +184,16 @@ def make_call(case, seed):
             bytearray(inputs["bytes"]) if name == "allocates" else mmap.mmap(-1, inputs["bytes"]).close()
             for _ in range(blocks)
         ]
+    if name == "touches":  # all pages of a file, or of anonymous or shared memory, on the treatment; else one
+        size = inputs["bytes"] if side == "treatment" else mmap.PAGESIZE
+        flags = {"anonymous": mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, "shared": mmap.MAP_SHARED | mmap.MAP_ANONYMOUS}
+        with open(inputs["file"], "rb") as file:
+            if inputs["pages"] == "file":
+                area = mmap.mmap(file.fileno(), size, mmap.MAP_PRIVATE, mmap.PROT_READ)
+            else:
+                area = mmap.mmap(-1, size, flags[inputs["pages"]])
+                area.write(file.read(size))
+        return lambda: (area[:: mmap.PAGESIZE], CLOCK and CLOCK.take(1e6))
     if name == "strides":  # as many bytes, each from a line of the cache of its own on the treatment
         step = 64 if side == "treatment" else 2
         spread = memoryview(bytes(step * inputs["bytes"]))[::step]

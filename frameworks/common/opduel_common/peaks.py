@@ -1,4 +1,4 @@
-"""Measure the peak of the memory of Python objects and NumPy arrays in a call."""
+"""Measure peaks of memory: of Python objects and NumPy arrays in a call, and of a process."""
 
 import gc
 import tracemalloc
@@ -29,3 +29,15 @@ def peak_of_objects(call, calls, prepare=lambda: None):
         finally:
             tracemalloc.stop()
     return {"cpu": middle(peaks)}
+
+
+def peak_of_process(pid="self"):
+    """Return the most anonymous and shared memory that a process has had, in bytes.
+
+    Linux keeps the peak of all resident pages (man 5 proc: VmHWM); those of files, most of them libraries', are taken
+    off, as many as there are now. How many are resident depends on how a file lies in the page cache: between two
+    copies of one library that is megabytes.
+    """
+    with open("/proc/{}/status".format(pid)) as lines:
+        kilobytes = {line.split(":")[0]: line.split()[1] for line in lines if line.startswith(("VmHWM:", "RssFile:"))}
+    return 1024 * (int(kilobytes["VmHWM"]) - int(kilobytes.get("RssFile", 0)))  # RssFile: since Linux 4.5
