@@ -1,5 +1,7 @@
 """Access control: FastAPI dependencies that let a request read or write, or refuse it."""
 
+import ipaddress
+import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Annotated, cast
@@ -44,6 +46,31 @@ def database_of(request: Request) -> Database:
 def settings_of(request: Request) -> Settings:
     """Return the server's settings."""
     return cast(Settings, request.app.state.settings)
+
+
+def is_for_this_server(request: Request) -> bool:
+    """Return whether the Host header names this server.
+
+    A page of another site can have its own name lead here, and so read what needs no token (DNS rebinding). Such a
+    name has a dot, and the page has no token to send. Behind a proxy names are known from ``--public_url`` alone.
+    """
+    settings = settings_of(request)
+    if "authorization" in request.headers or (settings.behind_proxy and settings.public_url is None):
+        return True
+    try:
+        name = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+    except ValueError:
+        return False
+    own_names = (settings.host.lower(), socket.gethostname().lower(), urlsplit(settings.public_url or "").hostname)
+    return "." not in name or name.endswith(".localhost") or name in own_names or _is_address(name)
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def is_api(request: Request) -> bool:

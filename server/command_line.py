@@ -36,7 +36,10 @@ _DATABASE = (
     "sqlite:///FILE or postgresql://USER@HOST/NAME. "
     "Default: OPDUEL_DATABASE, or else SQLite in the user's state folder",
 )
-_PUBLIC_URL = ("--public_url URL", "the address under which people reach the server, for links in feeds and alerts")
+_PUBLIC_URL = (
+    "--public_url URL",
+    "the address under which people reach the server, for links in feeds and alerts; it answers to no other name",
+)
 
 
 def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:

@@ -1,9 +1,11 @@
 """The server's database: SQLite or PostgreSQL, whose tables must be those of this version."""
 
 import io
+import math
 import os
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -14,19 +16,23 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, make_url
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, literal, make_url, select
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 from sqlalchemy.dialects import sqlite as sqlite_dialect
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
 
 from opduel.records import RunError, UsageError
+from opduel.server.models import Base
 
 Row = TypeVar("Row")
 Standing = Literal["empty", "current", "older", "newer", "foreign"]
 _EXAMPLES = "sqlite:////var/lib/opduel/results.sqlite or postgresql://user@host/database"
 _AT_A_TIME = 500  # rows of a statement
 _BUSY_TIMEOUT_S = 8.0  # less than the last requests have when the server is stopped
+_SHORT_TIMEOUT_S = 0.1  # of those that come within the time below after one that waited in vain
+_STAYS_LOCKED_S = 30.0
 _MIGRATE = "python -m opduel.server migrate"
 
 
@@ -48,6 +54,8 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
         self._writer = self.engine.execution_options(writes=True)
+        self.damage = ""  # what SQLite said when it first found its file damaged
+        event.listen(self.engine, "handle_error", self._note_damage)
 
     @property
     def name(self) -> str:
@@ -62,6 +70,21 @@ class Database:
     def writing(self) -> AbstractContextManager[Session]:
         """Return a transaction that writes all or nothing."""
         return sessionmaker(self._writer).begin()
+
+    def check_readable(self) -> None:
+        """Read a row of each table. OperationalError: that is impossible, or the file was found damaged before."""
+        with self.reading() as session:
+            for table in Base.metadata.sorted_tables:
+                session.execute(select(literal(1)).select_from(table).limit(1))
+        if self.damage:
+            raise OperationalError(None, None, sqlite3.DatabaseError(self.damage))
+
+    def _note_damage(self, context: ExceptionContext) -> None:
+        """Turn the error of a damaged file into that of a database that can't be used."""
+        error = context.original_exception
+        if type(error) is sqlite3.DatabaseError:
+            self.damage = self.damage or str(error)
+            raise OperationalError(context.statement, None, error, hide_parameters=True)
 
     def close(self) -> None:
         """Close all connections."""
@@ -196,6 +219,7 @@ def _postgresql(url: URL) -> Engine:
 def _sqlite(url: URL) -> Engine:
     arguments = {"timeout": _BUSY_TIMEOUT_S, "check_same_thread": False}
     engine = create_engine(url, hide_parameters=True, connect_args=arguments)
+    locked_at = -math.inf  # when a writer last waited in vain
 
     @event.listens_for(engine, "connect")
     def set_up(connection: Any, _record: Any) -> None:
@@ -207,9 +231,20 @@ def _sqlite(url: URL) -> Engine:
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
+        nonlocal locked_at
+        if not connection.get_execution_options().get("writes"):
+            connection.exec_driver_sql("BEGIN")
+            return
         # A writer takes the lock at once: SQLite waits for it then, but not when a reader becomes a writer.
-        writes = connection.get_execution_options().get("writes")
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        is_locked = time.monotonic() - locked_at < _STAYS_LOCKED_S
+        timeout_s = _SHORT_TIMEOUT_S if is_locked else _BUSY_TIMEOUT_S
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {1000 * timeout_s:.0f}")
+        try:
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+        except OperationalError:
+            locked_at = time.monotonic()
+            raise
+        locked_at = -math.inf
 
     return engine
 

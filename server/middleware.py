@@ -1,4 +1,5 @@
-"""Middleware around every request: security headers, a line in the log, an answer to every error, compression.
+"""Middleware around every request: a check of its Host, security headers, a line in the log, an answer to every error,
+compression; and HEAD for all that has GET.
 
 The length of a compressed page tells how much of a text in it repeats another one. An attacker who makes a browser
 request pages with chosen texts, and sees the lengths of the answers, could so guess a secret (BREACH, CVE-2013-3587).
@@ -16,6 +17,7 @@ from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from opduel.server.access import is_for_this_server
 from opduel.server.error_handlers import RETRY_AFTER_S, answer
 from opduel.server.logs import logger, one_field
 
@@ -60,8 +62,16 @@ class SecurityMiddleware:
                     headers.setdefault(name, value)
             await send(message)
 
+        # HEAD is answered as GET; uvicorn leaves out the body.
+        inner_scope = {**scope, "method": "GET"} if scope["method"] == "HEAD" else scope
         try:
-            await self.app(scope, receive, guarded_send)
+            if is_for_this_server(Request(scope)):
+                await self.app(inner_scope, receive, guarded_send)
+            else:
+                response = answer(
+                    Request(scope), 421, "the server is not known by this name: give it with --public_url"
+                )
+                await response(scope, receive, guarded_send)
         except ClientDisconnect:
             pass
         except asyncio.CancelledError:  # the server is ending, and has waited long enough

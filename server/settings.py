@@ -13,14 +13,16 @@ DEFAULT_MAX_REPORT_BYTES = 64 * 2**20
 class Settings:
     """The options of ``serve``.
 
-    ``database`` is a URL in SQLAlchemy's form, ``max_report_bytes`` bounds the body of one post, and with ``open_read``
-    anybody may read without a token. ``behind_proxy``: all requests come through a proxy on this machine, whose headers
-    give the client's address. ``commit_url`` is a link in which ``{commit}`` stands for a commit's 40 digits.
-    ``public_url`` is the server's address in feeds and alerts, without a slash at its end. ``mcp`` serves /mcp.
+    ``database`` is a URL in SQLAlchemy's form, ``max_report_bytes`` bounds the body of one post, and with
+    ``open_read`` anybody may read without a token. ``host`` is where it listens. ``behind_proxy``: all requests
+    come through a proxy on this machine, whose headers give the client's address. ``commit_url`` is a link in which
+    ``{commit}`` stands for a commit's 40 digits. ``public_url`` is the server's address in feeds and alerts,
+    without a slash at its end. ``mcp`` serves /mcp.
     """
 
     database: str
     open_read: bool = False
+    host: str = "127.0.0.1"
     behind_proxy: bool = False
     max_report_bytes: int = DEFAULT_MAX_REPORT_BYTES
     commit_url: str | None = None

@@ -39,6 +39,7 @@ class SubprocessJobs:
     """One kind of work on large reports, in one process at a time."""
 
     def __init__(self, database: Database, max_report_bytes: int) -> None:
+        self._database = database
         self._url = database.url.render_as_string(hide_password=False)
         self._memory = _MEMORY_BESIDE + _MEMORY_PER_BYTE * max_report_bytes
         self._places_in_use = 0
@@ -84,7 +85,8 @@ class SubprocessJobs:
                     process.join()
                 receiver.close()
         if isinstance(outcome, _DatabaseAwayError):
-            raise database_is_away(str(outcome))
+            self._database.damage = self._database.damage or outcome.damage
+            raise database_is_away(outcome.reason)
         if isinstance(outcome, Exception):
             raise outcome
         result: T = outcome
@@ -127,7 +129,11 @@ async def _receive_outcome(connection: Connection) -> Any:
 
 
 class _DatabaseAwayError(Exception):
-    """Sent by the process if the database is not available."""
+    """Sent by the process if the database is not available, or found with ``damage``."""
+
+    def __init__(self, reason: str, damage: str) -> None:
+        super().__init__(reason, damage)
+        self.reason, self.damage = reason, damage
 
 
 def _child(connection: Connection, url: str, memory: int, work: Callable[..., Any], arguments: Any) -> None:
@@ -148,6 +154,6 @@ def _outcome(url: str, work: Callable[..., Any], arguments: Any) -> Any:
     except MemoryError:
         return HTTPException(413, "the report would take too much memory here: see --max_report_bytes")
     except DATABASE_AWAY as error:
-        return _DatabaseAwayError(str(getattr(error, "orig", error)))
+        return _DatabaseAwayError(str(getattr(error, "orig", error)), database.damage)
     except Exception:
         return RuntimeError(f"work on a large report failed: {traceback.format_exc()}")
