@@ -14,7 +14,7 @@ _LONG_QUOTE = re.compile(rf"(?<!\w)(['\"])((?:(?!\1).){{{2 * LONGEST_QUOTE},}})\
 # and the short ones. A control character by itself, ESC included, comes last: it would leave a sequence's rest.
 _CONTROLS = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]*[0-Z\\^-~]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )

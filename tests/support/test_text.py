@@ -1,6 +1,7 @@
 """Texts for people: one printable line, with what is too long to be read left out."""
 
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -62,3 +63,10 @@ def test_any_text_becomes_one_line(text: str) -> None:
 )
 def test_escape_sequences_are_removed_whole(text: str, plain: str) -> None:
     assert without_controls(text) == plain
+
+
+@pytest.mark.parametrize("start", ["\x9d", "\x1b]", "\x1b[", "\x90"])
+def test_sequences_that_never_end_take_no_more_than_their_length(start: str) -> None:
+    began = time.process_time()
+    without_controls(start * 50_000)
+    assert time.process_time() - began < 2
