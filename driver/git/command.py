@@ -34,7 +34,7 @@ _NOT_THERE = re.compile(r"not found\b|does not exist|does not appear to be a git
 _BAD_SETTINGS = re.compile(rb"bad [\w ]*config (?:line|variable|value|file)|bogus count in GIT_CONFIG_COUNT")
 
 # The repository is ours alone: no hooks of the user's in it, nothing behind our back, nothing removed that nobody
-# names.
+# names. A remote is no descriptor of ours ("fd::7"), and one that falls silent is given up.
 _SETTINGS = (
     ("core.hooksPath", "/dev/null"),
     ("core.fsmonitor", "false"),
@@ -43,6 +43,9 @@ _SETTINGS = (
     ("submodule.recurse", "false"),
     ("fetch.recurseSubmodules", "false"),
     ("fetch.pruneTags", "false"),
+    ("protocol.fd.allow", "never"),
+    ("http.lowSpeedLimit", "1"),
+    ("http.lowSpeedTime", "600"),
 )
 
 

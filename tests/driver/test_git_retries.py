@@ -94,6 +94,7 @@ def test_who_only_wants_to_look_waits_for_no_remote(work: Path, origin: RemoteRe
     ("remote", "message"),
     [
         ("ext::sh -c true", "transport 'ext' not allowed"),
+        ("fd::99", "transport 'fd' not allowed"),
         ("{server}/nothing.git", "not found"),
         ("{locked}/remote.git", "could not read Username"),
         ("gopher://127.0.0.1/x", "gopher"),
@@ -122,6 +123,18 @@ def test_a_server_that_says_nothing_is_given_up(origin: RemoteRepository, work: 
         released.set()
     assert not [line for line in command_lines() if server.url in line]
     assert not (work / "repository.git.making").exists()
+
+
+def test_a_server_that_falls_silent_is_given_up_before_that(
+    origin: RemoteRepository, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_HTTP_LOW_SPEED_TIME", "1")
+    released = threading.Event()
+    with serve(tmp_path) as server:
+        server.hold = lambda: released.wait(60) and None
+        with pytest.raises(RemoteGone, match="too slow"):
+            open_repository(work, f"{server.url}/remote.git", retries=False, time_limit=30)
+        released.set()
 
 
 @contextmanager
