@@ -5,32 +5,48 @@ https://github.com/facebookarchive/FAI-PEP: benchmarking/harness.py, repo_driver
 
 import argparse
 import json
+import logging
 import os
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_types import command_words, string_map
 from opduel.records import UsageError
 from opduel.reporters.arguments import Parser
 
-_PHONES = "is for phones: leave it out"
+log = logging.getLogger(__name__)
+
+FRAMEWORKS = ("caffe2", "tflite", "pytorch", "glow", "oculus")  # AI-PEP's, whose builds are programs
 _LAB = "is for AI-PEP's lab of devices: use --fleet ADDRESS, or leave it out"
 
+# What changes nothing here: the option, and why.
+IGNORED: Mapping[Sequence[str], str] = {
+    (
+        "--android_dir",
+        "--ios_dir",
+        "--monsoon_map",
+        "--hash_platform_mapping",
+        "--device_name_mapping",
+    ): "is for phones",
+    ("--cooldown",): "both builds are measured in turn, without a pause between them",
+    ("--debug",): "nothing needs to be kept to look at a run again: its report.json has every sample",
+    ("--logger_level",): "everything is logged on standard error",
+}
 # What is not taken: the option as it is written, and what to do instead.
 NOT_TAKEN: Mapping[Sequence[str], str] = {
-    ("--android_dir", "--ios_dir", "--monsoon_map", "--hash_platform_mapping", "--device_name_mapping"): _PHONES,
     ("--reboot",): "is decided on each host: use opduel fleet worker --before_run COMMAND, or leave it out (each round "
     "starts fresh processes)",
     ("--set_freq",): "is decided on each host: use opduel fleet worker --set_freq FREQUENCY",
     ("--platform_sig",): "use --platform NAME, a name for this kind of machine",
     ("--backend",): "a build has the backend that it was compiled with: name such builds with --control and "
-    "--treatment, or use --ctx gpu",
-    ("--cooldown",): "both builds are measured in turn, without a pause between them: leave it out",
-    ("--debug",): "nothing needs to be kept to look at a run again: its report.json has every sample",
+    "--treatment, or use --ctx gpu; a program's own option goes into --command_args",
     ("--user_string",): "use --user_identifier TEXT",
     ("--config_dir",): "set the variable XDG_CONFIG_HOME",
-    ("--logger_level",): "everything is logged on standard error: leave it out",
     ("--adhoc",): "use --operators NAME --inputs JSON",
     ("--custom_binary", "-c", "--pre_built_binary"): "use --treatment PATH",
     ("--buck_target",): "commits are built by build.sh of the platform: use --platforms NAME",
@@ -52,6 +68,20 @@ class _NotTaken(argparse.Action):
         self, parser: argparse.ArgumentParser, namespace: object, values: object, option_string: str | None = None
     ) -> None:
         raise UsageError(f"{option_string}: {self._why}")
+
+
+class _Ignored(_NotTaken):
+    """An option that is taken, and does nothing but say so."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: object, values: object, option_string: str | None = None
+    ) -> None:
+        _warn_once(f"{option_string}: {self._why}: ignored")
+
+
+@cache
+def _warn_once(line: str) -> None:
+    log.warning("%s", line)  # defaults are read again and again
 
 
 def add_ai_pep_options(parser: Parser) -> None:
@@ -92,9 +122,35 @@ def add_ai_pep_options(parser: Parser) -> None:
         'for programs: texts for the words in braces of command lines, {"size": "100"} for {size}',
         type=string_map,
     )
-    for names, why in NOT_TAKEN.items():
-        for name in names:
-            parser.add_argument(name, action=_NotTaken, why=why)
+    for action, lines in ((_NotTaken, NOT_TAKEN), (_Ignored, IGNORED)):
+        for names, why in lines.items():
+            for name in names:
+                parser.add_argument(name, action=action, why=why)
+
+
+def of_one_build(options: HarnessOptions) -> HarnessOptions:
+    """Return the options, with the build of an ``--info`` that has no control as --treatment; without --control that
+    alone is measured. UsageError: --info can't be read."""
+    if options.info is None or options.treatment is not None:
+        return options
+    from opduel.driver.descriptor import read_info
+
+    sides = read_info(options.info)
+    if "control" in sides:
+        return options
+    single = options.control is None
+    if single:
+        log.info("--info has no control: its treatment is measured alone, as with --single")
+    given = options.given - {"info"} | {"treatment", *(["single"] if single else [])}
+    return replace(options, info=None, treatment=sides["treatment"].location, single=single, given=given)
+
+
+def host_platform(text: str) -> str:
+    """``--platform``: one name, or several with commas between; no phone."""
+    for name in text.split(","):
+        if re.match(r"\s*(android|ios)\b", name):
+            raise argparse.ArgumentTypeError(f"{name!r} is a phone: opduel measures on this host, and others: use host")
+    return text
 
 
 def repository_kind(text: str) -> str:

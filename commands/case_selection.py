@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
+from opduel.commands.ai_pep import FRAMEWORKS
 from opduel.commands.config import default_model_cache
 from opduel.commands.custom_network import custom_network
 from opduel.commands.entry import log
@@ -20,6 +21,7 @@ from opduel.commands.option_types import share
 from opduel.commands.programs import fill_command_lines, refuse_program_options
 from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.frameworks import Framework, framework_names, get_framework
+from opduel.frameworks.generic.framework import Generic
 from opduel.harness.models import fetch_files
 from opduel.harness.specs import (
     Settings,
@@ -109,6 +111,8 @@ def framework_of(options: HarnessOptions, choice: Choice, frameworks_dir: Path) 
     if choice.framework is not None:
         return choice.framework
     name = choice.framework_name
+    if options.framework in FRAMEWORKS and isinstance(programs := get_framework(name, frameworks_dir), Generic):
+        return programs.of_folder(options.framework)
     if options.framework is not None and options.framework != name:
         raise UsageError(f"--framework {options.framework}: the spec is for {name}; leave the option out")
     return get_framework(name, frameworks_dir)

@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from opduel.commands.ai_pep import repository_kind
+from opduel.commands.ai_pep import host_platform, repository_kind
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.option_types import cache_size, gibibytes, path, pause, positive, seconds
@@ -171,6 +171,7 @@ def _add_builds(parser: Parser) -> None:
         "--platforms -p --platform NAME",
         "the platform whose build script is used (default: host); with --fleet, several separated by commas: tags, on "
         "the hosts of each of which all cases are measured",
+        type=host_platform,
         default=USUAL_PLATFORM,
     )
     builds(

@@ -6,6 +6,7 @@ behind that; it returns the exit code, or raises an OpduelError that has it.
 
 from collections.abc import Sequence
 
+from opduel.commands.ai_pep import of_one_build
 from opduel.commands.driver_options import parse_driver_options
 from opduel.commands.option_rules import check_options, check_run, check_spec, refuse_options
 from opduel.commands.options import read_options
@@ -16,7 +17,7 @@ CALIBRATED_SPEC = "smoke"
 
 def run_harness(program: str, words: Sequence[str]) -> int:
     """Measure two builds, or one, as harness.py's options say."""
-    options = read_options(words, program)
+    options = of_one_build(read_options(words, program))
     check_options(options)
     from opduel.commands import harness
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from opduel.commands.ai_pep import add_ai_pep_options
+from opduel.commands.ai_pep import add_ai_pep_options, host_platform
 from opduel.commands.fleet_options import add_fleet_options
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_types import (
@@ -84,11 +84,12 @@ def harness_parser(program: str = "harness.py") -> Parser:
         "--roofline",
         "measure the host's roofline first, and show how close to it each case comes (where its work is known)",
     )
-    add("--framework NAME", "end with an error unless the spec is for this framework")
+    add("--framework NAME", "end with an error unless the spec is for this framework; or one of AI-PEP's, for programs")
     add(
         "-p --platform --platforms NAME",
         "platform name to store in the report (default: host); with --fleet, several separated by commas: tags, on the "
         "hosts of each of which all cases are measured",
+        type=host_platform,
         default="host",
     )
     add("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache folder)", type=path)
@@ -116,9 +117,10 @@ def harness_parser(program: str = "harness.py") -> Parser:
     )
     add(
         "--env NAME=VALUE",
-        "a variable for the workers of both sides, such as DNNL_VERBOSE=1; repeatable",
+        "a variable for the workers of both sides, such as DNNL_VERBOSE=1; or several; repeatable",
         type=variable,
-        action="append",
+        nargs="+",
+        action="extend",
     )
     _add_single_options(parser.options("one build alone"))
     how = parser.options("how it is decided")

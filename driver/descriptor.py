@@ -32,7 +32,7 @@ class _Side(BaseModel):
 
 class _Document(BaseModel):
     treatment: _Side
-    control: _Side
+    control: _Side | None = None
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,8 @@ def _side(build: Build) -> dict[str, Any]:
 
 
 def read_info(text: str) -> dict[str, DescribedBuild]:
-    """Read ``control`` and ``treatment`` of a document: ``text`` is its JSON, or the path of a file that holds it.
+    """Read ``control``, which may be missing, and ``treatment`` of a document: ``text`` is its JSON, or the path of a
+    file that holds it.
 
     Raises:
         UsageError: it is neither, or a side has no program.
@@ -83,10 +84,8 @@ def read_info(text: str) -> dict[str, DescribedBuild]:
         raise UsageError(f"{where}: {explain(error)}") from None
     except UnreadableError as error:
         raise UsageError(f"{where}: {error}: correct it") from None
-    return {
-        "control": _described(where, "control", document.control),
-        "treatment": _described(where, "treatment", document.treatment),
-    }
+    sides = {"control": document.control, "treatment": document.treatment}
+    return {name: _described(where, name, side) for name, side in sides.items() if side is not None}
 
 
 def _described(where: str, name: str, side: _Side) -> DescribedBuild:

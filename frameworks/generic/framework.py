@@ -1,7 +1,9 @@
 """The framework of programs."""
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Self
 
 from opduel.frameworks.base import Framework
 from opduel.frameworks.roles import CommandCases, ProgramBuilds
@@ -17,6 +19,17 @@ class Generic(Framework):
     cases = CommandCases()
     calls_in_worker = False
     adaptor = HERE / "adaptor"
+    folder = name  # of specifications/frameworks
+
+    def of_folder(self, folder: str) -> Self:
+        """Return the framework with build scripts in the folder of another name, such as caffe2."""
+        framework = copy.copy(self)
+        framework.folder = folder
+        return framework
+
+    @property
+    def specifications(self) -> Path:
+        return self.frameworks_dir / self.folder
 
     def environment(self, threads: int) -> Mapping[str, str]:
         """Set OpenMP's threads: nothing else is known of a program."""

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, write_spec
 
-from opduel.commands.ai_pep import NOT_TAKEN
+from opduel.commands.ai_pep import FRAMEWORKS, IGNORED, NOT_TAKEN, of_one_build
 from opduel.commands.builds import library_path
-from opduel.commands.case_selection import Choice, choose_cases, fetch_case_files
+from opduel.commands.case_selection import Choice, choose_cases, fetch_case_files, framework_of
 from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.fleet_options import fleet_parser
 from opduel.commands.options import harness_parser, read_options
@@ -47,6 +47,48 @@ def test_what_is_not_taken_is_one_line_that_says_what_to_do(run: Run, option: st
         line = run("-b", "smoke", *arguments).error_line()
         assert line.startswith(f"harness.py: error: {option}: ")
         assert re.search(r"\b(use|leave it out|set|change|needs|chooses)\b", line)
+
+
+def test_what_changes_nothing_here_is_ignored_and_said(caplog: pytest.LogCaptureFixture) -> None:
+    for option in (name for names in IGNORED for name in names):
+        assert read_options(["-b", "smoke", option, "1", "--seed", "7"]).seed == 7
+        assert re.search(rf"^{option}: .*: ignored$", caplog.messages[-1])
+
+
+def test_phones_are_refused(run: Run) -> None:
+    for name in ("android", "ios", "host,android/arm64"):
+        line = run("-b", "smoke", "-p", name).error_line()
+        assert "is a phone: opduel measures on this host, and others: use host" in line
+        with pytest.raises(UsageError, match="is a phone"):
+            parse_driver_options(["--ab_testing", "-b", "smoke", "--platforms", name])
+
+
+def test_env_takes_several_variables(run: Run) -> None:
+    options = read_options(["--env", "A=1", "B=2 3", "-b", "smoke", "--env", "C=4"])
+    assert options.variables == {"A": "1", "B": "2 3", "C": "4"}
+    assert parse_driver_options(["--env", "A=1", "B=2", "--ab_testing", "-b", "smoke"]).harness.variables == {
+        "A": "1",
+        "B": "2",
+    }
+    assert "'B' has no =: write NAME=VALUE" in run("-b", "smoke", "--env", "A=1", "B").error_line()
+
+
+def test_a_treatment_alone_is_one_build() -> None:
+    info = json.dumps({"treatment": {"programs": {"program": {"location": "/new"}}}})
+    alone = of_one_build(read_options(["-b", "smoke", "--info", info]))
+    assert (alone.single, alone.treatment, alone.info) == (True, "/new", None)
+    both = of_one_build(read_options(["-b", "smoke", "--info", info, "--control", "/old"]))
+    assert (both.single, both.treatment, both.control) == (False, "/new", "/old")
+
+
+def test_frameworks_of_ai_pep_are_programs(tmp_path: Path) -> None:
+    (tmp_path / "own.json").write_text('{"framework": "generic", "tests": [{"command": "{program}"}]}')
+    for name in FRAMEWORKS:
+        options = read_options(["-b", str(tmp_path / "own.json"), "--framework", name])
+        framework = framework_of(options, choose_cases(options, 0), tmp_path)
+        assert (framework.name, framework.specifications) == ("generic", tmp_path / name)
+    with pytest.raises(UsageError, match="--framework caffe2: the spec is for mxnet"):
+        framework_of(read_options(["--framework", "caffe2"]), chosen(), tmp_path)
 
 
 def test_the_driver_says_the_same() -> None:

@@ -38,6 +38,10 @@ def test_a_document_of_ai_pep_s_own(tmp_path: Path) -> None:
         assert (described["treatment"].commit.id, described["treatment"].commit.time) == ("abc", 5)
 
 
+def test_a_treatment_may_be_alone() -> None:
+    assert list(read_info(json.dumps(without("control")))) == ["treatment"]
+
+
 def test_a_release_is_described_without_a_commit_s_time() -> None:
     document = info_document(a_build("toy==1.0"), TREATMENT)
     assert (document["control"]["commit"], document["control"]["commit_time"]) == ("toy==1.0", 0)
@@ -58,7 +62,6 @@ def without(*path: str) -> dict[str, Any]:
         ("{", "--info: is not JSON"),
         ("/no/such/file", "--info /no/such/file: No such file or directory: give JSON, or the path"),
         ("{}", "--info: treatment is missing: add it"),
-        (json.dumps(without("control")), "--info: control is missing: add it"),
         (json.dumps({**AI_PEP, "control": {"commit": "def"}}), "control.programs.program.location: is missing"),
         (json.dumps({**AI_PEP, "control": {"commit_time": "x"}}), "control.commit_time is 'x': use an integer"),
     ],
