@@ -58,7 +58,11 @@ def _record(first: Comparison, second: Comparison | None) -> Verification:
         return Verification(first=first.verdict)
     samples = tuple(sample for sample in second.samples if sample.stage == "confirmation")
     # with fewer than two confirmation samples, second has the figures of the first measurement
-    figures = ("ratio", "ci", "mde", "control", "treatment") if second.decided_on == "confirmation" else ()
+    figures = (
+        ("ratio", "ci", "difference", "difference_ci", "mde", "control", "treatment")
+        if second.decided_on == "confirmation"
+        else ()
+    )
     return Verification(
         first=first.verdict,
         verdict=second.verdict,

@@ -47,6 +47,8 @@ class Verification:
     """that of the second; null if the case was not measured again"""
     ratio: float | None = None
     ci: tuple[float, float] | None = None
+    difference: float | None = None
+    difference_ci: tuple[float, float] | None = None
     p_value: float | None = None
     q_value: float | None = None
     mde: float | None = None

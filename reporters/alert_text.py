@@ -11,7 +11,7 @@ import jinja2
 from opduel.reporters.alerts import Alert, Finding
 from opduel.reporters.templates import environment
 from opduel.reporters.text import printable, shorten
-from opduel.reporters.units import human_change
+from opduel.reporters.units import human_change, human_changes
 from opduel.support.text import counted
 
 MOST_LISTED = 5  # causes, and cases of one cause, that are listed
@@ -95,9 +95,13 @@ def _details(finding: Finding) -> str:
     return f"  ({details})" if details else ""
 
 
+def _effect(finding: Finding) -> str:
+    return " ".join(human_changes(finding.ratio, finding.ci))
+
+
 @cache
 def _template() -> jinja2.Template:
-    templates = environment(short=_short, details=_details)
+    templates = environment(short=_short, details=_details, effect=_effect)
     return templates.get_template("alert.txt.jinja", globals={"most": MOST_LISTED})
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from opduel.records import Build, Comparison, Report
+from opduel.reporters.changes import effect_text
 from opduel.reporters.summary import effect_size, open_lines, validity_line, worst_first
 from opduel.reporters.text import printable
 
@@ -12,7 +13,7 @@ from opduel.reporters.text import printable
 class Finding:
     """One case that got worse. ``ratio``, ``ci``, ``again``: treatment / control, its interval, and the ratio of a
     second measurement; ``broken``: how the treatment fails, empty if it runs; ``why``: the sentence of the change's
-    cause, if that was examined."""
+    cause, if that was examined; ``values``: ``0 -> 3 copies`` where there is no ratio."""
 
     case: str
     metric: str
@@ -23,6 +24,7 @@ class Finding:
     broken: str = ""
     injected: bool = False
     why: str = ""
+    values: str = ""
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,11 @@ def make_alert(report: Report, causes: Sequence[Cause], sure: str) -> Alert:
 
 def cause_of(key: str, since: str, findings: Iterable[Finding], code: Sequence[str] = ()) -> Cause:
     """Return a cause with its findings in order."""
-    ordered = sorted(findings, key=lambda finding: (not finding.broken, -effect_size(finding.ratio), finding.case))
+
+    def order(finding: Finding) -> tuple[bool, bool, float, str]:
+        return not finding.broken, not finding.values, -effect_size(finding.ratio), finding.case
+
+    ordered = sorted(findings, key=order)
     return Cause(key, since, tuple(ordered), tuple(code))
 
 
@@ -136,7 +142,8 @@ def finding_of(comparison: Comparison) -> Finding:
     again = comparison.verification.ratio if comparison.verification else None
     why = comparison.cause.sentence if comparison.cause else ""
     figures = comparison.case, comparison.metric, comparison.ratio, comparison.ci, again, comparison.q_value
-    return Finding(*figures, broken, comparison.injected, why)
+    values = "" if comparison.difference is None else f"{effect_text(comparison, comparison.unit)} {comparison.unit}"
+    return Finding(*figures, broken, comparison.injected, why, values.strip())
 
 
 def side_words(build: Build) -> str:

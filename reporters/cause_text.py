@@ -5,8 +5,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from opduel.records import Breakdown, Candidate, Cause, Comparison, Examination, OperatorTime
+from opduel.reporters.changes import effect_text
 from opduel.reporters.text import align, printable
-from opduel.reporters.units import ABSENT, human_effect, human_share, human_value
+from opduel.reporters.units import ABSENT, human_share, human_value
 
 BREAKDOWN_HEADINGS = ("count", "control", "share", "treatment", "share", "difference")
 _MOST_OPERATORS = 8
@@ -66,7 +67,7 @@ def cause_text(comparison: Comparison) -> str:
 def sentence_line(comparison: Comparison) -> str:
     """Return ``ID: regressed, +5.3 % [+4.1, +6.4]: SENTENCE``."""
     cause = comparison.cause.sentence if comparison.cause else ""
-    change = f"{comparison.verdict}, {human_effect(comparison.ratio, comparison.ci)}"
+    change = f"{comparison.verdict}, {effect_text(comparison, comparison.unit)}"
     return ": ".join(printable(words) for words in (comparison.case, change, cause) if words)
 
 

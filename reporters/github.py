@@ -19,13 +19,14 @@ from typing import Literal
 from opduel.records import Comparison, Report, RunError
 from opduel.reporters.alerts import is_confirmed
 from opduel.reporters.base import FindingsReporter
+from opduel.reporters.changes import change_text, effect_text
 from opduel.reporters.kept_comment import CommentServer, KeptComment, check_place, keep_comment
 from opduel.reporters.markdown import summary
 from opduel.reporters.notifier import places_of
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import Conclusion, caveats, conclusion, worst_first
 from opduel.reporters.text import printable, shorten
-from opduel.reporters.units import human_change, human_effect, human_value
+from opduel.reporters.units import human_value
 from opduel.support.files import UnreadableError, read_text
 
 Kind = Literal["error", "warning", "notice"]
@@ -152,10 +153,10 @@ def _title_and_message(comparison: Comparison) -> tuple[str, str]:
         side_words = f"fails on {side}" if side == "both" else f"fails on the {side}"
         reason = _short(f"{comparison.failure.kind}: {comparison.failure.reason}", _LONGEST_MESSAGE)
         return f"{_short(comparison.case, _LONGEST_TITLE)} {side_words}", reason
-    change = f"{comparison.verdict} {human_change(comparison.ratio)}"
+    change = f"{comparison.verdict} {change_text(comparison, comparison.unit)}"
     before, after = (human_value(value, comparison.unit) for value in (comparison.control, comparison.treatment))
     again = "; flagged again by a second measurement" if is_confirmed(comparison) else ""
-    effect = human_effect(comparison.ratio, comparison.ci)
+    effect = effect_text(comparison, comparison.unit)
     message = f"{comparison.metric} {effect}: {before} before, {after} after{again}"
     cause = _short(f"; cause: {comparison.cause.sentence}", _LONGEST_MESSAGE) if comparison.cause else ""
     return f"{_short(comparison.case, _LONGEST_TITLE)} {change}", message + cause

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from opduel.records import CLAIMS, Comparison, Report
+from opduel.reporters.changes import change_text
 from opduel.reporters.summary import listed
-from opduel.reporters.units import human_change
 from opduel.support.text import counted
 
 # Verdict -> what may be true of the case; for verdicts that are not here, anything.
@@ -102,8 +102,8 @@ def verdict_text(comparison: Comparison | None) -> str:
         return "not measured"
     return (
         comparison.verdict_words
-        if comparison.ratio is None
-        else f"{comparison.verdict_words} {human_change(comparison.ratio)}"
+        if comparison.ratio is None and comparison.difference is None
+        else f"{comparison.verdict_words} {change_text(comparison, comparison.unit)}"
     )
 
 

@@ -24,7 +24,7 @@ _OF_A_CASE = (
         "breakdown",
         "input_sets",
     ),
-    *("input_sets", "with_operators", "allow_sdist", "command_args", "string_map", "higher_is_better"),
+    *("with_operators", "allow_sdist", "command_args", "string_map", "higher_is_better", "suite_packages"),
 )
 _OF_INPUTS = ("directions", "metric")
 _OF_A_NETWORK = ("network", "inputs")

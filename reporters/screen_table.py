@@ -8,11 +8,12 @@ from rich.text import Text
 from opduel.records import FLAGGED, Breakdown, Comparison, Report, Verdict
 from opduel.records.host_record import RooflineRecord
 from opduel.reporters.cause_text import BREAKDOWN_HEADINGS, breakdown_rows
+from opduel.reporters.changes import change_and_interval, effect_text
 from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.run_text import confidence_text, rates_words
 from opduel.reporters.summary import by_verdict, not_broken_down_line
 from opduel.reporters.text import fold, folded_names, printable, shorten
-from opduel.reporters.units import human_change, human_effect, human_interval, human_share, human_value
+from opduel.reporters.units import human_share, human_value
 
 STYLES: dict[Verdict, str] = {
     "regressed": "bold red",
@@ -107,8 +108,7 @@ def _line(first: str, room: int, cells: Sequence[str], widths: Sequence[int]) ->
 
 def _figures(comparison: Comparison) -> list[str]:
     return [
-        human_change(comparison.ratio),
-        human_interval(comparison.ci),
+        *change_and_interval(comparison, printable(comparison.unit)),
         human_value(comparison.control, printable(comparison.unit)),
         str(comparison.rounds),
         human_share(comparison.mde),
@@ -119,7 +119,7 @@ def _remarks(comparison: Comparison, width: int, roofline: RooflineRecord | None
     """Return the remarks on a case, folded to ``width``."""
     again, confirmed = comparison.verification, ""
     if again is not None and again.verdict == comparison.verdict:  # where it was not confirmed, the note says so
-        confirmed = f"confirmed: {human_effect(again.ratio, again.ci)} in {again.rounds} rounds"
+        confirmed = f"confirmed: {effect_text(again, printable(comparison.unit))} in {again.rounds} rounds"
     injected = "injected" if comparison.injected else ""
     parts = (injected, printable(comparison.note), confirmed, rates_words(comparison, roofline))
     remark = "; ".join(filter(None, parts))

@@ -33,7 +33,9 @@ COLUMNS: dict[str, Callable[[Comparison], Any]] = {
     **_own("confidence", "suspected"),
     "rounds_needed": lambda comparison: comparison.forecast and comparison.forecast.rounds,
     "seconds_needed": lambda comparison: comparison.forecast and comparison.forecast.seconds,
-    **_own("host", "kind"),
+    **_own("host", "kind", "difference"),
+    "difference_low": lambda comparison: comparison.difference_ci and comparison.difference_ci[0],
+    "difference_high": lambda comparison: comparison.difference_ci and comparison.difference_ci[1],
 }
 
 

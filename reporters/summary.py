@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from opduel.records import FLAGGED, ONE_SIDED, Comparison, Report, Verdict, verdict_words
-from opduel.reporters.units import human_change
+from opduel.reporters.changes import change_text
 from opduel.support.text import counted
 
 WORST_FIRST: tuple[Verdict, ...] = (
@@ -60,8 +60,11 @@ def by_verdict(
     return [(group, groups[group.words]) for group in verdict_counts(comparisons) if group.words in groups]
 
 
-def effect_size(ratio: float | None) -> float:
-    """Return the size of a change, |ln ratio|, in either direction; 0 if there is no ratio."""
+def effect_size(ratio: float | None, difference: float | None = None) -> float:
+    """Return the size of a change, |ln ratio|, in either direction; infinite for a difference without a ratio, and 0
+    if neither is known."""
+    if difference:
+        return math.inf
     if ratio is None or math.isnan(ratio):
         return 0.0
     return abs(math.log(ratio)) if 0 < ratio < math.inf else math.inf
@@ -74,7 +77,8 @@ def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
     def order(comparison: Comparison) -> tuple[int, int, float, str]:
         suspected = comparison.suspected
         suspicion = FLAGGED.index(suspected) if suspected in FLAGGED else len(FLAGGED)
-        return WORST_FIRST.index(comparison.verdict), suspicion, -effect_size(comparison.ratio), comparison.case
+        size = effect_size(comparison.ratio, comparison.difference)
+        return WORST_FIRST.index(comparison.verdict), suspicion, -size, comparison.case
 
     return sorted(comparisons, key=order)
 
@@ -118,7 +122,7 @@ def _suspects_line(report: Report) -> str:
     suspects = [comparison for comparison in worst_first(report.comparisons) if comparison.is_open_suspect]
     if not suspects:
         return ""
-    named = listed([f"{comparison.case} {human_change(comparison.ratio)}" for comparison in suspects])
+    named = listed([f"{comparison.case} {change_text(comparison, comparison.unit)}" for comparison in suspects])
     cases = "1 case looks" if len(suspects) == 1 else f"{len(suspects)} cases look"
     return f"{cases} changed beyond the threshold, but not settled: {named}"
 

@@ -7,6 +7,7 @@ from typing import Any
 import jinja2
 
 from opduel.reporters import units
+from opduel.reporters.changes import change_and_interval
 from opduel.reporters.text import printable
 
 _HERE = Path(__file__).parent
@@ -17,7 +18,8 @@ _UNITS: Mapping[str, Callable[..., str]] = {
 
 def environment(*, is_html: bool = False, **filters: Callable[..., Any]) -> jinja2.Environment:
     """Return an environment for the templates of this package, with ``filters`` beside ``change``, ``interval``,
-    ``share`` and ``value``. HTML is escaped, and characters that could disguise others."""
+    ``share``, ``value``, and ``change_of`` and ``interval_of`` a comparison. HTML is escaped, and characters that could
+    disguise others."""
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(_HERE),
         autoescape=is_html,
@@ -26,5 +28,10 @@ def environment(*, is_html: bool = False, **filters: Callable[..., Any]) -> jinj
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.filters |= {**_UNITS, **filters}
+    templates.filters |= {
+        **_UNITS,
+        "change_of": lambda comparison: change_and_interval(comparison, comparison.unit)[0],
+        "interval_of": lambda comparison: change_and_interval(comparison, comparison.unit)[1],
+        **filters,
+    }
     return templates

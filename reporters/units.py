@@ -18,7 +18,7 @@ def human_value(value: float | None, unit: str) -> str:
     if unit == "bytes":
         return human_size(value)
     if unit not in _SCALES:
-        return f"{value:.3g} {unit}"
+        return f"{_plain(value)} {unit}".rstrip()
     scale, name = next((entry for entry in _SCALES[unit] if abs(value) / entry[0] < 999.5), _SCALES[unit][-1])
     return f"{_three_digits(value / scale)} {name}"
 
@@ -36,16 +36,23 @@ def human_change(ratio: float | None) -> str:
     return f"{change} %" if change[0] in "+-" and change != ABSENT else change
 
 
-def human_effect(ratio: float | None, interval: tuple[float, float] | None) -> str:
-    """Return a ratio and its interval as changes, ``+5.3 % [+4.1, +6.4]``."""
-    return f"{human_change(ratio)} {human_interval(interval)}"
+def human_changes(ratio: float | None, interval: tuple[float, float] | None) -> tuple[str, str]:
+    """Return a ratio and its interval as changes, ``+5.3 %`` and ``[+4.1, +6.4]``, or all three as factors."""
+    as_factors = any("x" in _change(number) for number in (ratio, *(interval or ())))
+    change = human_change(ratio) if ratio is None or not as_factors else _factor(ratio)
+    ends = [_factor(end) if as_factors else _change(end) for end in interval or ()]
+    return change, f"[{', '.join(ends)}]" if ends else ABSENT
 
 
 def human_interval(interval: tuple[float, float] | None) -> str:
-    """Return an interval of ratios as changes in %, ``[+4.1, +6.4]``."""
-    if interval is None:
-        return ABSENT
-    return f"[{_change(interval[0])}, {_change(interval[1])}]"
+    """Return an interval of ratios as changes in %, ``[+4.1, +6.4]``, or as factors, ``[x10.3, x13.8]``."""
+    return human_changes(None, interval)[1]
+
+
+def human_values(before: float | None, after: float | None, unit: str) -> str:
+    """Return ``0 -> 3``, or ``0 B -> 4 KiB``: with units where these depend on the size."""
+    values = [human_value(value, unit) for value in (before, after)]
+    return " -> ".join(values if unit in _SCALES else [value.removesuffix(f" {unit}") for value in values])
 
 
 def human_share(share: float | None) -> str:
@@ -70,9 +77,17 @@ def _change(ratio: float | None) -> str:
     if ratio is None or not math.isfinite(ratio):
         return ABSENT
     percent = round((ratio - 1) * 100, 1) + 0.0  # + 0.0: no "-0.0"
-    if percent < 1000:
-        return f"{percent:+.1f}"
+    return f"{percent:+.1f}" if percent < 1000 else _factor(ratio)
+
+
+def _factor(ratio: float) -> str:
+    if not math.isfinite(ratio):
+        return ABSENT
     return f"x{ratio:.3g}" if ratio < 999.5 else ">x999"
+
+
+def _plain(value: float) -> str:
+    return f"{value:.0f}" if 999.5 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def _three_digits(value: float) -> str:

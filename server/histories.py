@@ -89,6 +89,8 @@ class MeasuredRun:
     ci: tuple[float, float] | None
     threshold: float
     left_out: str
+    control_value: float | None = None  # in the case's unit
+    treatment_value: float | None = None
     neutral: float | None = None  # the control's own value, in a run of two frameworks; in the case's unit
 
 
@@ -249,8 +251,8 @@ def _results_of(series: Series) -> Select[Any]:
         of_series.append(is_of_branch(series.branch or ""))
     of_run = (Run.framework, Run.number, Run.run_id, Run.started, Run.alpha, Run.inject, Run.branch)
     result = (Result.verdict, Result.held_back, Result.note, Result.ratio, Result.ci_low, Result.ci_high)
-    own = Result.threshold, Result.control.label("control_value"), Result.trusted
-    query = select(*of_run, *BUILD_COLUMNS, *result, *own)
+    values = Result.control.label("control_value"), Result.treatment.label("treatment_value")
+    query = select(*of_run, *BUILD_COLUMNS, *result, *values, Result.threshold, Result.trusted)
     return query.join(Run, Result.run_number == Run.number).where(*of_series)
 
 
@@ -261,6 +263,7 @@ def _measured(row: Any) -> tuple[MeasuredRun, Edge | None]:
     edge = edge_from_interval(control.node, treatment.node, row.ratio, ci, row.alpha)
     reason = _left_out(row, control, treatment, edge)
     names = ("run_id", "started", "branch", "verdict", "held_back", "note", "ratio", "threshold")
+    names += ("control_value", "treatment_value")
     same = {name: getattr(row, name) for name in names}
     neutral = row.control_value if AGAINST in row.framework else None
     run = MeasuredRun(**same, control=control, treatment=treatment, ci=ci, left_out=reason, neutral=neutral)

@@ -10,13 +10,13 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import Response
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from opduel.records import Verdict, verdict_words
+from opduel.records import SAMPLED, Verdict, verdict_words
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, csp_hash, flame_style
 from opduel.reporters.cause_text import HEADINGS, caption, cells
 from opduel.reporters.html.cases import implementation_rows
 from opduel.reporters.summary import WORST_FIRST, verdict_counts
 from opduel.reporters.text import printable
-from opduel.reporters.units import human_change, human_interval, human_share, human_value
+from opduel.reporters.units import human_change, human_interval, human_share, human_value, human_values
 from opduel.server import histories, queries
 from opduel.server.access import CanRead, ReadSession, database_of, settings_of
 from opduel.server.answers import require_found, require_run
@@ -243,6 +243,13 @@ def day_of_commit(seconds: int | None) -> str:
     return "-" if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
 
 
+def change_of(ratio: float | None, control: float | None, treatment: float | None, case: Any) -> str:
+    """Return a change as a percentage, or as both values of ``case``, ``0 -> 3``, where these have no ratio."""
+    if ratio is None and case.metric in SAMPLED and None not in (control, treatment):
+        return human_values(control, treatment, case.unit)
+    return human_change(ratio)
+
+
 ENVIRONMENT.filters.update(
     printable=printable,
     caption=caption,
@@ -265,6 +272,7 @@ ENVIRONMENT.filters.update(
     rfc3339=lambda moment: moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
 )
 ENVIRONMENT.globals.update(
+    change_of=change_of,
     build_of=histories.build_of,
     cause_headings=HEADINGS,
     in_words=in_words,

@@ -194,13 +194,14 @@ def results_worst_first(session: Session, run: Run) -> list[Any]:
     columns = (*Result.__table__.columns, Case.case, Case.operator, Case.metric, Case.unit, Case.lower_is_better)
     rows: Sequence[Any] = session.execute(select(*columns).join(Case).where(Result.run_number == run.number)).all()
     places = {verdict: place for place, verdict in enumerate(WORST_FIRST)}
-    return sorted(rows, key=lambda row: (places.get(row.verdict, len(places)), -_factor(row.ratio), row.case))
+    return sorted(rows, key=lambda row: (places.get(row.verdict, len(places)), -_factor(row), row.case))
 
 
-def _factor(ratio: float | None) -> float:
-    """Return how many times larger the larger side is."""
+def _factor(row: Any) -> float:
+    """Return how many times larger the larger side is; infinite where there is no ratio of different values."""
+    ratio = row.ratio
     if ratio is None:
-        return 0.0
+        return float("inf") if row.control != row.treatment else 0.0
     return max(ratio, 1 / ratio) if ratio > 0 else float("inf")
 
 

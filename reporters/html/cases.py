@@ -18,12 +18,10 @@ from opduel.records import (
     verdict_words,
 )
 from opduel.reporters.cause_text import breakdown_rows, caption, cells
+from opduel.reporters.changes import change_and_interval, effect_text
 from opduel.reporters.run_text import confidence_text, failure_text, rates_words
 from opduel.reporters.text import printable, printable_lines
 from opduel.reporters.units import (
-    human_change,
-    human_effect,
-    human_interval,
     human_share,
     human_size,
     human_value,
@@ -68,14 +66,19 @@ def case_data(comparison: Comparison, facts: Mapping[str, str]) -> dict[str, Any
         "ratio": comparison.ratio,
         "ci": comparison.ci,
         "threshold": comparison.threshold,
-        "change": human_effect(comparison.ratio, comparison.ci),
+        "change": effect_text(comparison, comparison.unit),
         "why": printable(remark(comparison)),
         "facts": [printable(fact) for fact in facts.values()],
         "divisor": divisor,
         "unit": printable(unit),
         "samples": [
-            *_drawn(comparison.samples, decides=True),
-            *_drawn(again.samples if again else (), decides=False, stage="second measurement"),
+            *_drawn(comparison.samples, decides=True, has_ratios=comparison.difference is None),
+            *_drawn(
+                again.samples if again else (),
+                decides=False,
+                has_ratios=comparison.difference is None,
+                stage="second measurement",
+            ),
         ],
         "failures": [
             {"what": printable(failure_text(failure)), "words": printable_lines(failure.output_tail).strip()}
@@ -130,6 +133,7 @@ def implementation_rows(examination: Examination) -> list[list[str]]:
 def case_facts(comparison: Comparison, case: Case | None, report: Report) -> dict[str, str]:
     """Return the facts of a case by their labels, which are the same for all cases; unknown facts are empty."""
     ci, held_back, unit = comparison.ci, comparison.held_back, comparison.unit
+    change, interval = change_and_interval(comparison, unit)
     files = {name: file.location for name, file in case.files.items()} if case else {}
     return {
         "operator": comparison.operator,
@@ -140,9 +144,11 @@ def case_facts(comparison: Comparison, case: Case | None, report: Report) -> dic
         "mode": case.mode if case else "",
         "inputs": _plain(case.inputs) if case else "",
         "files": _plain(files) if files else "",
-        "change": _with_number(human_change(comparison.ratio), comparison.ratio, "times"),
+        "change": _with_number(change, comparison.ratio, "times")
+        if comparison.difference is None
+        else _with_number(change, comparison.difference, unit),
         confidence_text(report.configuration.alpha, "interval"): (
-            f"{human_interval(ci)} ({ci[0]!r} to {ci[1]!r} times)" if ci else ""
+            f"{interval} ({ci[0]!r} to {ci[1]!r} times)" if ci else interval if comparison.difference_ci else ""
         ),
         "control": _with_number(human_value(comparison.control, unit), comparison.control, unit),
         "treatment": _with_number(human_value(comparison.treatment, unit), comparison.treatment, unit),
@@ -155,7 +161,7 @@ def case_facts(comparison: Comparison, case: Case | None, report: Report) -> dic
         "decided on": comparison.decided_on or "",
         "held back": f"would be {verdict_words(held_back, comparison.metric)} in a valid run" if held_back else "",
         "injected": "yes: the treatment was slowed on purpose" if comparison.injected else "",
-        "second measurement": _second(comparison.verification, comparison.metric) if comparison.verification else "",
+        "second measurement": _second(comparison.verification, comparison) if comparison.verification else "",
         "work of a call": _work(comparison.work) if comparison.work else "",
         "rates": rates_words(comparison, report.host.roofline),
         "measured on": _place(comparison),
@@ -178,12 +184,12 @@ def _effort(effort: Effort) -> str:
     return "; ".join(filter(None, words))
 
 
-def _second(again: Verification, metric: str) -> str:
+def _second(again: Verification, first: Comparison) -> str:
     """Return the result of the second measurement, beside that of the first."""
     if again.verdict is None:
         return f"none was made; the first said {again.first}; {again.note}".rstrip("; ")
-    verdict = verdict_words(again.verdict, metric)
-    effect = human_effect(again.ratio, again.ci)
+    verdict = verdict_words(again.verdict, first.metric)
+    effect = effect_text(again, first.unit)
     return f"{verdict}: {effect} in {again.rounds} rounds; the first said {again.first}"
 
 
@@ -193,12 +199,13 @@ def _work(work: Work) -> str:
     return f"{', '.join(amounts) or '-'} ({work.dtype})"
 
 
-def _drawn(samples: Iterable[PairSample], decides: bool, stage: str | None = None) -> list[list[Any]]:
+def _drawn(samples: Iterable[PairSample], decides: bool, has_ratios: bool, stage: str | None = None) -> list[list[Any]]:
     """Return each sample as round, stage, whether it decided, control, treatment, log ratio, and forks."""
     return [
         [
             *(sample.round, stage or sample.stage, int(decides)),
-            *map(_short, (sample.control, sample.treatment, sample.log_ratio)),
+            *map(_short, (sample.control, sample.treatment)),
+            _short(sample.log_ratio) if has_ratios else None,
             sample.forks,
         ]
         for sample in samples

@@ -176,7 +176,7 @@ const opduelDraw = (() => {
       place: place + 1, round, stage, decided: Boolean(decided), forks, logRatio,
       control: control / entry.divisor,
       treatment: treatment / entry.divisor,
-      tip: `${stage}, process pair ${round}\n${changeText(logRatio)}`,
+      tip: `${stage}, process pair ${round}\n${logRatio === null ? `${control} -> ${treatment}` : changeText(logRatio)}`,
     }));
   }
 

@@ -118,7 +118,7 @@
       parts.push(element("div", { class: "notice" }, element("p", {}, failure.what)));
       if (failure.words) parts.push(element("pre", { tabindex: "0", "aria-label": "output tail" }, failure.words));
     }
-    if (entry.samples.length) parts.push(casePlots());
+    if (entry.samples.length) parts.push(casePlots(entry));
     parts.push(element("h3", {}, "Figures"), facts(entry));
     if (entry.causes.length) parts.push(...causes(entry.causes));
     if (entry.breakdown) parts.push(...breakdown(entry.breakdown));
@@ -202,13 +202,14 @@
   const number = (value) => String(Number(value.toPrecision(6)));
 
   /** The places of a case's plots, as high as these will be. */
-  function casePlots() {
+  function casePlots(entry) {
     const legend = element("span", { class: "legend" }, element("span", { class: "control" }, "\u25CB control"),
       element("span", { class: "treatment" }, "\u25A0 treatment"));
     const captions = [
       element("figcaption", {}, "Every process pair: ", legend),
       element("figcaption", {}, "How their changes lie; filled: those that decided. Line and bar: estimate and interval"),
     ];
+    if (entry.samples.every(([, , , , , logRatio]) => logRatio === null)) captions.pop();
     const figures = captions.map((caption) => element("figure", {}, caption, element("div", { class: "case-plot" })));
     return element("div", { class: "case-plots" }, ...figures);
   }

@@ -73,7 +73,10 @@ def _entry(comparison: Comparison, name: str) -> dict[str, Any]:
     entry: dict[str, Any] = {"name": name, "unit": _in_code(comparison.unit), "value": comparison.treatment}
     if middle := _middle(comparison):
         entry["range"] = f"± {(middle[1] - middle[0]) / 2!r}"
-    return {**entry, "extra": figure_lines(comparison, ("verdict", "ratio", "ci", "control", "rounds", "note"))}
+    return {
+        **entry,
+        "extra": figure_lines(comparison, ("verdict", "ratio", "ci", "difference", "control", "rounds", "note")),
+    }
 
 
 def _in_code(text: str) -> str:

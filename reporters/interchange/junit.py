@@ -5,6 +5,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from opduel.records import Comparison, Report
 from opduel.records.measurement import SIDES
+from opduel.reporters.changes import change_and_interval
 from opduel.reporters.formats import Rendered
 from opduel.reporters.interchange.cases import (
     build_facts,
@@ -17,10 +18,23 @@ from opduel.reporters.interchange.cases import (
 from opduel.reporters.run_text import is_number
 from opduel.reporters.summary import caveats
 from opduel.reporters.text import printable_lines
-from opduel.reporters.units import human_change, human_interval, human_value
+from opduel.reporters.units import human_value
 
 _FIGURES = (
-    *("verdict", "metric", "unit", "control", "treatment", "ratio", "ci", "q_value", "threshold", "mde", "rounds"),
+    *(
+        "verdict",
+        "metric",
+        "unit",
+        "control",
+        "treatment",
+        "ratio",
+        "ci",
+        "difference",
+        "q_value",
+        "threshold",
+        "mde",
+        "rounds",
+    ),
     *("held_back", "note"),
 )
 
@@ -80,8 +94,9 @@ def _say(test: Element, tag: str, kind: str, message: str, text: str) -> None:
 
 
 def _change(comparison: Comparison) -> str:
+    change, interval = change_and_interval(comparison, one_line(comparison.unit))
     return (
-        f"change {human_change(comparison.ratio)}, interval {human_interval(comparison.ci)}, "
+        f"change {change}, interval {interval}, "
         f"control {human_value(comparison.control, one_line(comparison.unit))}, {comparison.rounds} process pairs"
     )
 

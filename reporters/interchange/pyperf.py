@@ -61,6 +61,7 @@ def _benchmark(comparison: Comparison, name: str, side: Side) -> dict[str, Any]:
         "direction": one_line(comparison.direction),
         "opduel_verdict": comparison.verdict,
         "opduel_ratio": comparison.ratio,
+        "opduel_difference": comparison.difference,
         "opduel_ci_low": comparison.ci and comparison.ci[0],
         "opduel_ci_high": comparison.ci and comparison.ci[1],
         "opduel_note": note(comparison),

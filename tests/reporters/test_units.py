@@ -10,10 +10,12 @@ from rich.cells import cell_len
 from opduel.reporters.text import escaped, fold, folded_names, printable, shorten
 from opduel.reporters.units import (
     human_change,
+    human_changes,
     human_interval,
     human_share,
     human_size,
     human_value,
+    human_values,
     scale_of,
 )
 
@@ -32,7 +34,9 @@ texts = st.text(st.characters(codec="utf-8"), max_size=120)
         (1.5e9, "ns", "1.50 s"),
         (2e12, "ns", "2000 s"),
         (1e15, "ns", "1e+06 s"),
-        (12_345.6, "kB", "1.23e+04 kB"),
+        (12_345.6, "kB", "12346 kB"),
+        (1_234_567.0, "kB", "1.23e+06 kB"),
+        (3.0, "", "3"),
         (999.4, "instructions", "999 instr"),
         (999.6, "instructions", "1.00 k instr"),
         (236_358.9, "instructions", "236 k instr"),
@@ -89,6 +93,11 @@ def test_other_numbers() -> None:
     assert human_interval((1.041, 1.064)) == "[+4.1, +6.4]"
     assert human_interval((0.9, math.inf)) == "[-10.0, -]"
     assert human_interval(None) == "-"
+    assert human_changes(11.9, (10.32, 13.8)) == ("x11.9", "[x10.3, x13.8]")
+    assert human_changes(10.2, (9.8, 12.04)) == ("x10.2", "[x9.8, x12]")
+    assert human_changes(1.053, (1.041, 1.064)) == ("+5.3 %", "[+4.1, +6.4]")
+    assert human_values(0.0, 3.0, "copies") == "0 -> 3"
+    assert human_values(0.0, 4096.0, "bytes") == "0 B -> 4 KiB"
     assert [human_share(share) for share in (0.021, 12.0, None, math.inf)] == ["2.1 %", ">999 %", "-", "-"]
     assert human_share(1e-9) == "<0.01 %"
     small = (0.0025, 0.0004, 0.005, 0.009, 0.0099, 0.01, 0.0)

@@ -244,6 +244,18 @@ def test_the_reason_stands_beside_the_verdict(empty: RunningServer) -> None:
     assert [comparison["figures"]["note"] for comparison in results] == [why]
 
 
+def test_values_without_a_ratio_are_both_shown(empty: RunningServer) -> None:
+    comparison = samples.comparison(
+        "copies/value", "regressed", metric="value", unit="copies", ratio=None, ci=None, mde=None,
+        difference=3.0, difference_ci=(3.0, 3.0), control=0.0, treatment=3.0,
+    )  # fmt: skip
+    empty.post(replace(numbered(1), comparisons=(comparison,), cases=()))
+    with empty.client(None) as client:
+        (case,) = client.get("/api/v1/cases").json()["cases"]
+        pages = [client.get(path).text for path in ("/runs/run-1", f"/cases/{case['number']}")]
+    assert ["0 -&gt; 3" in page for page in pages] == [True, True]
+
+
 def test_people_read_words_for_one_sided_verdicts_and_programs_the_names(empty: RunningServer) -> None:
     hardly_faster, hardly_larger = (
         comparison for comparison in samples.EVERY_VERDICT if comparison.verdict in ONE_SIDED
