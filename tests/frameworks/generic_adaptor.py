@@ -12,6 +12,7 @@ NAME = "generic_adaptor_package"
 
 def load() -> ModuleType:
     """The package; its modules are attributes."""
+    sys.path.append(str(ADAPTOR.parent.parent / "common"))
     spec = importlib.util.spec_from_file_location(
         NAME, ADAPTOR / "__init__.py", submodule_search_locations=[str(ADAPTOR)]
     )

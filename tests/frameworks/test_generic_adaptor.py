@@ -1,7 +1,6 @@
 """Programs as the worker runs them: one run at a time, what it used and printed, and every way in which it can fail."""
 
 import os
-import resource
 import signal
 import sys
 import time
@@ -194,16 +193,49 @@ def test_too_much_output_is_dropped_or_refused(script: Script, monkeypatch: pyte
         adaptor.values(flood, 0)
 
 
-def test_its_own_processor_time_and_memory_are_measured(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_own_processor_time_is_measured(script: Script) -> None:
     spent = adaptor.cpu_time(script("i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done"), 0)
     assert spent > 2 * adaptor.cpu_time(script("sleep 0.2"), 0)
-    small = adaptor.resident(script("exit 0"))
-    own = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert 0 < small < own / 4  # not that of the process that became the program
-    monkeypatch.setenv("OPDUEL_PROGRAM", "/usr/bin/env")
-    python = "import os; x = bytearray(300 << 20)"
-    case = {"id": "one/forward", "files": {}, "inputs": {"command": ["{program}", sys.executable, "-c", python]}}
-    assert adaptor.resident(case) > 300 << 20
+
+
+ALLOCATE = "x = bytearray(50 << 20)"
+FROM_A_THREAD = f"""
+import subprocess, sys, threading
+thread = threading.Thread(target=subprocess.run, args=([sys.executable, "-c", "{ALLOCATE}"],))
+thread.start()
+thread.join()
+"""
+IN_A_FORK = f"import os\nif os.fork(): os.wait()\nelse: {ALLOCATE}"
+READ_A_FILE = """
+import mmap, os, tempfile
+with tempfile.TemporaryFile() as file:
+    file.truncate(50 << 20)
+    area = mmap.mmap(file.fileno(), 50 << 20, access=mmap.ACCESS_READ)
+    area[::4096]
+    os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "megabytes"), [("", 0), (ALLOCATE, 50), (FROM_A_THREAD, 50), (IN_A_FORK, 50), (READ_A_FILE, 0)]
+)
+def test_the_memory_of_its_largest_process_is_measured_without_pages_of_files(
+    script: Script, code: str, megabytes: int
+) -> None:
+    arguments = ["{program}", sys.executable, "-I", "-S", "-c", code]
+    peak = adaptor.resident(script('"$@"', command=arguments))  # a shell that starts Python
+    assert 0 < peak / (1 << 20) - megabytes < 20
+
+
+def test_memory_that_cannot_be_seen_is_no_number(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program.tracing, "trace_me", lambda: None)  # as where ptrace is not allowed
+    with pytest.raises(program.RunFailed, match="doesn't let it be traced: allow ptrace"):
+        adaptor.resident(script("exit 0"))
+
+
+def test_a_traced_program_gets_its_signals(script: Script) -> None:
+    text = "trap 'echo got it' USR1; kill -USR1 $$; sleep 0.01 & wait"
+    assert program.Command(script(text)).run(keep=True, peak=True).output == "got it\n"
 
 
 def test_a_program_that_is_killed_for_one_of_its_values_is_not_run_for_the_others(

@@ -57,7 +57,7 @@ def cpu_time(case, seed):
 
 
 def resident(case):
-    """Return the peak of resident memory of one run, in bytes."""
+    """Return the peak of memory in one run, without pages of files, in bytes."""
     return program.Command(case).run(peak=True).peak_bytes
 
 

@@ -11,7 +11,6 @@ import ctypes
 import errno
 import os
 import re
-import resource
 import select
 import signal
 import subprocess
@@ -72,7 +71,7 @@ class Command:
         return bool(self.is_fresh or self.lines["prepare"] or self.lines["cleanup"])
 
     def run(self, keep=False, peak=False):
-        """Run it once and return a ``Run``, with its ``output`` if ``keep`` and an exact ``peak_bytes`` if ``peak``.
+        """Run it once and return a ``Run``, with its ``output`` if ``keep`` and its ``peak_bytes`` if ``peak``.
 
         Raise RunFailed if it can't be started, is killed, prints too much to be kept, its exit code is not one of
         ``exit_codes``, or what is run around it fails.
@@ -108,7 +107,7 @@ class Command:
         began = time.perf_counter_ns()
         process = self._start(self.lines["command"], self.stdin, peak)
         try:
-            traced_peak = tracing.peak_of_traced(process.pid, self._bound) if peak else None
+            peak_bytes = tracing.peak_of_traced(process.pid, self._bound) if peak else None
             dropped = self._wait(process.pid, keep)
             _, status, used = os.wait4(process.pid, 0)
             wall_ns = time.perf_counter_ns() - began
@@ -118,9 +117,11 @@ class Command:
         if keep and dropped:
             raise RunFailed(f"printed more than {MAX_OUTPUT >> 20} MiB: print the values alone")
         self._check(process.returncode)
+        if peak and peak_bytes is None:
+            raise RunFailed("its memory can't be seen, because this system doesn't let it be traced: allow ptrace")
         cpu_ns = round(1e9 * (used.ru_utime + used.ru_stime))
         output = os.pread(self.output, MAX_OUTPUT, 0).decode("utf-8", "replace") if keep else None
-        return Run(wall_ns, cpu_ns, self._peak(traced_peak, 1024 * used.ru_maxrss), output)
+        return Run(wall_ns, cpu_ns, peak_bytes, output)
 
     def _start(self, words, stdin=os.devnull, traced=False):
         """Start a process that reads the file ``stdin``, and return it. Raise RunFailed."""
@@ -194,14 +195,6 @@ class Command:
             raise RunFailed(f"{subject} ended with exit code {code}{last_line}{fix}")
         names = {known_signal: known_signal.name for known_signal in signal.Signals}
         raise RunFailed(f"{subject} was killed by {names.get(-code, f'signal {-code}')}{last_line}", "crash")
-
-    def _peak(self, traced, waited):
-        """Return the peak of resident memory, of the program or a process that it waited for.
-
-        Linux counts in ``waited`` also the copy of this process that became the program.
-        """
-        ours = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return waited if traced is None or waited > ours else traced
 
 
 @contextlib.contextmanager

@@ -1,17 +1,21 @@
-"""Read the peak of a program's resident memory while it exits, where ptrace(2) stops it.
+"""Read the peak of a program's memory while it exits, where ptrace(2) stops it; and of all processes that it starts.
 
-Afterwards is too late: the peak that wait4(2) reports includes the copy of the worker that became the program, which is
-larger than a small program.
+Afterwards is too late: the peak that wait4(2) reports includes pages of files, and the copy of the worker that became
+the program.
 """
 
+import contextlib
 import ctypes
 import os
 import signal
-import time
+
+from opduel_common.peaks import peak_of_process
 
 TRACEME, CONT, SETOPTIONS = 0, 7, 0x4200
-EXITKILL, TRACEEXIT = 0x100000, 0x40
+TRACEFORK, TRACEVFORK, TRACECLONE, TRACEEXEC, TRACEEXIT, EXITKILL = 2, 4, 8, 0x10, 0x40, 0x100000
+OPTIONS = TRACEFORK | TRACEVFORK | TRACECLONE | TRACEEXEC | TRACEEXIT | EXITKILL
 EVENT_EXIT = 6
+WALL = 0x40000000  # man 2 waitpid: threads, too
 LOOK_S = 0.001
 
 _ptrace = ctypes.CDLL(None, use_errno=True).ptrace
@@ -25,31 +29,38 @@ def trace_me():
 
 
 def peak_of_traced(pid, look):
-    """Let the child run until it exits, calling ``look`` every millisecond; return its peak in bytes.
+    """Let the child run until it exits, calling ``look`` every millisecond; return its peak in bytes, or that of a
+    process that it started, if that is larger.
 
     Return None if it isn't traced or was killed. The caller still has to wait for it.
     """
-    peak = None
-    while True:
-        # without reaping it: a child that has ended is left to the caller
-        state = os.waitid(os.P_PID, pid, os.WEXITED | os.WSTOPPED | os.WNOWAIT | os.WNOHANG)
-        if state is None:
-            look()
-            time.sleep(LOOK_S)
-            continue
-        if state.si_code in (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED):
-            return peak
-        _, status = os.waitpid(pid, os.WUNTRACED)
-        number = os.WSTOPSIG(status)
-        if status >> 8 == signal.SIGTRAP | EVENT_EXIT << 8:
-            peak = _high_water(pid)
-            number = 0
-        elif number == signal.SIGTRAP:  # it has just become the program
-            _ptrace(SETOPTIONS, pid, None, EXITKILL | TRACEEXIT)
-            number = 0
-        _ptrace(CONT, pid, None, number)
-
-
-def _high_water(pid):
-    with open(f"/proc/{pid}/status") as lines:
-        return next((1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:")), None)
+    peaks, known = [], set()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
+    try:
+        while True:
+            # without reaping it: a child that has ended is left to the caller
+            state = os.waitid(os.P_ALL, 0, os.WEXITED | os.WSTOPPED | os.WNOWAIT | os.WNOHANG | WALL)
+            if state is None:
+                look()
+                signal.sigtimedwait({signal.SIGCHLD}, LOOK_S)
+                continue
+            thread, has_ended = state.si_pid, state.si_code in (os.CLD_EXITED, os.CLD_KILLED, os.CLD_DUMPED)
+            if has_ended and thread == pid:
+                return max(peaks, default=None)
+            status = os.waitpid(thread, WALL)[1]
+            if has_ended:
+                known.discard(thread)
+                continue
+            event = status >> 16
+            if event == EVENT_EXIT:
+                with contextlib.suppress(OSError, KeyError):  # killed meanwhile
+                    peaks.append(peak_of_process(thread))
+            elif (
+                thread == pid and thread not in known
+            ):  # it has just become the program; what it starts gets these, too
+                _ptrace(SETOPTIONS, pid, None, OPTIONS)
+            is_own_signal = thread in known and not event  # and not the first, which tracing itself sends
+            known.add(thread)
+            _ptrace(CONT, thread, None, os.WSTOPSIG(status) if is_own_signal else 0)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
