@@ -2,17 +2,19 @@
 
 import dataclasses
 import json
+import re
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from opduel.commands.harness_options import HarnessOptions
 from opduel.frameworks import Framework
+from opduel.harness.specs.programs import PROGRAM, check_words
 from opduel.records import Case, UsageError
 from opduel.support.redaction import mask_everywhere, recorded_variables, secret_arguments, secrets_of
 
 BUILD = "{build}"
-_COMMAND_LINES = ("command_args", "string_map")
+COMMAND_LINES = ("command", "prepare", "cleanup")
+_WORD = re.compile(r"\{(?!program\}|files\.\w+\})([A-Za-z_][\w.-]*)\}")  # but the worker's own
 
 
 def refuse_program_options(options: HarnessOptions, framework: Framework) -> None:
@@ -38,20 +40,28 @@ def fill_command_lines(cases: Sequence[Case], options: HarnessOptions) -> list[C
     A program may print what it is given: from now on the values of its variables, unless these can hold no secret, and
     the words that are called secret, are masked in all texts that are stored or logged.
     """
-    for case in cases:
-        _mask_variables(case.inputs)
-    if all(getattr(options, name) is None for name in _COMMAND_LINES):
+    if not all(_is_program(case) for case in cases):
         return list(cases)
+    for case in cases:
+        mask_everywhere(_secret_variables(case.inputs.get("env", {})))
     words = {name: str(value) for name, value in json.loads(options.string_map or "{}").items()}
     more = shlex.split(options.command_args or "")
     mask_everywhere({*secrets_of(words), *secret_arguments(more)})
+    try:
+        check_words(more)
+    except ValueError as error:
+        raise UsageError(f"--command_args: {error}") from None
     return [_fill_words(case, words, more) for case in cases]
 
 
-def _mask_variables(inputs: Mapping[str, Any]) -> None:
-    variables = inputs.get("env") if isinstance(inputs.get("command"), list) else None
-    recorded_by_name = recorded_variables(variables or {})
-    mask_everywhere(value for name, value in (variables or {}).items() if recorded_by_name[name] != value)
+def _is_program(case: Case) -> bool:
+    command = case.inputs.get("command")
+    return isinstance(command, list) and command[:1] == [PROGRAM]
+
+
+def _secret_variables(variables: Mapping[str, str]) -> list[str]:
+    recorded_by_name = recorded_variables(variables)
+    return [value for name, value in variables.items() if recorded_by_name[name] != value]
 
 
 def _fill_words(case: Case, words: Mapping[str, str], more: Sequence[str]) -> Case:
@@ -60,7 +70,14 @@ def _fill_words(case: Case, words: Mapping[str, str], more: Sequence[str]) -> Ca
             text = text.replace(f"{{{name}}}", value)
         return text
 
+    lines = {name: case.inputs[name] for name in COMMAND_LINES if name in case.inputs}
+    for name in _WORD.findall(" ".join(word for line in lines.values() for word in line)):
+        if name not in words:
+            raise UsageError(
+                f"{case.id}: nothing replaces {{{name}}} in its command lines: add it to --string_map, "
+                f'\'{{"{name}": "TEXT"}}\'; TEXT may be {{{name}}} itself'
+            )
+    filled = {name: list(map(fill, line)) for name, line in lines.items()}
+    filled["command"] += more
     files = {name: dataclasses.replace(file, location=fill(file.location)) for name, file in case.files.items()}
-    return dataclasses.replace(
-        case, inputs={**case.inputs, "command": [*map(fill, case.inputs["command"]), *more]}, files=files
-    )
+    return dataclasses.replace(case, inputs={**case.inputs, **filled}, files=files)

@@ -20,9 +20,9 @@ VARIABLE_PATTERN = r"^(?!OPDUEL_)[A-Za-z_][A-Za-z0-9_]*$"
 LONGEST_USUAL_NAME = 60
 # What a shell would follow -> what to do where there is none.
 _OF_SHELLS = {
-    re.compile(r"<{1,3}|<[\w./~-]+"): 'name the file in "stdin"',
+    re.compile(r"<{1,3}|<[A-Za-z_./~][\w./~-]*"): 'name the file in "stdin"',
     re.compile(r"\|&?"): 'put what comes before it into a file for "stdin", and leave out what comes after it',
-    re.compile(r"[0-9&]?>{1,2}(&?[\w./~-]+)?"): "leave it out, output is not shown",
+    re.compile(r"[0-9&]?>{1,2}(&[0-9-]|[A-Za-z_./~][\w./~-]*)?"): "leave it out, output is not shown",
     re.compile(r"&&|\|\|"): "write a test for each program",
 }
 _OWN_SHELL = 'start one, as in ["sh", "-c", "cp a b && cp c d"]'

@@ -10,11 +10,13 @@ from opduel.commands.options import read_options
 from opduel.commands.programs import program_of
 from opduel.records import UsageError
 
+SIZES = ("--string_map", '{"size": 100, "unit": "{unit}"}')
+
 
 def chosen(folder: Path, *arguments: str) -> Choice:
     path = folder / "own.json"
     tests = [
-        {"command": ["{program}", "-n", "{size}{unit}"], "identifier": "first"},
+        {"command": ["{program}", "-n", "{size}{unit}"], "prepare": ["make", "{size}"], "identifier": "first"},
         {"command": ["{program}", "{program}"], "parse": "json_lines", "identifier": "second"},
     ]
     path.write_text(json.dumps({"framework": "generic", "tests": tests}), encoding="utf-8")
@@ -25,6 +27,7 @@ def test_words_are_put_into_command_lines_and_at_their_ends(tmp_path: Path) -> N
     options = ("--string_map", '{"size": 100, "unit": "k b"}', "--command_args", "--fast 'a b'")
     first, second = chosen(tmp_path, *options).cases
     assert first.inputs["command"] == ["{program}", "-n", "100k b", "--fast", "a b"]
+    assert first.inputs["prepare"] == ["make", "100"]
     assert second.inputs["command"] == ["{program}", "{program}", "--fast", "a b"]
 
 
@@ -35,9 +38,9 @@ def test_the_program_of_a_build_is_where_the_option_says() -> None:
 
 
 def test_patterns_wait_for_the_values_that_programs_print(tmp_path: Path) -> None:
-    assert len(chosen(tmp_path, "--operators", "second.latency*").cases) == 2
+    assert len(chosen(tmp_path, *SIZES, "--operators", "second.latency*").cases) == 2
     with pytest.raises(UsageError, match="no case matches 'third'"):
-        chosen(tmp_path, "--metric", "time", "--operators", "third")
+        chosen(tmp_path, *SIZES, "--metric", "time", "--operators", "third")
 
 
 @pytest.mark.parametrize(
@@ -47,6 +50,11 @@ def test_patterns_wait_for_the_values_that_programs_print(tmp_path: Path) -> Non
         (("--fuzz", "3"), "^--fuzz: a program has no inputs that could be drawn: leave it out"),
         (("--string_map", "[1]"), r"--string_map: '\[1\]' is not a JSON object of texts and numbers: write"),
         (("--string_map", '{"program": "x"}'), "--string_map: .* is not a JSON object of texts and numbers"),
+        (
+            (),
+            r"^first/forward: nothing replaces {size} in its command lines: add it to --string_map, '{\"size\"",
+        ),
+        ((*SIZES, "--command_args", "-x < a"), "^--command_args: has '<', and there is no shell: name the file in"),
         (("--command_args", "'"), "--command_args: .*No closing quotation: quote it as for a shell"),
     ],
 )

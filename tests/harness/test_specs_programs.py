@@ -99,7 +99,7 @@ def test_what_a_shell_would_follow_is_refused(words: list[str], fix: str) -> Non
 
 
 def test_what_only_looks_like_a_shells_is_an_argument() -> None:
-    words = ["-d|", "<b>", "a|b", "->", "=>", "<div class='x'>", ";", "{}", "a && b", "$1>0"]
+    words = ["-d|", "<b>", "a|b", "->", "=>", "<div class='x'>", ";", "{}", "a && b", "$1>0", ">5", "<0.5"]
     assert cases(one(command=["{program}", *words], prepare=["sh", "-c", "a | b > c"], identifier="it"))
 
 
