@@ -79,6 +79,7 @@ class Compiler:
     ) -> None:
         """``variables``: further ones for the script."""
         self._variables = variables
+        self.output = ""  # what the script is to write in the destination, if it is told to write a file
         self.platform = platform
         self.flags = tuple(flags)
         self._folder = folder
@@ -133,7 +134,8 @@ class Compiler:
         destination.mkdir(parents=True)
         build.mkdir(exist_ok=True)
         log_path.parent.mkdir(parents=True, exist_ok=True)
-        command = ["nice", "-n", "10", "sh", str(self.platform.script), str(source), str(destination), *self.flags]
+        command = ["nice", "-n", "10", "sh", str(self.platform.script)]
+        command += [str(source), str(destination / self.output), *self.flags]
         self._raise_if_stopped()
         log_path.unlink(missing_ok=True)
         with log_path.open("ab") as stream:  # it can be shortened meanwhile

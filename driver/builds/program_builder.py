@@ -1,4 +1,7 @@
-"""Build commits of any program by the user's script: ``build.sh REPO_DIR DESTINATION``."""
+"""Build commits of any program by the user's script: ``build.sh REPO_DIR DESTINATION``.
+
+The destination is a folder, and ``--program`` says where in it the program is; or the program itself, as in AI-PEP.
+"""
 
 import hashlib
 import logging
@@ -24,23 +27,23 @@ from opduel.records.build import PROGRAM_VARIABLE
 from opduel.support.digests import file_digest
 
 BUILD = "{build}"  # in --program: the folder that the script was given as its destination
+_FOLDER_HINT = f"if the script's second argument is a folder to it, add --program {BUILD}/NAME"
 
 log = logging.getLogger(__name__)
 
 
 class ProgramBuilder(Builder):
     """Builds commits of one repository, each by the script in the platform's folder. Raise UsageError if there is no
-    such script, or nothing says where the program is in a build."""
+    such script."""
 
     def __init__(
         self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
     ) -> None:
-        if settings.program is None:
-            raise UsageError(f"--program: is missing: it says where the program is in a build, such as {BUILD}/bench")
         if settings.strategy not in ("auto", "source"):
             raise UsageError(f"--build {settings.strategy}: programs are built from source: leave it out")
         super().__init__(framework, repository, cache, settings, work)
-        self._program = settings.program
+        self._file = f"{framework.specifications.name}_benchmark" if settings.program in (None, BUILD) else ""
+        self._program = settings.program if settings.program and not self._file else f"{BUILD}/{self._file}"
         self._platform = load_platform(framework.specifications, settings.platform, needs_data=False)
 
     def strategy(self, commits: Sequence[Commit]) -> str:
@@ -53,8 +56,9 @@ class ProgramBuilder(Builder):
         )
         program = Path(self._program.replace(BUILD, str(build.directory)))
         if not (program.is_file() and os.access(program, os.X_OK)):
+            where = _FOLDER_HINT if self._file else "correct --program"
             raise BrokenBuildError(
-                f"{commit.short}: its build {build.directory} has no program {self._program}: correct --program, or "
+                f"{commit.short}: its build {build.directory} has no program {self._program}: {where}, or correct "
                 f"what {self._platform.script} leaves there"
             )
         environment = {PROGRAM_VARIABLE: str(program)}
@@ -75,10 +79,12 @@ class ProgramBuilder(Builder):
         def checkout(commit: Commit, folder: Path) -> None:
             self._repository.checkout(commit, folder, (), self._platform.submodules)
 
-        return self._new_compiler(self._work / self._platform.name, self._platform, self._settings.flags, checkout)
+        compiler = self._new_compiler(self._work / self._platform.name, self._platform, self._settings.flags, checkout)
+        compiler.output = self._file
+        return compiler
 
     def _recipe(self, commit: Commit) -> ProgramRecipe:
-        script = file_digest(self._platform.script)
+        script = " ".join([file_digest(self._platform.script), *([self._file] if self._file else [])])
         return ProgramRecipe(commit.id, script, tuple(self._settings.flags), self._compiler.toolchain)
 
     def _make(
@@ -87,7 +93,7 @@ class ProgramBuilder(Builder):
         """Run the script, copy its destination into the build's folder, and return the manifest."""
         destination = self._work / "destinations" / commit.short
         try:
-            seconds = self._compile(self._compiler, commit, destination, processors)
+            seconds = self._compile_program(commit, destination, processors)
             if (destination / FILE_NAME).exists():
                 why = f"leaves a {FILE_NAME}, which is opduel's own there: give it another name or folder"
                 raise BrokenBuildError(f"{commit.short}: {self._platform.script} {why}")
@@ -106,6 +112,12 @@ class ProgramBuilder(Builder):
             duration_s=round(seconds, 1),
             recipe=recipe,
         )
+
+    def _compile_program(self, commit: Commit, destination: Path, processors: frozenset[int] | None) -> float:
+        try:
+            return self._compile(self._compiler, commit, destination, processors)
+        except BrokenBuildError as error:
+            raise BrokenBuildError(f"{error}; {_FOLDER_HINT}" if self._file else str(error)) from None
 
 
 def _digest_of(folder: Path) -> str:

@@ -75,6 +75,18 @@ def test_a_commit_is_built_once_by_the_script(place: Place) -> None:
     assert not place.builder().is_cached(commit, "source")
 
 
+def test_a_script_of_ai_pep_writes_the_program_itself(place: Place) -> None:
+    commit = place.commit("echo one")
+    script = 'set -e\ncp "$1/main.sh" "$2"\nchmod +x "$2"\ncp "$1/README" "$(dirname "$2")/convert"\n'
+    (place.scripts / "build.sh").write_text(script)
+    for program in (None, "{build}"):
+        build = place.builder(program=program).build(commit, "source")
+        assert Path(build.environment["OPDUEL_PROGRAM"]) == Path(str(build.directory)) / "generic_benchmark"
+        assert (Path(str(build.directory)) / "convert").exists()
+    with pytest.raises(BrokenBuildError, match=r"has no program {build}/bench"):
+        place.builder(program="{build}/bench").build(commit, "source")
+
+
 def test_equal_files_are_an_equal_digest(place: Place) -> None:
     first, second, third = (place.commit(text) for text in ("echo one  # a", "echo one  # a", "echo two"))
     digests = [place.builder().build(equal, "source").digest for equal in (first, second, third)]
@@ -83,11 +95,12 @@ def test_equal_files_are_an_equal_digest(place: Place) -> None:
 
 def test_what_cannot_be_built_is_one_line(place: Place) -> None:
     commit = place.commit("echo one")
-    with pytest.raises(UsageError, match=r"^--program: is missing: it says where the program is in a build, such as"):
-        place.builder(program=None)
+    for program in (None, "{build}"):
+        with pytest.raises(BrokenBuildError, match=r"is a folder to it, add --program {build}/NAME"):
+            place.builder(program=program).build(commit, "source")
     with pytest.raises(UsageError, match=r"^--build overlay: programs are built from source: leave it out"):
         place.builder(strategy="overlay")
-    with pytest.raises(BrokenBuildError, match=r"has no program {build}/bench: correct --program, or what .*build.sh"):
+    with pytest.raises(BrokenBuildError, match=r"has no program {build}/bench: correct --program, or correct what .*h"):
         place.builder(program="{build}/bench").build(commit, "source")
     (place.scripts / "build.sh").write_text("echo 'main.c:1: error: no such thing' >&2; exit 2\n")
     with pytest.raises(BrokenBuildError, match=r"build.sh ended with exit code 2: main.c:1: error: no such thing; "):
