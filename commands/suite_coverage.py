@@ -1,12 +1,15 @@
 """python -m opduel.commands.suite_coverage: runs every case of an asv suite once on a build, and says what ran, was
-skipped or failed, and why."""
+skipped or failed, and why; with --beside_asv also what asv finds and runs."""
 
+import itertools
 import json
 import logging
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 from opduel.commands.entry import DONE, log, run_command
@@ -15,13 +18,18 @@ from opduel.commands.option_types import path, seconds
 from opduel.commands.options import Parser
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds import BuildCache, resolve_build
+from opduel.driver.builds.process import run
+from opduel.driver.suites.discovery import Discovered, discover, suite_environment
+from opduel.frameworks import get_framework
 from opduel.harness.other_runs.smoke_check import smoke_check
+from opduel.records import Build, Case, RunError
 from opduel.records.measurement import SKIPPED
 from opduel.reporters.stream import print_result
 
 EVERY = 100  # cases between two lines of progress
 REASONS = 12  # shown; the JSON has all
 LONGEST = 110  # characters of one
+ASV, ASV_TIMEOUT_S = "asv==0.6.5", 7200.0  # what --beside_asv installs, and how long all its cases may take
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,8 +44,9 @@ def coverage_parser() -> Parser:
     add("suite SUITE", "the suite, as in harness.py's --suite")
     add("build BUILD", "the build to try it on: requirements, an environment or an interpreter")
     add("--bench REGEX", "only benchmarks whose name, with parameters, matches; repeatable", action="append")
-    add("--every N", "only every Nth case", type=int, default=1)
+    add("--sample N", "only so many cases, drawn at random, or a share such as 10%%")
     add("--limit SECONDS", "longest time for one case (default: 60)", type=seconds, default=60.0)
+    add("--beside_asv", "run the same cases by `asv run --quick`, too, and list the differences", action="store_true")
     add("--json FILE", "where every case's outcome is written", type=path)
     add("--allow_sdist", "let requirements be met by source distributions, too", action="store_true")
     add("--exec_dir DIR", "the build cache", type=path)
@@ -46,54 +55,104 @@ def coverage_parser() -> Parser:
 
 def _coverage(arguments: Sequence[str] | None) -> int:
     options = coverage_parser().parse_args(arguments)
-    selection = SuiteSelection(HarnessOptions(suite=options.suite, bench=tuple(options.bench or ())))
+    bench = tuple(options.bench or ())
+    selection = SuiteSelection(HarnessOptions(suite=options.suite, bench=bench, sample=options.sample))
+    cache = BuildCache(options.exec_dir)
     began = time.monotonic()
-    build = resolve_build(options.build, selection.framework, BuildCache(options.exec_dir), sdists=options.allow_sdist)
+    build = resolve_build(options.build, selection.framework, cache, sdists=options.allow_sdist)
     made = time.monotonic()
     builds = selection.on_sides({"treatment": build})
-    choice = selection.choose(builds)
+    build, folder = builds["treatment"], selection.work.copies["treatment"]
+    suite = discover(build, selection.framework, folder, selection.work.place("treatment"))
     discovered = time.monotonic()
-    cases, framework = choice.cases[:: options.every], choice.framework or selection.framework
+    choice = selection.choose(builds)
+    framework = choice.framework or selection.framework
     outcomes: dict[str, str] = {}
-    for attempt in smoke_check(builds["treatment"], framework, cases, limit_s=options.limit):
+    for attempt in smoke_check(build, framework, choice.cases, limit_s=options.limit):
         failure = attempt.failure
         outcomes[attempt.case.id] = "ran" if failure is None else f"{failure.kind}: {failure.reason}"
         if len(outcomes) % EVERY == 0:
-            log.info("%d of %d cases: %s", len(outcomes), len(cases), _counts(outcomes))
+            log.info("%d of %d cases: %s", len(outcomes), len(choice.cases), _counts(outcomes))
     facts = {
         **(asdict(choice.suite_record) if choice.suite_record else {}),
         "build": build.requested,
-        "cases_of_suite": len(choice.cases),
+        "benchmarks_of_suite": {benchmark.name: benchmark.count for benchmark in suite.benchmarks},
         "made_s": round(made - began, 1),
         "discovered_s": round(discovered - made, 1),
         "checked_s": round(time.monotonic() - discovered, 1),
+        "outcomes": outcomes,
     }
-    print_result("\n".join(_lines(facts, outcomes)), "redirect it to a file")
+    if options.beside_asv:
+        python = resolve_build(ASV, get_framework("python"), cache).interpreter
+        facts["asv"] = _by_asv(python, build, suite, choice.cases, suite_environment(build, framework), folder)
+    print_result("\n".join(_lines(facts)), "redirect it to a file")
     if options.json is not None:
-        options.json.write_text(json.dumps({**facts, "outcomes": outcomes}, indent=1), encoding="utf-8")
+        options.json.write_text(json.dumps(facts, indent=1), encoding="utf-8")
     return DONE
+
+
+def _by_asv(
+    python: str, build: Build, suite: Discovered, cases: Sequence[Case], environment: Mapping[str, str], folder: Path
+) -> dict[str, Any]:
+    """Return the answer of frameworks/asv/quick.py on the suite in ``folder``, its outcomes by case. RunError: there is
+    none."""
+    numbers = {
+        (benchmark.name, values): number
+        for benchmark in suite.benchmarks
+        for number, values in enumerate(itertools.product(*benchmark.values))
+    }
+    places = [(case.operator, numbers[case.operator, tuple(case.inputs.values())]) for case in cases]
+    script = Path(__file__).resolve().parent.parent / "frameworks" / "asv" / "quick.py"
+    with tempfile.TemporaryDirectory() as scratch:
+        asked, answered = Path(scratch) / "cases.json", Path(scratch) / "answer.json"
+        asked.write_text(json.dumps(places), encoding="utf-8")
+        command: list[str | Path] = [python, script, folder, build.interpreter, asked, answered]
+        outcome = run(command, timeout=ASV_TIMEOUT_S, whole_environment=environment, directory=Path(scratch))
+        if not outcome.ok:
+            raise RunError(f"asv: {outcome.output_tail}: leave --beside_asv out")
+        answer = json.loads(answered.read_text(encoding="utf-8"))
+    ids = {place: case.id for place, case in zip(places, cases, strict=True)}
+    return {**answer, "outcomes": {ids[name, number]: outcome for name, number, outcome in answer["outcomes"]}}
 
 
 def _counts(outcomes: Mapping[str, str]) -> str:
     """Return ``12 ran, 3 skipped, 0 failed``."""
-    kinds = Counter(map(_group, outcomes.values()))
+    kinds = Counter(map(group, outcomes.values()))
     return ", ".join(f"{kinds[name]} {name}" for name in ("ran", "skipped", "failed"))
 
 
-def _lines(facts: Mapping[str, Any], outcomes: Mapping[str, str]) -> Iterator[str]:
+def _lines(facts: Mapping[str, Any]) -> Iterator[str]:
     """Yield the report, as Markdown."""
+    outcomes, benchmarks = facts["outcomes"], facts["benchmarks_of_suite"]
     at = f" at {facts['commit'][:12]}" if facts["commit"] else ""
-    benchmarks = len(facts["benchmarks"])
-    yield f"{facts['name']}{at}, on {facts['build']}: {benchmarks} benchmarks, {facts['cases_of_suite']} cases"
+    cases = sum(benchmarks.values())
+    yield f"{facts['name']}{at}, on {facts['build']}: {len(benchmarks)} benchmarks, {cases} cases"
     yield f"{len(outcomes)} checked in {facts['checked_s']} s, discovered in {facts['discovered_s']} s"
     yield _counts(outcomes)
     yield from (f"problem: {_short(problem)}" for problem in facts["problems"])
     first_case = {outcome: case for case, outcome in reversed([*outcomes.items()])}
     for reason, count in Counter(outcome for outcome in outcomes.values() if outcome != "ran").most_common(REASONS):
         yield f"{count} x {_short(reason)} (first: {_short(first_case[reason])})"
+    if "asv" in facts:
+        yield from _asv_lines(facts)
 
 
-def _group(outcome: str) -> str:
+def _asv_lines(facts: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what asv finds and runs, and where that differs."""
+    asv, benchmarks, outcomes = facts["asv"], facts["benchmarks_of_suite"], facts["outcomes"]
+    yield f"asv: {len(asv['benchmarks'])} benchmarks, {sum(asv['benchmarks'].values())} cases; of the same cases"
+    yield f"asv: {_counts(asv['outcomes'])}"
+    if asv["problem"]:
+        yield f"asv: stops: {_short(asv['problem'])}"
+    yield from (f"only asv: {name}" for name in sorted(asv["benchmarks"].keys() - benchmarks.keys()))
+    yield from (f"only opduel: {name}" for name in sorted(benchmarks.keys() - asv["benchmarks"].keys()))
+    for case, outcome in outcomes.items():
+        if group(outcome) != group(asv["outcomes"][case]):
+            yield f"{case}: {_short(outcome)}; asv: {_short(asv['outcomes'][case])}"
+
+
+def group(outcome: str) -> str:
+    """Return ``ran``, ``skipped`` or ``failed``."""
     kind = outcome.partition(":")[0]
     return {"ran": "ran", SKIPPED: "skipped"}.get(kind, "failed")
 

@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""Try real asv suites, each on the release that it belongs to, beside asv itself, and print the table of what runs.
+
+    .venv/bin/python benchmarks/asv_suites.py RESULTS [--only NAME ...] [--clones FOLDER] [--sample 50]
+
+Each suite is one ``python -m opduel.commands.suite_coverage --beside_asv``, whose JSON RESULTS keeps; those that are
+there aren't tried again. FOLDER has clones of the repositories, under the last part of their names.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from opduel.commands.suite_coverage import group  # noqa: E402
+
+# suite: its repository, commit and folder, and the build
+SUITES = {
+    "NumPy": ("numpy/numpy", "v2.4.5", "benchmarks", "numpy==2.4.5"),
+    "SciPy": ("scipy/scipy", "v1.17.1", "benchmarks", "scipy==1.17.1"),
+    "scikit-image": ("scikit-image/scikit-image", "v0.26.0", ".", "scikit-image==0.26.0"),
+    "xarray": ("pydata/xarray", "v2026.04.0", "asv_bench", "xarray==2026.4.0"),
+    "shapely": ("shapely/shapely", "2.1.2", ".", "shapely==2.1.2"),
+    "geopandas": ("geopandas/geopandas", "v1.1.3", ".", "geopandas==1.1.3"),
+    "SymPy": ("sympy/sympy_benchmarks", "84973d0", ".", "sympy==1.14.0"),
+    "dask": ("dask/dask-benchmarks", "9956e67", "dask", "dask[complete]==2025.12.0"),
+    "pvlib": ("pvlib/pvlib-python", "v0.15.2", "benchmarks", "pvlib==0.15.2"),
+    "networkx": ("networkx/networkx", "networkx-3.5", "benchmarks", "networkx==3.5"),
+    "bottleneck": ("pydata/bottleneck", "v1.6.0", "asv_bench", "bottleneck==1.6.0"),
+    "MDAnalysis": ("MDAnalysis/mdanalysis", "package-2.7.0", "benchmarks", "MDAnalysis==2.7.0"),
+    "Qiskit": ("Qiskit/qiskit", "2.5.2", ".", "qiskit==2.5.2"),
+    "Kedro": ("kedro-org/kedro", "1.5.0", ".", "kedro==1.5.0"),
+}
+GROUPS = ("ran", "skipped", "failed")
+HEAD = "| suite | benchmarks: asv, opduel | cases: asv, opduel | sample | asv: ran, skipped, failed | opduel | differ |"
+
+
+def try_suite(name: str, answer: Path, clones: Path | None, options: Sequence[str]) -> None:
+    """Run one suite; ``answer`` gets its JSON."""
+    repository, commit, folder, build = SUITES[name]
+    place = str(clones / repository.rpartition("/")[2]) if clones else f"https://github.com/{repository}"
+    command = [sys.executable, "-m", "opduel.commands.suite_coverage", f"{place}@{commit}:{folder}", build]
+    command += ["--beside_asv", "--json", str(answer), *options]
+    print(name, *command[3:5], file=sys.stderr)
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
+
+
+def table(answers: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a row for each suite, as Markdown."""
+    yield HEAD
+    yield "|---" * (HEAD.count("|") - 1) + "|"
+    for facts in answers.values():
+        asv, ours = facts["asv"], facts["benchmarks_of_suite"]
+        theirs, outcomes = asv["outcomes"], facts["outcomes"]
+        counts = [Counter(map(group, side.values())) for side in (theirs, outcomes)]
+        cells = [", ".join(str(count[kind]) for kind in GROUPS) for count in counts]
+        differing = sum(group(outcomes[case]) != group(theirs[case]) for case in outcomes)
+        finds = f"{len(asv['benchmarks']):,}, {len(ours):,}"
+        cases = f"{sum(asv['benchmarks'].values()):,}, {sum(ours.values()):,}"
+        build = facts["build"].replace("==", " ")
+        yield f"| {build} | {finds} | {cases} | {len(outcomes)} | {cells[0]} | {cells[1]} | {differing} |"
+
+
+def reasons(answers: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why cases of opduel's were skipped or failed, and each difference from asv, as Markdown."""
+    for name, facts in answers.items():
+        theirs, outcomes = facts["asv"]["outcomes"], facts["outcomes"]
+        for problem in facts["problems"]:
+            yield f"- {name}: {problem}"
+        for reason, count in Counter(outcome for outcome in outcomes.values() if outcome != "ran").most_common():
+            yield f"- {name}: {count} x {reason}"
+        for case, outcome in outcomes.items():
+            if group(outcome) != group(theirs[case]):
+                yield f"- {name}: **{case}**: {outcome}; asv: {theirs[case]}"
+
+
+def main() -> None:
+    """Try the suites that have no results yet, and print the table and the reasons."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("results", type=Path)
+    parser.add_argument("--only", nargs="+", choices=[*SUITES], default=[*SUITES], metavar="NAME")
+    parser.add_argument("--clones", type=Path)
+    parser.add_argument("--sample", default="50")
+    settings = parser.parse_args()
+    settings.results.mkdir(parents=True, exist_ok=True)
+    files = {name: settings.results / f"{name}.json" for name in settings.only}
+    for name, answer in files.items():
+        if not answer.exists():
+            try_suite(name, answer.absolute(), settings.clones, ["--sample", settings.sample])
+    answers = {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.exists()}
+    print("\n".join([*table(answers), "", *reasons(answers)]))
+
+
+if __name__ == "__main__":
+    main()
