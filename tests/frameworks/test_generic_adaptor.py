@@ -123,7 +123,7 @@ def test_each_run_has_a_fresh_folder(script: Script, tmp_path: Path) -> None:
         assert content == "some"
         assert not Path(folder).exists()
     assert printed(script(f"[ -e data ] || {{ {text}; }}", fresh_folder=True)).count("\n") == 1
-    with pytest.raises(program.RunFailed, match=r"no fresh folder can be made: .*No such file"):
+    with pytest.raises(program.RunFailed, match=r"the working folder can't be used: .*No such file"):
         adaptor.make_call(script("echo", fresh_folder=True, cwd="/no/such"), 0)()
 
 
@@ -156,6 +156,22 @@ def test_what_is_run_around_a_program_is_not_measured(script: Script, tmp_path: 
     assert not (tmp_path / "made").exists()
     assert printed(case) == "7\n"
     assert not hasattr(adaptor.make_call(script("cat made"), 0), "sample")
+
+
+def test_prepared_runs_do_not_overlap_in_one_folder(script: Script, tmp_path: Path) -> None:
+    case = script(
+        "mkdir made && sleep 0.2", prepare=["rm", "-rf", "made"], cleanup=["rmdir", "made"], cwd=str(tmp_path)
+    )
+    children: list[int] = []
+    for _ in range(2):
+        children.append(os.fork())
+        if children[-1] == 0:
+            try:
+                adaptor.make_call(case, 0)()
+                os._exit(0)
+            finally:
+                os._exit(1)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
 
 
 def test_what_is_run_around_a_program_may_fail(script: Script, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Give a run a working folder of its own, and remove it afterwards; also those that killed processes have left."""
+"""Give a run a working folder of its own: a fresh one, removed afterwards, or one that no other run uses meanwhile."""
 
 import contextlib
 import fcntl
@@ -16,7 +16,7 @@ YOUNG_S = 60  # a folder may not be locked yet
 def fresh_folder(template):
     """Yield a new folder: a copy of the folder ``template``, or an empty one for None. OSError: it can't be made."""
     folder = tempfile.mkdtemp(prefix=PREFIX)
-    lock = _locked(folder)
+    lock = _lock(folder)
     try:
         if template:
             not_these = shutil.ignore_patterns(PREFIX + "*")
@@ -27,21 +27,31 @@ def fresh_folder(template):
         os.close(lock)
 
 
+@contextlib.contextmanager
+def reserved(folder):
+    """Wait until no other run has reserved the folder, and yield it. OSError: it can't be used."""
+    lock = _lock(folder, wait=True)
+    try:
+        yield folder
+    finally:
+        os.close(lock)
+
+
 def remove_left_folders():
-    """Remove folders that nobody holds: their processes were killed."""
+    """Remove fresh folders that nobody holds: their processes were killed."""
     for folder in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), PREFIX + "*")):
         with contextlib.suppress(OSError):
             if time.time() - os.stat(folder).st_ctime > YOUNG_S:
-                lock = _locked(folder)
+                lock = _lock(folder)
                 shutil.rmtree(folder, ignore_errors=True)
                 os.close(lock)
 
 
-def _locked(folder):
+def _lock(folder, wait=False):
     """Return a descriptor that holds the folder until it is closed. OSError: another process does."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except OSError:
         os.close(descriptor)
         raise

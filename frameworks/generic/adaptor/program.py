@@ -17,7 +17,7 @@ import subprocess
 import time
 
 from . import tracing
-from .folders import fresh_folder, remove_left_folders
+from .folders import fresh_folder, remove_left_folders, reserved
 from .printed import ProgramError
 
 PROGRAM = "OPDUEL_PROGRAM"  # the variable that names the program; the build sets it
@@ -77,11 +77,12 @@ class Command:
         ``exit_codes``, or what is run around it fails.
         """
         with contextlib.ExitStack() as stack, _ending_with_parent(stack.close):
-            if self.is_fresh:
+            if self.has_surroundings:
+                own_folder = fresh_folder(self.template) if self.is_fresh else reserved(self.template or os.curdir)
                 try:
-                    self.folder = stack.enter_context(fresh_folder(self.template))
+                    self.folder = stack.enter_context(own_folder)
                 except OSError as error:
-                    raise RunFailed(f"no fresh folder can be made: {error}") from None
+                    raise RunFailed(f"the working folder can't be used: {error}") from None
             stack.callback(self._kill_running)
             self._run_around("prepare")
             try:
