@@ -78,6 +78,10 @@ def is_drawn(spec: Spec, test: Any) -> bool:
 def choose_cases(options: HarnessOptions, seed: int) -> Choice:
     """The cases that the options ask for; sizes are drawn from ``seed`` where the spec has none of its own. UsageError:
     a bad spec, bad inputs, options that don't go together, or nothing left to measure."""
+    if options.statement:
+        from opduel.commands.statements import statement_choice
+
+        return statement_choice(options)
     own = custom_network(options, [_parse_inputs(text) for text in (options.network and options.inputs) or ()])
     spec, path = (own.spec, None) if own else _spec(options)
     settings = overriding_settings(options)

@@ -31,6 +31,7 @@ PARSERS: Mapping[str, Sequence[Callable[[], Parser]]] = {
 DESCRIBES_RUN = (
     *("benchmark_file", "operators", "category", "inputs", "int64_tensor", "bisect_releases", "regressed_types"),
     *("suite", "bench", "network", "with_operators", "sample", "fuzz", "golden", "local"),
+    *("statement", "setup"),
 )
 NOT_KEPT = (
     *(*DESCRIBES_RUN, "higher_is_better", "fuzz_spec", "build_program"),

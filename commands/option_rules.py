@@ -49,6 +49,7 @@ _NO_SUITE = (
     *("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions"),
     *("input_sets", "int64_tensor", "program", "command_args", "string_map"),
 )
+_NO_STATEMENTS = ("benchmark_file", "suite", "operators", *_NO_SUITE)
 EVERYTHING = "all"  # the spec where only operators or categories are named
 LARGE_TENSORS = "int64"
 _LEAVE_ONE = "leave one of the two options out"
@@ -71,6 +72,8 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "golden": (Rule(_NO_GOLDEN, "has no meaning with --golden: leave it out"),),
     "golden, written": (Rule((), "reports a comparison: add --metric error, or leave it out", reporters=True),),
     "a suite": (Rule(_NO_SUITE, "is not for a suite's benchmarks: leave it out"),),
+    "statements": (Rule(_NO_STATEMENTS, "is not for --statement: leave one of the two out"),),
+    "no statements": (Rule(("setup",), "belongs to statements: add --statement CODE, or leave it out"),),
     "no suite": (Rule(("bench", "higher_is_better"), "is for a suite's benchmarks: add --suite, or leave it out"),),
     "fuzz": (
         Rule(("round_log", "inject", "verify", "network"), "can't be combined with --fuzz: leave one of the two out"),
@@ -132,6 +135,7 @@ def refuse_options(options: HarnessOptions, *uses: str, **words: str) -> None:
 def check_options(options: HarnessOptions) -> None:
     """Raise UsageError unless these options of harness.py go together, and there is something to measure."""
     _check_suite(options)
+    refuse_options(options, "statements" if options.statement else "no statements")
     if options.golden is not None:
         _check_golden(options)
     elif is_single(options):
@@ -197,7 +201,12 @@ def _check_verification(options: HarnessOptions) -> None:
 
 def check_spec(options: HarnessOptions) -> None:
     """Raise UsageError if nothing says what is measured, or a spec that is named isn't there."""
-    if options.suite is None and options.network is None and (options.benchmark_file or not options.inputs):
+    if (
+        options.suite is None
+        and options.network is None
+        and not options.statement
+        and (options.benchmark_file or not options.inputs)
+    ):
         named_spec(options)
 
 
@@ -211,7 +220,7 @@ def named_spec(options: HarnessOptions) -> Path:
             name = EVERYTHING
         else:
             raise UsageError(
-                "nothing to measure: give a spec with -b/--benchmark_file, or choose from "
+                "nothing to measure: give a line of Python, a spec with -b/--benchmark_file, or choose from "
                 f"-b {EVERYTHING} with --operators or --category; see --help"
             )
     return find_spec(name)

@@ -71,6 +71,13 @@ def harness_parser(program: str = "harness.py") -> Parser:
         "--info JSON",
         "both builds in AI-PEP's format, instead of --control and --treatment: JSON, or the path of a JSON file",
     )
+    add(
+        "--statement CODE",
+        "measure a line of Python, as timeit does; needs no spec; names such as np or a module's own are imported; "
+        "repeatable",
+        action="append",
+    )
+    add("-s --setup CODE", "Python code that each process runs once before the statements that it measures")
     _add_picking(add)
     _add_suite_options(add)
     add(

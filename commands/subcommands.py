@@ -47,7 +47,7 @@ class Command:
 
 def _compare(program: str, words: Words) -> int:
     """Two builds: those of the command line, the user's, the project's or the framework's, in this order."""
-    words = _json_by_its_format(words)
+    words = _named(_json_by_its_format(words), SIDES)
     options = read_options(words, program)
     settings, builds = _settings("compare")
     if options.golden is None:
@@ -55,6 +55,28 @@ def _compare(program: str, words: Words) -> int:
         if options.info is None:
             words = [*_usual(options, builds, SIDES), *words]
     return run_harness(program, with_defaults(HARNESS, words, settings))
+
+
+def _named(words: Words, sides: Words) -> list[str]:
+    """Give words without an option's name one: builds of the sides that none names, and then statements."""
+    actions = harness_parser()._option_string_actions
+    options: list[str] = []
+    unnamed: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            unnamed, rest = [*unnamed, *rest], []
+        elif not word.startswith("-"):
+            unnamed.append(word)
+        else:
+            options.append(word)
+            arity = actions[word].nargs if word in actions else 0
+            if rest and (arity is None or (arity == "?" and not rest[0].startswith("-"))):
+                options.append(rest.pop(0))
+    open_sides = [side for side in sides if not any(word.partition("=")[0] == f"--{side}" for word in options)]
+    names = [*open_sides, *["statement"] * max(0, len(unnamed) - len(open_sides))]
+    return [*options, *(f"--{name}={word}" for name, word in zip(names, unnamed, strict=False))]
 
 
 def _json_by_its_format(arguments: Words) -> list[str]:
@@ -71,7 +93,7 @@ def _json_by_its_format(arguments: Words) -> list[str]:
 
 def _measure(program: str, words: Words) -> int:
     """One build alone: --treatment, or the user's, the project's or the framework's."""
-    words = ["--output_format=json" if word == "--json" else word for word in words]
+    words = _named(["--output_format=json" if word == "--json" else word for word in words], ["treatment"])
     options = read_options(words, program)
     options.refuse(("control", "info"), "one build alone is measured here: leave it out, or use opduel compare")
     settings, builds = _settings("measure")
@@ -209,16 +231,16 @@ def _completion(program: str, words: Words) -> int:
 
 
 _COMPARED = (
-    "benchmark_file control treatment operators category dtype ctx directions metric threshold time_budget max_rounds "
-    "verify busy_host seed json local_reporter html_reporter export_reporter remote_reporter notify_webhook github "
-    "gitlab"
+    "benchmark_file control treatment statement setup operators category dtype ctx directions metric threshold "
+    "time_budget max_rounds verify busy_host seed json local_reporter html_reporter export_reporter remote_reporter "
+    "notify_webhook github gitlab"
 )
 _OF_HARNESS, _OF_DRIVER = (harness_parser,), (driver_parser, harness_parser)
 # In the order in which the help shows them.
 SUBCOMMANDS: Mapping[str, Command] = {
     "compare": Command(
         "measure two builds against each other",
-        "-b SPEC --control BUILD --treatment BUILD [OPTIONS]",
+        "BUILD BUILD {-b SPEC | [-s SETUP] STATEMENT...} [OPTIONS]",
         _compare,
         _OF_HARNESS,
         _COMPARED,
@@ -319,7 +341,7 @@ SCRIPTS: Mapping[str, Command] = {
         "measure two builds of a framework against each other on the cases of a spec; or one build alone with "
         "--single, or with another option that only such a run has. A build that is not given is the one that is "
         "configured, or else the framework's default",
-        "-b SPEC --control BUILD --treatment BUILD [OPTIONS]",
+        "BUILD BUILD {-b SPEC | [-s SETUP] STATEMENT...} [OPTIONS]",
         run_harness,
         _OF_HARNESS,
         f"{_COMPARED} rounds output_format output_file",

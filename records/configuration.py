@@ -34,6 +34,8 @@ class RunConfiguration:
     category: tuple[str, ...] = ()
     sample: str | None = None  # a number of cases, or a share such as 5%
     inputs: tuple[str, ...] = ()
+    statement: tuple[str, ...] = ()  # Python code
+    setup: str | None = None  # of all statements
     network: str | None = None
     with_operators: bool = False
     fuzz: int | None = None

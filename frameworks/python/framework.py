@@ -9,6 +9,7 @@ from opduel.frameworks.roles import FunctionCases, PackageBuilds, ProfilingSetup
 from opduel.records import Case
 
 HERE = Path(__file__).resolve().parent
+STATEMENT = "statement"  # the operator of code from a command line (opduel_common/statements.py)
 IMPORTS = "OPDUEL_IMPORTS"  # modules that a worker imports before it forks (adaptor/imports.py)
 # Thread counts that NumPy's libraries, and others like them, read when they are loaded.
 THREAD_VARIABLES = (
@@ -33,7 +34,9 @@ class Python(Framework):
 
     def preparation(self, cases: Sequence[Case]) -> Mapping[str, str]:
         """List the modules, or classes in them, of all functions that the cases name."""
-        names = {name.rpartition(".")[0] for case in cases for name in (case.operator, *_called(case.inputs))}
+        functions = [case for case in cases if case.operator != STATEMENT]
+        names = {name.rpartition(".")[0] for case in functions for name in (case.operator, *_called(case.inputs))}
+        names |= {module for case in cases if case.operator == STATEMENT for module in case.inputs["imports"]}
         return {IMPORTS: ",".join(sorted(names))}
 
     def can_fork(self, threads: int, context: str) -> bool:

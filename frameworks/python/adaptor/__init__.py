@@ -13,6 +13,7 @@ from opduel_common.inputs import Inputs, numpy
 from opduel_common.names import resolve_call
 from opduel_common.peaks import peak_of_objects
 from opduel_common.results import digest_of
+from opduel_common.statements import STATEMENT, statement_call
 
 from .imports import import_before_forking
 from .profiler import profile, write_profile  # noqa: F401 - the worker calls them
@@ -62,6 +63,8 @@ def make_call(case, seed):
 
     A generator is consumed, since the call itself would execute nothing of it.
     """
+    if case["operator"] == STATEMENT:
+        return statement_call(case["inputs"])
     function, _, args, kwargs = prepare_case(case, seed)
 
     def plain_call():
@@ -86,7 +89,7 @@ def results(case, seed, folder, limit):
 
 def digest(case, seed):
     """Return the SHA-256 of the arrays among the inputs in hexadecimal digits; "" if there are none."""
-    return digest_of(prepare_case(case, seed)[1].arrays)
+    return "" if case["operator"] == STATEMENT else digest_of(prepare_case(case, seed)[1].arrays)
 
 
 def memory(case, seed, calls):

@@ -1,0 +1,103 @@
+"""Statements of a command line as cases, as timeit has them: ``opduel compare A B -s SETUP STATEMENT...``."""
+
+import ast
+import builtins
+from collections.abc import Iterator, Sequence
+
+from opduel.commands.case_selection import Choice
+from opduel.commands.harness_options import HarnessOptions
+from opduel.frameworks.python.framework import STATEMENT
+from opduel.harness.specs.expand import DEFAULT_CONTEXT, DEFAULT_DTYPE, DEFAULT_TIMEOUT_S
+from opduel.records import DEFAULT_METRIC, METRICS, Case, UsageError, case_id_for
+
+# What people call modules; other names that nothing defines are looked up as they are.
+ALIASES = {
+    "np": "numpy",
+    "pd": "pandas",
+    "sp": "scipy",
+    "plt": "matplotlib.pyplot",
+    "xr": "xarray",
+    "pl": "polars",
+    "tf": "tensorflow",
+    "nx": "networkx",
+    "sns": "seaborn",
+    "mx": "mxnet",
+    "gpd": "geopandas",
+    "da": "dask.array",
+    "dd": "dask.dataframe",
+    "jnp": "jax.numpy",
+}
+
+
+def statement_choice(options: HarnessOptions) -> Choice:
+    """Return one case for each statement and metric. UsageError: code that is no Python, or a metric that a statement
+    doesn't have."""
+    cases = [case for code in dict.fromkeys(options.statement) for case in _cases(code, options)]
+    return Choice("python", None, cases, "statements")
+
+
+def _cases(statement: str, options: HarnessOptions) -> Iterator[Case]:
+    nodes = [*_parse(options, "setup", options.setup or ""), *_parse(options, "statement", statement)]
+    modules = _modules(nodes)
+    inputs = {
+        "statement": statement,
+        "setup": options.setup or "",
+        "modules": modules,
+        "imports": sorted({*modules.values(), *_imported(nodes)}),
+    }
+    for metric in options.metric or (DEFAULT_METRIC,):
+        if not METRICS[metric].sampled:
+            raise UsageError(
+                f"--metric {metric}: a statement has no outputs to compare: name a function by --operators"
+            )
+        yield Case(
+            id=case_id_for(metric, " ".join(statement.split())),
+            operator=STATEMENT,
+            direction="forward",
+            inputs=inputs,
+            dtype=DEFAULT_DTYPE,
+            context=DEFAULT_CONTEXT,
+            threshold=options.threshold.get(metric, METRICS[metric].threshold),
+            timeout_s=options.timeout or DEFAULT_TIMEOUT_S,
+            metric=metric,
+        )
+
+
+def _parse(options: HarnessOptions, option: str, code: str) -> list[ast.AST]:
+    try:
+        tree = ast.parse(code)
+    except (SyntaxError, ValueError) as error:
+        what = error.msg if isinstance(error, SyntaxError) else error
+        raise UsageError(f"{options.label(option)} {code}: is no Python code ({what}): correct it") from None
+    if option == "statement" and not tree.body:
+        raise UsageError(f"{options.label(option)} {code}: has nothing to execute: give a line of Python")
+    return list(ast.walk(tree))
+
+
+def _modules(nodes: Sequence[ast.AST]) -> dict[str, str]:
+    """Return, by name, the modules that names which nothing defines may stand for."""
+    used = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return {name: ALIASES.get(name, name) for name in sorted(used - set(_defined(nodes)) - set(dir(builtins)))}
+
+
+def _defined(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        match node:
+            case ast.Name(ctx=ast.Store()):
+                yield node.id
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                yield node.name
+            case ast.arg():
+                yield node.arg
+            case ast.alias():
+                yield (node.asname or node.name).partition(".")[0]
+            case ast.ExceptHandler(name=str(name)):
+                yield name
+
+
+def _imported(nodes: Sequence[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module

@@ -1,0 +1,64 @@
+"""opduel compare BUILD BUILD -s SETUP STATEMENT...: lines of Python as cases, on real interpreters."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import ANYWAY, ROOT, Outcome, run_process
+
+BUILDS = (sys.executable, sys.executable)
+SETUP = "x = np.arange(1000.0); count = 0\nasync def f(): pass"
+STATEMENTS = (
+    *("np.sort(x)", "count += 1\nassert count > 0", "for i in range(3): math.sqrt(i)"),
+    *("undefined_thing(3)", "f()"),
+)
+
+
+def compare(*words: str) -> Outcome:
+    return run_process([sys.executable, "-m", "opduel", "compare", *words], {"PYTHONPATH": str(ROOT)})
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The report of one run; builds are named by an option and by position."""
+    folder = tmp_path_factory.mktemp("report")
+    words = ("--control", *BUILDS, "-s", SETUP, *STATEMENTS)
+    compare(*words, "--max_rounds", "5", "--simple_local_reporter", str(folder), *ANYWAY)
+    document: dict[str, Any] = json.loads((folder / "report.json").read_text())
+    return document
+
+
+def test_statements_are_cases_named_by_their_text(report: dict[str, Any]) -> None:
+    """The setup is run once in each process, and names that nothing defines are modules, by the names people use."""
+    reasons = {comparison["case"]: (comparison["failure"] or {}).get("reason") for comparison in report["comparisons"]}
+    assert reasons == {
+        "np.sort(x)": None,
+        "count += 1 assert count > 0": None,
+        "for i in range(3): math.sqrt(i)": None,
+        "undefined_thing(3)": "NameError: name 'undefined_thing' is not defined",
+        "f()": "ValueError: makes a coroutine, of which nothing is executed: write asyncio.run(...)",
+    }
+
+
+def test_the_report_keeps_builds_setup_and_statements_as_they_were_given(report: dict[str, Any]) -> None:
+    configuration = report["run"]["configuration"]
+    assert (configuration["setup"], configuration["statement"]) == (SETUP, list(STATEMENTS))
+    assert [report["control"]["requested"], report["treatment"]["requested"]] == list(BUILDS)
+    assert STATEMENTS[0] in " ".join(report["run"]["command"])
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["np.sort(x"], "--statement np.sort(x: is no Python code ('(' was never closed)"),
+        (["-s", "x = = 1", "x"], "--setup x = = 1: is no Python code (invalid syntax)"),
+        (["# nothing"], "--statement # nothing: has nothing to execute"),
+        (["1 + 1", "--metric", "error"], "--metric error: a statement has no outputs to compare"),
+        (["1 + 1", "-b", "conv"], "--benchmark_file: is not for --statement"),
+        (["-s", "x = 1", "-b", "conv"], "--setup: belongs to statements"),
+    ],
+)
+def test_bad_code_and_what_does_not_go_with_it_is_wrong_usage(words: list[str], message: str) -> None:
+    assert message in compare(*BUILDS, *words).error_line()
