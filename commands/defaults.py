@@ -15,9 +15,8 @@ from opduel.commands.driver_options import driver_parser
 from opduel.commands.entry import log
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import AB_ONLY, SINGLE_ONLY, is_single
-from opduel.commands.option_types import path as path_type
 from opduel.commands.options import Parser, harness_parser
-from opduel.commands.project import Setting, resolve_setting
+from opduel.commands.project import Setting
 from opduel.records import UsageError
 from opduel.reporters.options import reporter_options
 
@@ -63,8 +62,7 @@ def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setti
                 continue  # another subcommand's
             raise UsageError(f"{setting.where}: {command} has no such option: correct it, or remove it")
         action = actions[option]
-        value = resolve_setting(setting, action.type is path_type) if setting in shared else setting.value
-        written = _written(setting.where, option, action, value)
+        written = _written(setting.where, option, action, setting.value)
         _check(setting.where, command, written)
         if action.dest not in settled:
             words_by_file.setdefault(setting.file, []).extend(written)

@@ -3,16 +3,16 @@
 Options of the subcommands by name, for all that have them, and in tables for one subcommand:
 
     [tool.opduel]                            # in opduel.toml, the same without "tool.opduel"
-    control = "PACKAGE==VERSION"
-    benchmark_file = "benchmarks/ours.json"  # paths begin at the file's folder
+    time_budget = 600
     threshold = ["2%", "instructions=0.5%"]
-    remote_reporter = "https://results.example.org/api/v1/reports|nightly"
 
     [tool.opduel.drive]
     regression = true
+
+The file comes with a checkout, of which the user may know nothing: it can set only what neither executes anything, nor
+names a file or an address, nor takes anything away.
 """
 
-import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,17 +20,23 @@ from pathlib import Path
 from typing import Any
 
 from opduel.records import UsageError
-from opduel.support.atomic import user_path
 from opduel.support.files import MissingError, UnreadableError, read_text
 
 OWN_FILE, SHARED_FILE = "opduel.toml", "pyproject.toml"
-# What a file that comes with a checkout must not say: it would run a command, choose the user's secrets, or have the
-# user's programs talk to a scheduler that can make them execute anything.
-USERS_OWN = ("notify_command", "remote_access_token", "remote_access_token_file", "fleet", "fleet_certificates")
-# Beside those whose type is ``options.path``.
-PATHS = ("local_reporter", "simple_local_reporter", "html_reporter", "spool", "root_model_dir")
-# Or names, or addresses.
-MAY_BE_PATHS = ("benchmark_file", "control", "treatment", "prior_runs", "network", "remote_repository")
+_OF_CASES = (
+    *("operators", "category", "sample", "dtype", "ctx", "directions", "input_sets", "int64_tensor", "with_operators"),
+    *("bench", "higher_is_better", "metric", "framework", "platform", "platforms", "branch", "step", "exact_base"),
+)
+_OF_DECISIONS = (
+    *("threshold", "alpha", "time_budget", "max_rounds", "seed", "threads", "timeout", "sentinels", "busy_host"),
+    *("verify", "verify_after", "regression", "improved", "rounds", "warmup", "runs", "profiler", "retry_after"),
+    *("build", "build_timeout", "same_host"),
+)
+_OF_REPORTS = (
+    *("roofline", "breakdown", "explain", "output_format", "screen_reporter", "simple_screen_reporter"),
+    *("user_identifier", "run_type"),
+)
+HARMLESS = frozenset((*_OF_CASES, *_OF_DECISIONS, *_OF_REPORTS))
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Setting:
 
 def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path | None = None) -> list[Setting]:
     """The settings that hold for a subcommand, its own table's before those for all; empty without a file. UsageError:
-    the file is no TOML, or has a table of no subcommand, or a setting that is the user's own."""
+    the file is no TOML, or has a table of no subcommand, or a setting that isn't harmless."""
     place = _find((folder or Path.cwd()).absolute())
     if place is None:
         return []
@@ -61,8 +67,9 @@ def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path |
         for where, value in {**own, **shared}.items()
     ]
     for setting in settings:
-        if setting.name in USERS_OWN:
-            raise UsageError(f"{setting.where}: can't be set for a project: use the command line or your own config")
+        if setting.name not in HARMLESS:
+            fix = "take it out, and use the command line or your own config"
+            raise UsageError(f"{setting.where}: is not one of the settings that a project can make for you: {fix}")
     return settings
 
 
@@ -97,44 +104,3 @@ def _table(path: Path) -> Mapping[str, Any] | None:
     if table is not None and not isinstance(table, dict):
         raise UsageError(f"{path}: tool.opduel: must be a table of settings: write [tool.opduel]")
     return table
-
-
-def resolve_setting(setting: Setting, is_path: bool) -> Any:
-    """The setting's value, with relative paths beginning at the file's folder; of a list, those of each.
-
-    ``is_path``: whether the option takes a path and nothing else.
-    """
-    if isinstance(setting.value, list):
-        return [_resolve_value(setting, item, is_path) for item in setting.value]
-    return _resolve_value(setting, setting.value, is_path)
-
-
-def _resolve_value(setting: Setting, value: Any, is_path: bool) -> Any:
-    folder = setting.file.parent
-    if not isinstance(value, str) or not value:
-        return value
-
-    def place(text: str) -> str:
-        return str(folder / user_path(text, setting.where))
-
-    if is_path or setting.name in PATHS:
-        return place(value)
-    if setting.name == "shared_libs":
-        return ",".join(place(name.strip()) for name in value.split(","))
-    if setting.name == "info":  # or the document itself
-        return value if value.lstrip().startswith("{") else place(value)
-    if setting.name == "network" and ":" in value:  # FILE.py:CLASS, or without .py
-        file, _, name = value.rpartition(":")
-        is_there = any((folder / candidate).is_file() for candidate in (file, f"{file}.py"))
-        return f"{place(file)}:{name}" if is_there else value
-    if setting.name == "suite":  # PATH[@COMMIT][:SUBFOLDER]
-        file = value if (folder / value).exists() else re.split("[@:]", value)[0]
-        return place(file) + value.removeprefix(file) if file and (folder / file).exists() else value
-    if setting.name in MAY_BE_PATHS and (value.startswith("~") or (folder / value).exists()):
-        return place(value)
-    if setting.name == "export_reporter" and "=" in value:
-        form, _, file = value.partition("=")
-        return f"{form}={place(file)}"
-    if value.startswith("@"):
-        return f"@{place(value[1:])}"
-    return value

@@ -15,7 +15,7 @@ from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.launch import run_calibration, run_driver, run_harness
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.options import Parser, harness_parser, read_options
-from opduel.commands.project import Setting, project_settings, resolve_setting
+from opduel.commands.project import Setting, project_settings
 from opduel.commands.run_bench import DESCRIPTION, run_bench, run_bench_parser
 from opduel.records import UsageError
 from opduel.records.measurement import SIDES
@@ -46,15 +46,14 @@ class Command:
 
 
 def _compare(program: str, words: Words) -> int:
-    """Two builds: those of the command line, the user's, the project's or the framework's, in this order."""
+    """Two builds: those of the command line, the user's or the framework's, in this order."""
     words = _named(_json_by_its_format(words), SIDES)
     options = read_options(words, program)
-    settings, builds = _settings("compare")
     if options.golden is None:
         refuse_options(options, "two builds")
         if options.info is None:
-            words = [*_usual(options, builds, SIDES), *words]
-    return run_harness(program, with_defaults(HARNESS, words, settings))
+            words = [*_usual(options, SIDES), *words]
+    return run_harness(program, with_defaults(HARNESS, words, _settings("compare")))
 
 
 def _named(words: Words, sides: Words) -> list[str]:
@@ -92,38 +91,27 @@ def _json_by_its_format(arguments: Words) -> list[str]:
 
 
 def _measure(program: str, words: Words) -> int:
-    """One build alone: --treatment, or the user's, the project's or the framework's."""
+    """One build alone: --treatment, or the user's or the framework's."""
     words = _named(["--output_format=json" if word == "--json" else word for word in words], ["treatment"])
     options = read_options(words, program)
     options.refuse(("control", "info"), "one build alone is measured here: leave it out, or use opduel compare")
-    settings, builds = _settings("measure")
-    return run_harness(program, with_defaults(HARNESS, ["--single", *_usual(options, builds), *words], settings))
+    return run_harness(program, with_defaults(HARNESS, ["--single", *_usual(options), *words], _settings("measure")))
 
 
-def _settings(name: str) -> tuple[list[Setting], dict[str, str]]:
-    """A project's settings of a subcommand but for its builds; and the builds, by side, of which the user's own answers
-    override the project's. UsageError: the file is no good."""
-    settings = project_settings(name, [name for name, command in SUBCOMMANDS.items() if command.takes_run_options])
-    builds: dict[str, str] = {}
-    for setting in settings:
-        if setting.name in SIDES:
-            value = resolve_setting(setting, is_path=False)
-            if not isinstance(value, str) or not value:
-                raise UsageError(f"{setting.where}: give a release, such as NAME==VERSION, or a path")
-            builds.setdefault(setting.name, value)
+def _settings(name: str) -> list[Setting]:
+    """A project's settings of a subcommand. UsageError: the file is no good."""
+    return project_settings(name, [name for name, command in SUBCOMMANDS.items() if command.takes_run_options])
+
+
+def _usual(options: HarnessOptions, sides: Words = ("treatment",)) -> list[str]:
+    """The options that name the user's own builds of these sides where a command line leaves them open."""
     answers = StoredAnswers(config_path())
-    builds.update({side: answers[side] for side in SIDES if side in answers})
-    return [setting for setting in settings if setting.name not in SIDES], builds
-
-
-def _usual(options: HarnessOptions, builds: Mapping[str, str], sides: Words = ("treatment",)) -> list[str]:
-    """The options that name the builds of these sides that a command line leaves open."""
-    return [f"--{side}={builds[side]}" for side in sides if not options.is_given(side) and side in builds]
+    return [f"--{side}={answers[side]}" for side in sides if not options.is_given(side) and side in answers]
 
 
 def _drive(program: str, arguments: Words) -> int:
     name, words = program.partition(" ")[2], list(arguments)
-    settings, _ = _settings(name)
+    settings = _settings(name)
     own = CommitOptions.of(driver_parser(program).parse_known_args(words)[0])
     if name == "local" and own.local is None:
         place = [words.pop(0)] if words and not words[0].startswith("-") else ["."]
@@ -147,9 +135,8 @@ def _bisecting(own: CommitOptions) -> list[str]:
 
 
 def _calibrate(program: str, words: Words) -> int:
-    settings, builds = _settings("calibrate")
-    usual = _usual(read_options(words, program), builds)
-    return run_calibration(program, with_defaults(CALIBRATE, [*usual, *words], settings))
+    usual = _usual(read_options(words, program))
+    return run_calibration(program, with_defaults(CALIBRATE, [*usual, *words], _settings("calibrate")))
 
 
 def _list(program: str, arguments: Words) -> int:

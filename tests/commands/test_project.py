@@ -1,13 +1,14 @@
-"""A project's settings: found upwards, below the user's config and the command line, paths from the file's folder."""
+"""A project's settings: found upwards, below the user's config and the command line, and all of them harmless."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from opduel.commands.config import ARGUMENTS, config_path, write_config
-from opduel.commands.defaults import DRIVER, HARNESS, with_defaults
-from opduel.commands.project import project_settings
+from opduel.commands.defaults import DRIVER, HARNESS, PARSERS, with_defaults
+from opduel.commands.option_types import path
+from opduel.commands.project import HARMLESS, project_settings
 from opduel.commands.subcommands import SUBCOMMANDS
 from opduel.records import UsageError
 
@@ -51,46 +52,22 @@ def test_a_table_overrides_what_holds_for_all_subcommands(pyproject: Project) ->
     assert defaults(folder) == ["--time_budget=1"]
 
 
-def test_paths_begin_at_the_files_folder(pyproject: Project) -> None:
-    folder = pyproject('[tool.opduel]\nbenchmark_file = "ours.json"\nlocal_reporter = "reports"\nround_log = "log"\n')
-    root = folder.parents[1]
-    expected = [f"--local_reporter={root / 'reports'}", f"--round_log={root / 'log'}"]
-    assert defaults(folder) == ["--benchmark_file=ours.json", *expected], "a name, as there is no such file"
-    (root / "ours.json").touch()
-    assert defaults(folder) == [f"--benchmark_file={root / 'ours.json'}", *expected]
+OTHERS = sorted({action.dest for make in PARSERS[DRIVER] for action in make()._actions} - HARMLESS)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (
-            'export_reporter = ["junit=a.xml", "md=/b.md"]',
-            ["--export_reporter=junit={0}/a.xml", "--export_reporter=md=/b.md"],
-        ),
-        ('notify_webhook = ["@hook", "https://x"]', ["--notify_webhook=@{0}/hook", "--notify_webhook=https://x"]),
-        ('spool = "waiting"', ["--spool={0}/waiting"]),
-        ('root_model_dir = "there"', ["--root_model_dir={0}/there"]),
-        ('shared_libs = "there/a.so, there/b.so"', ["--shared_libs={0}/there/a.so,{0}/there/b.so"]),
-        ('suite = "there"', ["--suite={0}/there"]),
-        ('suite = "there@main:sub"', ["--suite={0}/there@main:sub"]),
-        ('suite = "https://example.org/a.git@main:there"', ["--suite=https://example.org/a.git@main:there"]),
-        ('network = "net-symbol.json"', ["--network={0}/net-symbol.json"]),
-        ('network = "resnet18_v1"', ["--network=resnet18_v1"]),
-        ('network = "nets.py:Net"', ["--network={0}/nets.py:Net"]),
-        ('network = "nets:Net"', ["--network={0}/nets:Net"]),
-        ('network = "elsewhere:Net"', ["--network=elsewhere:Net"]),
-        ('info = "builds.json"', ["--info={0}/builds.json"]),
-    ],
-)
-def test_so_do_those_of_lists_and_those_that_may_be_something_else(
-    pyproject: Project, text: str, expected: Sequence[str]
-) -> None:
-    folder = pyproject(f"[tool.opduel]\n{text}\n")
-    root = folder.parents[1]
-    (root / "there").mkdir()
-    for name in ("there/a.so", "there/b.so", "net-symbol.json", "nets.py"):
-        (root / name).touch()
-    assert defaults(folder) == [word.format(root) for word in expected]
+def test_whatever_else_there_is_a_checkout_cannot_set(pyproject: Project) -> None:
+    for name in OTHERS:
+        folder = pyproject(f'[tool.opduel]\n{name} = "x"\n')
+        with pytest.raises(UsageError, match=rf"tool\.opduel\.{name}: is not one of the settings that a project"):
+            defaults(folder, name="drive", command=DRIVER)
+
+
+def test_what_it_can_set_is_an_option_and_no_path() -> None:
+    actions = {action.dest: action for make in PARSERS[DRIVER] for action in make()._actions}
+    assert actions.keys() >= HARMLESS
+    assert [name for name in HARMLESS if actions[name].type is path] == []
+    for name in ("env", "frameworks_dir", "spool", "remote_reporter", "control", "suite", "benchmark_file", "exec_dir"):
+        assert name in OTHERS
 
 
 def test_a_file_of_its_own_comes_first(pyproject: Project) -> None:
@@ -110,14 +87,11 @@ def test_without_settings_nothing_is_added(pyproject: Project) -> None:
     [
         ("[tool.opduel]\nseed = \n", "pyproject.toml: is not TOML"),
         ("[tool]\nopduel = 1\n", "tool.opduel: must be a table"),
-        ("[tool.opduel]\nexport_reporter = ['md=~nobody-of-that-name/b.md']\n", "there is no such user"),
-        ("[tool.opduel]\nsede = 1\n", "tool.opduel.sede: harness.py has no such option"),
+        ("[tool.opduel]\nsede = 1\n", "tool.opduel.sede: is not one of the settings"),
         ("[tool.opduel]\nseed = 'x'\n", "tool.opduel.seed: argument --seed: 'x' is not a whole number"),
         ("[tool.opduel.compere]\nseed = 1\n", "tool.opduel.compere: is not a subcommand: use compare"),
         ("[tool.opduel.compare]\nseed = [1, 2]\n", "tool.opduel.compare.seed: --seed takes one value"),
-        ("[tool.opduel]\nnotify_command = 'mail us'\n", "tool.opduel.notify_command: can't be set for a project"),
-        ("[tool.opduel]\nfleet = 'tls://theirs:8786'\n", "tool.opduel.fleet: can't be set for a project"),
-        ("[tool.opduel]\nremote-access-token = 'x'\n", "tool.opduel.remote-access-token: can't be set for a project"),
+        ("[tool.opduel]\nremote-access-token = 'x'\n", "tool.opduel.remote-access-token: is not one of the settings"),
     ],
 )
 def test_an_error_names_file_field_and_fix(pyproject: Project, text: str, words: str) -> None:
