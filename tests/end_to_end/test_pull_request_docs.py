@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from made_mxnet_repository import TAG, make_frameworks_dir, make_repository
 
+from opduel.commands.opduel import main
 from opduel.reporters import read_report
 
 ROOT = Path(__file__).resolve().parents[2]
