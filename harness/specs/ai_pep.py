@@ -22,6 +22,7 @@ FORMAT_BY_MODEL = {"tflite": "tflite"}  # the format of what a program prints, b
 USUAL_FORMAT = "observer"
 TIMEOUT_S = 300.0  # AI-PEP's usual one
 WORD = re.compile(r"\{([\w.]+)\}")
+OUTPUT_FOLDER = "{TGTDIR}"
 DEEPEST = 8  # words that stand for texts with words in them
 # Fields that can't be followed -> why, and what to do.
 _REFUSED = {
@@ -142,11 +143,15 @@ def _converted(test: _Test, model: _Model, number: int, where: str) -> dict[str,
     threads = {name: (test.__pydantic_extra__ or {})[name] for name in _THREADS if name in test}
     env = {name: str(value) for name, value in {**threads, **test.env}.items()}
     places = [fields.model_dump(exclude={"files", "input_files"}) for fields in (test, model)]
+    *earlier, command = [[_resolve(word, places) for word in line] for line in _commands_of(test, model, where)]
+    in_output_folder = any(OUTPUT_FOLDER in word for word in command)
     return {
-        "command": [_resolve(word, places) for word in _command_of(test, model, where)],
+        "command": [word.replace(OUTPUT_FOLDER, ".") for word in command],
         "identifier": _name(model.name, test.identifier.replace("{ID}", str(number))),
         "parse": FORMAT_BY_MODEL.get(model.format, USUAL_FORMAT),
         "timeout": test.timeout or model.timeout or TIMEOUT_S,
+        **({"prepare": earlier[0]} if earlier else {}),
+        **({"fresh_folder": True} if in_output_folder else {}),
         **({"files": files} if files else {}),
         **({"env": env} if env else {}),
     }
@@ -158,17 +163,20 @@ def _name(model: str, identifier: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.+=,@-]+", "_", name).lstrip("_.+=,@-")
 
 
-def _command_of(test: _Test, model: _Model, where: str) -> list[str]:
-    """Return the words of the test's command line."""
+def _commands_of(test: _Test, model: _Model, where: str) -> list[list[str]]:
+    """Return the words of the test's command lines: the one that is measured, and perhaps one before it."""
     if not test.lines:
-        return (_tflite_command if model.format == "tflite" else _caffe2_command)(test, model)
-    if len(test.lines) > 1:
-        raise UsageError(f"{where}.commands: use one command line: what comes before it is to be run beforehand")
-    line = test.lines[0].replace("{input_files.", "{files.")
-    try:
-        return shlex.split(f"{line} {model.command_args}")
-    except ValueError as error:
-        raise UsageError(f"{where}.commands is {show(line)} ({error}): quote it as for a shell") from None
+        return [(_tflite_command if model.format == "tflite" else _caffe2_command)(test, model)]
+    if len(test.lines) > 2:
+        raise UsageError(f"{where}.commands: use two at most: one that prepares, and the one that is measured")
+    commands = []
+    for line in test.lines:
+        more = model.command_args if "{program}" in line else ""
+        try:
+            commands.append(shlex.split(f"{line} {more}".replace("{input_files.", "{files.")))
+        except ValueError as error:
+            raise UsageError(f"{where}.commands has {show(line)} ({error}): quote it as for a shell") from None
+    return commands
 
 
 def _caffe2_command(test: _Test, model: _Model) -> list[str]:

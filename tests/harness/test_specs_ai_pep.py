@@ -80,6 +80,13 @@ def test_inputs_of_several_shapes_are_a_case_each(tmp_path: Path) -> None:
     assert for_tflite.inputs["parse"] == "tflite"
 
 
+def test_a_command_may_be_prepared_and_have_an_output_folder(tmp_path: Path) -> None:
+    (case,) = cases(tmp_path, {**TEST, "commands": ["cp {dims} x", "{program} --out '{TGTDIR}/y'"]}, command_args="-v")
+    assert case.inputs["prepare"] == ["cp", "64,3", "x"]
+    assert case.inputs["command"] == ["{program}", "--out", "./y", "-v"]
+    assert (case.inputs["fresh_folder"], "cwd" in case.inputs) == (True, False)
+
+
 def test_threads_and_variables_are_the_programs(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     test = {**TEST, "OMP_NUM_THREADS": 2, "env": {"A": 1}, "platform_args": {"taskset": "3"}}
     assert cases(tmp_path, test)[0].inputs["env"] == {"OMP_NUM_THREADS": "2", "A": "1"}
@@ -91,7 +98,7 @@ def test_threads_and_variables_are_the_programs(tmp_path: Path, caplog: pytest.L
     [
         ({"metric": "power"}, 'tests[0].metric is "power", which is measured on phones alone: use "delay"'),
         ({"preprocess": {"commands": ["x"]}}, "tests[0].preprocess: are commands for the host: run them yourself"),
-        ({"commands": ["{program} a", "{program} b"]}, "tests[0].commands: use one command line"),
+        ({"commands": ["a", "b", "{program}"]}, "tests[0].commands: use two at most: one that prepares, and the one"),
         ({"commands": ["{program} 'a"]}, "(No closing quotation): quote it as for a shell"),
         ({"commands": ["{program} {files.init}"]}, "tests[0].files.init is missing: the command has it"),
         ({"commands": {}}, "tests[0].commands is missing: give the command line that runs the program"),
