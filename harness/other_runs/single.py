@@ -22,7 +22,7 @@ from opduel.harness.machine.host import HostMonitor, host_fingerprint
 from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.numerics.outputs import FOR_GOOD
 from opduel.harness.planning.budget import BudgetClock, profiling_seconds
-from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.case_request import CaseRequest, shuffled
 from opduel.harness.processes.forking import forks_record, with_checked_forks
 from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.processes.restarting_worker import Question, RestartingWorker
@@ -184,8 +184,8 @@ class _Run:
         rng = random.Random(request.seed)
         rounds = self._configuration.rounds or DEFAULT_ROUNDS
         for number in range(1, rounds + 1):
-            order = [case for case in request.cases if not self._outcomes[case.id].failed]
-            rng.shuffle(order)
+            open_cases = [case for case in request.cases if not self._outcomes[case.id].failed]
+            order = shuffled(open_cases, lambda case: case, rng)
             environment = {HASH_SEED: str(rng.randrange(HASH_SEEDS)), **bench.environment}
             for_storage = {**environment, **request.framework.profiling.memory_variables}
             with (

@@ -1,12 +1,16 @@
 """What a worker needs to know of a case to prepare it, and how long it may take."""
 
+import random
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import accumulate
+from typing import Any, TypeVar
 
 from opduel.records import DEFAULT_METRIC, Case, Stage
 from opduel.records.measurement import Side
 
+T = TypeVar("T")
 DESCRIBED = ("operator", "direction", "inputs", "dtype", "context", "mode")  # what an adaptor needs to know of a case
 
 
@@ -43,6 +47,19 @@ class CaseRequest:
             "slow": slow,
             **sets,
         }
+
+
+def shuffled(items: Sequence[T], case_of: Callable[[T], Case], rng: random.Random) -> list[T]:
+    """Return them in random order, but those of one module after another, as the operators' names tell: a worker may
+    have to import it for them."""
+    in_random_order = rng.sample(items, len(items))
+    ranks: dict[str, int] = {}
+
+    def place(item: T) -> list[int]:
+        modules = case_of(item).operator.split(".")[:-1]
+        return [ranks.setdefault(name, len(ranks)) for name in accumulate(modules, "{}.{}".format)]
+
+    return sorted(in_random_order, key=place)
 
 
 def time_left(case: Case, deadline: float, slowdown: float = 1) -> float:

@@ -110,8 +110,9 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         """Keep all its threads, and the children that it will fork, on these processors."""
         pin(self.pid, cpus)
 
-    def beginning(self, fork: bool) -> "Steps[CaseProcess]":
-        """Begin a case: in a child of its own, or in the worker's own process if ``fork`` is false.
+    def beginning(self, fork: bool, case: Mapping[str, Any] | None = None) -> "Steps[CaseProcess]":
+        """Begin a case: in a child of its own, or in the worker's own process if ``fork`` is false. ``case`` is its
+        description, by which the adaptor knows what to import before the fork.
 
         Two cases may be in progress at a time; a third waits for the end of one. Raises CaseLostError, WorkerLostError:
         the child or the worker died or hung."""
@@ -121,14 +122,14 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             yield from before.ended()
         channel = self._slots[slot]
         channel.clear_output_tail()
-        case = CaseProcess(self, channel, fork)
-        self._cases[slot] = case
+        process = CaseProcess(self, channel, fork)
+        self._cases[slot] = process
         try:
-            self._channel.send({"op": "begin", "slot": slot, "fork": fork})
+            self._channel.send({"op": "begin", "slot": slot, "fork": fork, "case": case})
         except ClosedError:
             raise self.lost(self.cause_of_exit()) from None
-        case.pid = (yield from case.answered(STEP_TIMEOUT_S, "beginning a case"))["pid"]
-        return case
+        process.pid = (yield from process.answered(START_TIMEOUT_S, "beginning a case"))["pid"]
+        return process
 
     def _free_slot(self) -> int:
         """Return a slot without a case, or else one whose case is ending."""

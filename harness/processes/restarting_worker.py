@@ -52,13 +52,14 @@ class RestartingWorker(AbstractContextManager["RestartingWorker"]):
         ``timeout_s`` bounds each of them. Without ``fork`` the worker itself is that process, and ends with it. Raises
         RunError: workers can't be started."""
         try:
-            case = complete(self._ready().beginning(fork))
+            case = requests[0].get("case") if requests and not callable(requests[0]) else None
+            process = complete(self._ready().beginning(fork, case))
             answers: list[dict[str, Any]] = []
             try:
                 for request in requests:
-                    answers.append(case.ask(request(answers) if callable(request) else request, timeout_s))
+                    answers.append(process.ask(request(answers) if callable(request) else request, timeout_s))
             finally:
-                case.end()
+                process.end()
             return answers
         except (CaseRefusedError, CaseLostError, WorkerLostError) as error:
             return error.failure

@@ -46,11 +46,10 @@ class Regions:
     def of(cls, answers: Iterable[Mapping[str, Any]], wipe_ns: float = 0.0) -> "Regions":
         """Read both sides' answers to "prepare"; ``wipe_ns`` is what evicting the caches takes before a region,
         which is one call then; 0 where they are left alone."""
-        fixed = [answer for answer in answers if "inner" in answer]
-        if not fixed:
-            return cls(wipe_ns, 1 if wipe_ns else None)
-        around_ns = max(float(answer["around_ns"]) for answer in fixed)
-        return cls(around_ns + wipe_ns, max(int(answer["inner"]) for answer in fixed))
+        sides = list(answers)
+        around_ns = max(float(answer.get("around_ns", 0.0)) for answer in sides)
+        fixed = [int(answer["inner"]) for answer in sides if "inner" in answer]
+        return cls(around_ns + wipe_ns, max(fixed, default=1 if wipe_ns else None))
 
 
 CALLS_ALONE = Regions()

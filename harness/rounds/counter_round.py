@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, TypeVar
 
-from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.processes.case_request import CaseRequest, shuffled, time_left
 from opduel.harness.processes.channel import Background, Steps, complete
 from opduel.harness.processes.pair_pool import Bench, Pair, PairPool, draw_variables
 from opduel.harness.processes.process import START_TIMEOUT_S, Worker
@@ -90,7 +90,7 @@ def run_counter_round(
     is interrupted, what was measured is in ``result``.
     """
     began = time.monotonic()
-    result.unmeasured = rng.sample(list(this_round.requests), len(this_round.requests))
+    result.unmeasured = shuffled(this_round.requests, lambda request: request.case, rng)
     pair: Pair = {}
     with ExitStack() as stack:
         try:
@@ -137,7 +137,7 @@ def _measure_case(pair: Pair, request: CaseRequest, this_round: Round, result: R
     processes: Processes = {}
     try:
         for side in SIDES:
-            processes[side] = complete(pair[side].beginning(this_round.fork))
+            processes[side] = complete(pair[side].beginning(this_round.fork, request.description()))
         result.samples.append(measure(processes, request, this_round))
     except CaseRefusedError as error:  # one that only took too long gets another round, as if it had been killed
         (result.lost if error.failure.kind == "timeout" else result.refused)[case.id] = error.failure

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from opduel.harness.machine.cpus import current_mhz, this_thread_on
 from opduel.harness.planning.effort import PILOT, CaseTime, Repetitions
-from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.case_request import CaseRequest, shuffled
 from opduel.harness.processes.channel import Waiting
 from opduel.harness.processes.pair_pool import Pair, PairPool
 from opduel.harness.processes.worker_errors import CaseLostError, CaseRefusedError, WorkerLostError, merged_failure
@@ -188,7 +188,7 @@ class _Running:
             for request in share.requests
             for _ in range(this_round.forks_of(request.case.id))
         ]
-        self._queue = rng.sample(tasks, len(tasks))
+        self._queue = shuffled(tasks, lambda task: task[1].case, rng)
 
     def run(self) -> None:
         try:

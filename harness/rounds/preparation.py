@@ -70,7 +70,7 @@ class Preparation:
         for side in self._order:
             try:
                 if side not in self.processes:
-                    self.processes[side] = yield from self._pair[side].beginning(self._fork)
+                    self.processes[side] = yield from self._pair[side].beginning(self._fork, self.request.description())
                 process: CaseProcess = self.processes[side]
                 timeout_s = time_left(self.request.case, self._deadline)
                 self.answers[side] = yield from process.asking(self.request.message(side), timeout_s)

@@ -5,7 +5,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
 
     {"op": "prepare", "case": {...}, "seed": int, "inject": share, "slow": bool} -> {"call_ns": ns, "spins": int,
                         "took_ns": ns, for all of it}
-                        and of a call that says how it is timed also {"inner": calls, "around_ns": ns}, see timing.py;
+                        and of a call that says how it is timed also {"around_ns": ns}, and {"inner": calls} unless it
+                        is free, see timing.py;
                         with "sets": int, so many sets of inputs are made, and calls take them in turn
     {"op": "block", "discard": int, "calls": int, "inner": int}    -> {"ns": [ns a call, ...]}
     {"op": "low_block", as "block", "most_ns": float and "share": of the values, those below the one that is asked for}
@@ -43,7 +44,8 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
                         "lines": [...] that they printed, "before": [...] that were printed first}
 
 The function that the adaptor's make_call returns may have attributes:
-    before      a function to call before each timed region, untimed: a region is then one call, or ``number`` calls
+    before      a function to call before each timed region, untimed
+    number      how many calls each timed region is
     sample      a function that times a call by itself, and returns its nanoseconds
     close       a function to call when the case has ended
 """
@@ -159,21 +161,23 @@ def in_turn(calls):
 def resident_peak(call, calls):
     """The most anonymous and shared memory that this process had in so many calls, in bytes.
 
-    What making the inputs has left is given back to the system before, and Linux told to forget its peak; where it
-    doesn't take that, the peak is the one since the process began.
+    What making the inputs, or what comes before a call, has left is given back to the system, and Linux told to forget
+    its peak; where it doesn't take that, the peak is the one since the process began.
     """
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
-    with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as stream:
-        stream.write("5")  # man 5 proc: reset the peak
-    before = getattr(call, "before", None)
-    for _ in range(calls):
-        if before:
-            before()
-        call()
     from opduel_common.peaks import peak_of_process  # on the path since the adaptor was loaded
 
-    return peak_of_process()
+    before, peaks = getattr(call, "before", None), []
+    for number in range(calls):
+        if before:
+            before()
+        if before or not number:
+            with contextlib.suppress(OSError, AttributeError):
+                ctypes.CDLL(None).malloc_trim(0)
+            with contextlib.suppress(OSError), open("/proc/self/clear_refs", "w") as stream:
+                stream.write("5")  # man 5 proc: reset the peak
+        call()
+        peaks.append(peak_of_process())
+    return max(peaks)
 
 
 def keep_output(path):
@@ -205,7 +209,9 @@ class Session:
         answer = {"call_ns": call_ns, "spins": self.spins}
         if timing.is_special(self.call) or timing.is_of_device(self.call):
             inner = timing.inner_of(self.call, call_ns)
-            answer.update(inner=inner, around_ns=timing.around(self.call, inner))
+            answer["around_ns"] = timing.around(self.call, inner)
+            if not timing.is_free(self.call):
+                answer["inner"] = inner
         answer["took_ns"] = timing.clock() - began
         return answer
 
@@ -321,9 +327,7 @@ def main(make_session=Session):
     serving.die_with_parent()
     sys.path.pop(0)  # this file's folder: the framework must not import our modules by accident
     adaptor = load_adaptor(options.adaptor)
-    gc.collect()
-    if hasattr(gc, "freeze"):
-        gc.freeze()  # what the import left is no garbage: later collections skip it
+    serving.freeze_garbage()
     gc.disable()
     control, *slots = (serving.Channel(*map(int, text.split(","))) for text in [options.control, *options.slot])
     serving.serve(adaptor, control, slots, make_session)

@@ -2,12 +2,14 @@
 
 Whatever the framework prints goes to stdout or stderr and can't break the protocol.  The controller may kill the worker
 at any moment.  Having imported the framework once, it forks a child for each case, so that no case sees what another
-left behind.  A child has a slot: two descriptors to speak over and a file for what it prints.  With two slots one case
-can be prepared while another is measured.  Standard library and Python 3.6 syntax only, as main.py.
+left behind; what an adaptor imports for some cases alone is imported in a child that then forks the children of these
+cases (ImportedChildren).  A child of a case has a slot: two descriptors to speak over and a file for what it prints.
+With two slots one case can be prepared while another is measured.  Standard library and Python 3.6 syntax only, as
+main.py.
 
 On the worker's own descriptors:
                                                                    -> {"ready": versions, "nice": priority's int}
-    {"op": "begin", "slot": int, "fork": bool}                     (answered over the slot)
+    {"op": "begin", "slot": int, "fork": bool[, "case": {...}]}    (answered over the slot)
 Over a slot:
                                                                    -> {"pid": int}
     {"op": NAME, ...}: a method of the session (main.py, counting.py) and its arguments -> what it returns
@@ -19,6 +21,7 @@ A child that dies answers whatever was asked with {"ended": ...}.  Any answer ma
 
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import select
@@ -28,6 +31,8 @@ import traceback
 
 HIGHEST = -20  # priority, as a nice value
 ASKED, ASKED_S = 20, 0.1
+MOST_FORKERS = 2  # the case that is measured, and the one in preparation
+READY = b"."
 CLOSING_S = 10  # for what a call does when its case has ended
 
 
@@ -162,10 +167,24 @@ def serve_case(adaptor, channel, make_session):
                 channel.send({"error": {"kind": BadAdaptor.kind, "reason": reason}})
 
 
+def requests_to(channel, children):
+    """Yield what is asked over the channel until its other end is closed; meanwhile tell how children ended."""
+    while True:
+        ready = select.select([channel.read_fd, children.bell], [], [])[0]
+        if children.bell in ready:
+            children.tell_ended()
+        if channel.read_fd in ready:
+            requests = channel.receive()
+            if requests is None:
+                return
+            yield from requests
+
+
 class Children:
     """The forked children by slot, and the bell that rings when one of them has ended."""
 
-    def __init__(self, slots, make_session):
+    def __init__(self, adaptor, slots, make_session):
+        self.adaptor = adaptor
         self.slots = slots
         self.make_session = make_session
         self.slot_of = {}
@@ -175,15 +194,21 @@ class Children:
         signal.set_wakeup_fd(rope)
         signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler there is no ringing
 
-    def begin(self, slot, adaptor):
-        """Fork a child that serves one case over a slot."""
-        self.slots[slot].forget()
+    def fork(self):
+        """Fork; in the child, return 0, and die with this process."""
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             die_with_parent()
-            serve_case(adaptor, self.slots[slot], self.make_session)
+        return pid
+
+    def begin(self, slot):
+        """Fork a child that serves one case over a slot."""
+        self.slots[slot].forget()
+        pid = self.fork()
+        if pid == 0:
+            serve_case(self.adaptor, self.slots[slot], self.make_session)
             os._exit(0)
         self.slot_of[pid] = slot
 
@@ -192,36 +217,120 @@ class Children:
         with contextlib.suppress(BlockingIOError):
             while os.read(self.bell, 512):
                 pass
-        while self.slot_of:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-            if pid == 0:
-                return
-            code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-            slot = self.slot_of.pop(pid, None)
-            if slot is not None:
-                self.slots[slot].send({"ended": code})
+        with contextlib.suppress(ChildProcessError):  # none is left
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                slot = self.slot_of.pop(pid, None)
+                if slot is None:
+                    self.note_ended(pid, status)
+                else:
+                    code = -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+                    self.slots[slot].send({"ended": code})
+
+    def note_ended(self, pid, status):
+        """Take note of a child that serves no case."""
+
+
+class ImportedChildren(Children):
+    """Children that have, before they are forked, what the adaptor imports for their case, and for no other one.
+
+    A forker imports it once, and forks the children of all cases that need the same. The latest forkers are kept.
+    """
+
+    def __init__(self, adaptor, slots, make_session):
+        super().__init__(adaptor, slots, make_session)
+        self.forkers = {}  # what is imported -> process id, and a descriptor to ask it over; the latest last
+        self.unsafe = set()  # what can't be imported before a fork
+        self.starting = None  # process id of a forker that isn't ready
+
+    def fork(self):
+        pid = super().fork()
+        if pid == 0:
+            for _, descriptor in self.forkers.values():
+                os.close(descriptor)
+        return pid
+
+    def begin_case(self, slot, case):
+        """Begin a case in a fork of a forker; of this process, if nothing is to be imported, or can't be."""
+        names = tuple(self.adaptor.modules_of(case)) if case and hasattr(self.adaptor, "modules_of") else ()
+        if names and names not in self.unsafe and (names in self.forkers or self.start_forker(names)):
+            self.forkers[names] = forker = self.forkers.pop(names)
+            os.write(forker[1], json.dumps({"slot": slot}).encode("utf-8") + b"\n")
+        else:
+            self.begin(slot)
+
+    def start_forker(self, names):
+        """Start a forker, and return whether it is ready. One too many ends as soon as its children have."""
+        if len(self.forkers) == MOST_FORKERS:
+            os.close(self.forkers.pop(next(iter(self.forkers)))[1])
+        (requests, asking), (answer, answering) = os.pipe(), os.pipe()
+        self.starting = pid = self.fork()
+        if pid == 0:
+            os.close(asking)
+            self.serve_forks(names, Channel(requests, answering))
+            os._exit(0)
+        os.close(requests)
+        os.close(answering)
+        ready = []
+        while self.starting and answer not in ready:
+            ready = select.select([answer, self.bell], [], [])[0]
+            if self.bell in ready:
+                self.tell_ended()
+        is_ready, self.starting = self.starting is not None and os.read(answer, 1) == READY, None
+        os.close(answer)
+        if is_ready:
+            self.forkers[names] = pid, asking
+        else:
+            os.close(asking)
+            self.unsafe.add(names)
+        return is_ready
+
+    def serve_forks(self, names, channel):
+        """Be a forker: import, and fork children where the worker may run, until it lets go of this process."""
+        worker = os.getppid()
+        if not self.adaptor.import_modules(names):
+            return
+        freeze_garbage()
+        os.write(channel.write_fd, READY)
+        os.close(channel.write_fd)
+        children = Children(self.adaptor, self.slots, self.make_session)
+        for request in requests_to(channel, children):
+            os.sched_setaffinity(0, os.sched_getaffinity(worker))
+            children.begin(request["slot"])
+        while children.slot_of:
+            select.select([children.bell], [], [])
+            children.tell_ended()
+
+    def note_ended(self, pid, status):
+        """End as a forker did that had more to do: its children have died with it."""
+        if pid == self.starting:
+            self.starting = None
+        elif any(pid == forker for forker, _ in self.forkers.values()):
+            if os.WIFSIGNALED(status):
+                os.kill(os.getpid(), os.WTERMSIG(status))
+            os._exit(1)
+
+
+def freeze_garbage():
+    """Let later collections skip all that there is: what an import leaves is no garbage."""
+    gc.collect()
+    if hasattr(gc, "freeze"):
+        gc.freeze()
 
 
 def serve(adaptor, channel, slots, make_session):
     """Begin cases and tell how they ended, until the controller closes its end."""
-    children = Children(slots, make_session)
+    children = ImportedChildren(adaptor, slots, make_session)
     versions = adaptor.versions()
     if not isinstance(versions, dict):
         raise BadAdaptor("the adaptor's versions returned {}, not a dict".format(type(versions).__name__))
     channel.send({"ready": versions, "nice": raise_priority()})
-    while True:
-        ready = select.select([channel.read_fd, children.bell], [], [])[0]
-        if children.bell in ready:
-            children.tell_ended()
-        if channel.read_fd not in ready:
-            continue
-        requests = channel.receive()
-        if requests is None:
-            return
-        for request in requests:
-            if request["fork"]:
-                children.begin(request["slot"], adaptor)
-            else:
-                slot = slots[request["slot"]]
-                serve_case(adaptor, slot, make_session)
-                slot.send({"ended": 0})
+    for request in requests_to(channel, children):
+        if request["fork"]:
+            children.begin_case(request["slot"], request.get("case"))
+        else:
+            slot = slots[request["slot"]]
+            serve_case(adaptor, slot, make_session)
+            slot.send({"ended": 0})

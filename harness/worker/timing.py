@@ -15,6 +15,7 @@ WARM_UP_PROCESSES = 3  # calls that are processes of their own: what warms up is
 SPIN_PROBE = 20000  # turns, some 0.1 ms
 SPIN_PROBES = 9
 SPIN_PROBE_NS = 1000 * 1000
+SPIN_LIMIT_NS = 1000 * 1000 * 1000
 # A region that a device's clock times: cudaEventElapsedTime counts in steps of about half a microsecond.
 DEVICE_REGION_NS = 250 * 1000
 CACHE_LINE = 64  # bytes
@@ -107,8 +108,13 @@ def time_spin(count):
 
 
 def is_special(call):
-    """Whether the call says how it is timed: by itself, or with something to do before."""
-    return hasattr(call, "before") or hasattr(call, "sample")
+    """Whether the call says how it is timed: by itself, in regions of so many, or with something to do before."""
+    return any(hasattr(call, name) for name in ("before", "number", "sample"))
+
+
+def is_free(call):
+    """Whether a timed region may be any number of calls."""
+    return not any(hasattr(call, name) for name in ("number", "sample", "timer"))
 
 
 def is_of_device(call):
@@ -169,11 +175,11 @@ def spins_for(call, call_ns, share):
     """
     inner = inner_of(call, call_ns)
     calls = 1 if EVICTING or is_special(call) else max(1, int(SPIN_PROBE_NS / (inner * call_ns)))
-    ratios = []
-    for _ in range(SPIN_PROBES):
+    ratios, begin = [], clock()
+    while len(ratios) < SPIN_PROBES and clock() - begin < SPIN_LIMIT_NS:
         turn = time_calls(lambda: spin(SPIN_PROBE), 1, 1, 0)[0] / SPIN_PROBE
         ratios.append(lower_quartile(time_calls(call, calls, inner, 0)) / turn)
-    return max(1, round(share * sorted(ratios)[SPIN_PROBES // 2]))
+    return max(1, round(share * sorted(ratios)[len(ratios) // 2]))
 
 
 def take_turns(block, turns, first, read_from, write_to):

@@ -20,7 +20,7 @@ class Asked:
         self.side, self.error, self.answers = side, error, answers
         self.blocks = 0
 
-    def beginning(self, fork: bool) -> Iterator[Any]:
+    def beginning(self, fork: bool, case: Any = None) -> Iterator[Any]:
         yield from ()
         return self
 

@@ -5,7 +5,7 @@ import os
 import random
 from contextlib import closing, nullcontext
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from toy_bench import run_one_round, toy_bench, toy_case
 import opduel.harness.rounds.pair
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.planning.effort import PILOT, Repetitions
-from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.case_request import CaseRequest, shuffled
 from opduel.harness.processes.pair_pool import PairPool
 from opduel.harness.processes.process import CaseProcess
 from opduel.harness.processes.worker_errors import CaseRefusedError
@@ -237,3 +237,18 @@ def test_forks_of_one_round_that_fail_on_either_side_fail_on_both() -> None:
     assert share.result.lost["a"].side == "control"
     share.note(share.result.lost, "a", Failure("treatment", "crash", "killed by SIGABRT"))
     assert share.result.lost["a"].side == "both"
+
+
+def test_cases_are_shuffled_module_by_module() -> None:
+    operators = [f"{module}.{name}" for module in ("a", "a.inner", "b", "c") for name in "pqrs"] + ["work", "nothing"]
+    orders = set()
+    for seed in range(200):
+        order = shuffled([toy_case(name, operator=name) for name in operators], lambda case: case, random.Random(seed))
+        names = [case.operator for case in order]
+        assert sorted(names) == sorted(operators)
+        modules = [name.rpartition(".")[0] for name in names]
+        assert len(list(groupby(module[:1] for module in modules))) == 4
+        assert len(list(groupby(modules))) == 5
+        orders.add(tuple(names))
+    assert len(orders) == 200
+    assert len({order[-1][0] for order in orders}) == 3

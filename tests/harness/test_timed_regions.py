@@ -2,7 +2,7 @@
 
 import importlib.util
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
@@ -14,13 +14,15 @@ from opduel.harness.rounds.block_plan import BLOCK_NS, LONG_PILOT_NS, Regions, p
 
 
 @pytest.fixture(scope="module")
-def worker() -> ModuleType:
+def worker() -> Iterator[ModuleType]:
     spec = importlib.util.spec_from_file_location("worker_of_regions", WORKER)
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(module.COMMON)  # as after an adaptor was loaded
+        yield module
 
 
 class Adaptor:
@@ -80,6 +82,35 @@ def test_a_case_is_prepared_slowed_and_measured_with_what_comes_before(worker: M
     assert answer["spins"] >= 1
     assert len(session.block(1, 5, 50)["ns"]) == 5
     assert session.resident(3)["bytes"] > 0
+
+
+def test_a_region_may_be_of_many_calls_after_what_comes_before_it(worker: ModuleType) -> None:
+    call = consuming(10000)
+    del call.number
+    answer = worker.Session(Adaptor(call)).prepare({}, 1, 0.0, False)
+    assert "inner" not in answer
+    assert answer["around_ns"] > 0
+
+
+def test_the_peak_of_calls_is_without_what_comes_before_them(worker: ModuleType) -> None:
+    def call() -> None:
+        bytearray(20 << 20)
+
+    without = worker.resident_peak(call, 2)
+    call.before = lambda: bytearray(200 << 20)  # type: ignore[attr-defined]
+    assert 0 < worker.resident_peak(call, 3) < without + (100 << 20)
+
+
+def test_a_slowdown_is_calibrated_in_bounded_time(worker: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker.timing, "SPIN_LIMIT_NS", 50 * 1000 * 1000)
+    calls_before: list[float] = []
+
+    def call() -> None:
+        pass
+
+    call.before = lambda: (calls_before.append(1), time.sleep(0.03))  # type: ignore[attr-defined]
+    assert worker.timing.spins_for(call, 100.0, 0.5) >= 1
+    assert len(calls_before) <= 2
 
 
 def test_a_call_with_a_clock_of_its_own_is_believed_and_slowed_all_the_same(worker: ModuleType) -> None:
@@ -218,6 +249,7 @@ def test_blocks_allow_for_what_comes_before_their_regions() -> None:
     cheap = plan_blocks(call_ns, Regions(1e3, 3))  # type: ignore[arg-type]
     assert cheap.calls["control"] * (3 * 500 + 1e3) == pytest.approx(BLOCK_NS, rel=0.01)
     assert Regions.of([{"call_ns": 1.0}], 1e6) == Regions(1e6, 1)
+    assert Regions.of([{"call_ns": 1.0}, {"call_ns": 1.0, "around_ns": 2e6}]) == Regions(2e6, None)
 
 
 def test_a_low_block_is_the_decile_of_the_same_calls(worker: ModuleType) -> None:

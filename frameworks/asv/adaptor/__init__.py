@@ -5,27 +5,39 @@ It needs asv_runner; environment variables say where the suite is.
 
 import os
 import platform
+import sys
 
 from asv_runner.benchmarks.mark import SkipNotImplemented
 
-from opduel_common.forks import import_if_safe
+from opduel_common.forks import import_here, import_if_safe
 from opduel_common.peaks import peak_of_objects
 
-from .benchmarks import import_all, make_importable
+from .benchmarks import import_all, make_importable, module_files
 from .calls import SKIPPED, set_up_benchmark, value_of
 from .calls import make_call as call_of
 
-SUITE, WORK, MODULES = "OPDUEL_SUITE", "OPDUEL_SUITE_WORK", "OPDUEL_SUITE_MODULES"
+SUITE, WORK = "OPDUEL_SUITE", "OPDUEL_SUITE_WORK"
 SkipNotImplemented.kind = SKIPPED  # the worker reports the kind of what a benchmark raises
 
 if SUITE in os.environ:
     make_importable(os.environ[SUITE])
-    import_if_safe(import_all, [name for name in os.environ.get(MODULES, "").split(",") if name])
+    import_if_safe(import_all, [os.path.basename(os.environ[SUITE])])
 
 
 def versions():
     """Return the version that the controller gets once the suite is imported."""
     return {"framework": platform.python_version()}
+
+
+def modules_of(case):
+    """Return the module of the case's benchmark, which its process imports, and no other of the suite."""
+    return module_files(os.environ[SUITE], case["operator"])[:1] if SUITE in os.environ else []
+
+
+def import_modules(names):
+    """Import them for several cases, and return whether this process can then be forked. A module that raises is
+    imported by its cases, which report the error."""
+    return import_here(import_all, names) and all(name in sys.modules for name in names)
 
 
 def suite_folders():

@@ -50,16 +50,26 @@ def make_importable(root):
 
 
 def import_all(modules):
-    """Import modules for all cases together. One that raises is imported again by its cases, which report the error.
-
-    opduel_common/forks.py has tried before whether one crashes, hangs or starts threads.
-    """
+    """Import modules, but those that raise an error."""
     for name in modules:
-        seed_generators(0)
         try:
-            importlib.import_module(name)
+            import_seeded(name)
         except BaseException:
             sys.modules.pop(name, None)
+
+
+def import_seeded(name):
+    """Return a module, imported with the same random numbers in every process: parameters may be such."""
+    if name not in sys.modules:
+        seed_generators(0)
+    return importlib.import_module(name)
+
+
+def module_files(root, name):
+    """Return the names of the modules in files in which a benchmark may be: as a function, or as a method."""
+    parts, package = name.split("."), os.path.basename(root)
+    places = [parts[:-last] for last in (1, 2) if len(parts) > last]
+    return [".".join([package, *place]) for place in places if os.path.isfile(os.path.join(root, *place) + ".py")]
 
 
 def seed_generators(seed):
@@ -78,17 +88,17 @@ def kind_of(benchmark):
 def find_benchmark(root, name):
     """Return the benchmark of this name. Raise MissingBenchmark, and whatever its module raises when it is imported."""
     parts, package = name.split("."), os.path.basename(root)
-    places = [parts[:-last] for last in (1, 2) if len(parts) > last]  # modules, if it is a function or a method
-    for place in places:
-        if os.path.isfile(os.path.join(root, *place) + ".py"):
-            function = importlib.import_module(".".join([package, *place]))
-            for part in parts[len(place) :]:
-                function = getattr(function, part, None)
-            if function is not None:
-                return get_benchmark_from_name(root, name)
+    for module in module_files(root, name):
+        function = import_seeded(module)
+        for part in parts[module.count(".") :]:
+            function = getattr(function, part, None)
+        if function is not None:
+            return get_benchmark_from_name(root, name)
     # It is in a package's __init__.py, or has another name than its function.
+    places = [parts[:-last] for last in (1, 2) if len(parts) > last]
     modules = [".".join([package, *place]) for place in places if os.path.isdir(os.path.join(root, *place))]
     for module in [*modules, package]:
+        seed_generators(0)
         for benchmark in disc_benchmarks(module, ignore_import_errors=True):
             if benchmark.name == name:
                 return benchmark
@@ -114,9 +124,26 @@ def parameters(benchmark):
     if len(set(names)) < len(names):
         names = [f"param{number}" for number in range(1, len(names) + 1)]
     return names, [
-        number_duplicates([text_of_parameter(without_differences(value)) for value in axis])
-        for axis in benchmark.params
+        number_duplicates([text_of_parameter(without_differences(text_of(value))) for value in axis])
+        for axis in benchmark._params
     ]
+
+
+def text_of(value):
+    """Return a value's ``repr``, with sets sorted: their order depends on the process."""
+    text, kind = repr(value), type(value)
+    if "{" not in text:
+        return text
+    if kind is dict:
+        return "{" + ", ".join(f"{text_of(key)}: {text_of(item)}" for key, item in value.items()) + "}"
+    if kind not in (list, tuple, set, frozenset) or not value:
+        return text
+    texts = list(map(text_of, value))
+    if kind in (set, frozenset):
+        inner = "{" + ", ".join(sorted(texts)) + "}"
+        return inner if kind is set else f"frozenset({inner})"
+    inner = ", ".join(texts)
+    return f"[{inner}]" if kind is list else f"({inner}{',' * (len(texts) == 1)})"
 
 
 def without_differences(text):
@@ -162,12 +189,22 @@ def choose_parameters(benchmark, inputs):
 def cache_name(benchmark):
     """Return the name of the folder with the result and the files of ``setup_cache``, in which its benchmarks run.
 
-    Return None for a benchmark without ``setup_cache``.
+    Return None for a benchmark without ``setup_cache``. asv_runner's key is a module and a line: a class that inherits
+    the function has a folder of its own here, and so has what a function returned as one.
     """
     key = benchmark.setup_cache_key
-    if key is not None and os.path.isabs(key):  # in the suite's __init__.py, of which each side has a copy
+    if key is None:
+        return None
+    if os.path.isabs(key):  # in the suite's __init__.py, of which each side has a copy
         key = os.path.basename(key)
-    return None if key is None else "cache-" + hashlib.sha256(key.encode("utf-8")).hexdigest()[:16]
+    function, *owners = benchmark._attr_sources
+    owner = benchmark.name.rpartition(".")[0]
+    if getattr(function, "setup_cache", None) is not None:
+        owner, owners = benchmark.name, []
+    of_class = len(owners) == 2 and getattr(owners[0], "setup_cache", None) is not None
+    if of_class or getattr(benchmark._setup_cache, "__closure__", None):
+        key += f" of {owner}"
+    return "cache-" + hashlib.sha256(key.encode("utf-8")).hexdigest()[:16]
 
 
 def load_cache(benchmark, folder):

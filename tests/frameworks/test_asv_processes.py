@@ -1,0 +1,103 @@
+"""The processes of an asv suite's cases: each has imported its own module and no other, mostly before it is forked."""
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opduel.frameworks import get_framework, worker_environment
+from opduel.harness.processes.restarting_worker import RestartingWorker
+from opduel.records import Build, Failure
+
+BODIES = {
+    "__init__": "import os, sys\n",
+    "plain": """import os, sys
+        def track_others():
+            return len([name for name in sys.modules if name.startswith("noted_suite.")])
+        def track_mode():
+            return len(os.environ.get("NOTED_MODE", ""))
+        def track_parent():
+            return os.getppid()
+        def track_kills_its_parent():
+            os.kill(os.getppid(), 9)
+            return 1
+        """,
+    "sets_mode": """import os
+        os.environ["NOTED_MODE"] = "fast"
+        from noted_suite.plain import track_mode
+        def track_length():
+            return track_mode()
+        def track_parent():
+            return os.getppid()
+        """,
+    "third": "def track_nothing(): return 1\n",
+    "crashing": "import os\nos.abort()\n",
+    "raising": "raise OSError('no such device')\n",
+    "with_thread": """import os, threading, time
+        threading.Thread(target=time.sleep, args=[99], daemon=True).start()
+        def track_parent():
+            return os.getppid()
+        """,
+}
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[RestartingWorker]:
+    suite, work = tmp_path / "noted_suite", tmp_path / "work"
+    suite.mkdir()
+    work.mkdir()
+    for name, body in BODIES.items():
+        (suite / f"{name}.py").write_text(body.replace("\n        ", "\n"))
+    framework = get_framework("asv")
+    build = Build("asv", "this", "environment", sys.executable, "1", "3", "d")
+    environment = {**worker_environment(), "OPDUEL_SUITE": str(suite), "OPDUEL_SUITE_WORK": str(work)}
+    cpus = frozenset(os.sched_getaffinity(0))
+    with RestartingWorker("control", build, framework.adaptor, environment, cpus) as one_worker:
+        yield one_worker
+
+
+def value(worker: RestartingWorker, operator: str) -> Any:
+    case = {"id": operator, "operator": operator, "inputs": {}, "direction": "forward", "context": "cpu"}
+    answers = worker.ask([{"op": "value", "case": case, "seed": 1}], 30.0)
+    return answers if isinstance(answers, Failure) else answers[0]["value"]
+
+
+def test_what_a_module_does_is_seen_by_its_own_cases_alone(worker: RestartingWorker) -> None:
+    assert value(worker, "sets_mode.track_length") == 4
+    assert value(worker, "plain.track_mode") == 0
+    assert value(worker, "plain.track_others") == 1
+
+
+def test_a_module_is_imported_once_for_its_cases_and_the_latest_two_are_kept(worker: RestartingWorker) -> None:
+    first = value(worker, "plain.track_parent")
+    assert value(worker, "sets_mode.track_parent") != first
+    assert value(worker, "plain.track_parent") == first
+    value(worker, "third.track_nothing")
+    assert value(worker, "plain.track_parent") == first
+    value(worker, "sets_mode.track_parent")
+    value(worker, "third.track_nothing")
+    assert value(worker, "plain.track_parent") != first
+
+
+def test_a_module_that_crashes_or_raises_costs_its_own_cases_alone(worker: RestartingWorker) -> None:
+    pid = worker._ready().pid
+    for module, reason in (("crashing", "killed by SIGABRT"), ("raising", "OSError: no such device")):
+        failure = value(worker, f"{module}.track_nothing")
+        assert isinstance(failure, Failure)
+        assert failure.reason == reason
+    assert value(worker, "third.track_nothing") == 1
+    assert worker._ready().pid == pid
+
+
+def test_a_module_whose_threads_a_fork_would_lose_is_imported_by_each_case(worker: RestartingWorker) -> None:
+    assert value(worker, "with_thread.track_parent") == worker._ready().pid
+
+
+def test_a_worker_ends_with_a_process_that_forks_its_cases(worker: RestartingWorker) -> None:
+    failure = value(worker, "plain.track_kills_its_parent")
+    assert isinstance(failure, Failure)
+    assert failure.kind == "killed"
+    assert value(worker, "third.track_nothing") == 1
