@@ -135,7 +135,7 @@ def _plan_suite(
         builds.update(suite.on_sides(dict(zip(SIDES, made_builds, strict=True))))
         return suite.choose(builds, seed)
 
-    session = plan_session(options, config, command, reporters=reporters, chosen=chosen)
+    session = plan_session(suite.options, config, command, reporters=reporters, chosen=chosen)
     return session, session.request(builds["control"], builds["treatment"])
 
 

@@ -74,7 +74,11 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "a suite": (Rule(_NO_SUITE, "is not for a suite's benchmarks: leave it out"),),
     "statements": (Rule(_NO_STATEMENTS, "is not for --statement: leave one of the two out"),),
     "no statements": (Rule(("setup",), "belongs to statements: add --statement CODE, or leave it out"),),
-    "no suite": (Rule(("bench", "higher_is_better"), "is for a suite's benchmarks: add --suite, or leave it out"),),
+    "no suite": (
+        Rule(
+            ("bench", "higher_is_better", "suite_packages"), "is for a suite's benchmarks: add --suite, or leave it out"
+        ),
+    ),
     "fuzz": (
         Rule(("round_log", "inject", "verify", "network"), "can't be combined with --fuzz: leave one of the two out"),
     ),
@@ -101,7 +105,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "is set by --calibrate itself: leave it out",
         ),
         Rule(
-            ("suite", "bench", "higher_is_better"),
+            ("suite", "bench", "higher_is_better", "suite_packages"),
             "is for a suite, which --calibrate can't measure: leave it out, and give a spec with -b",
         ),
         Rule(FLEET_OPTIONS, "is for other hosts, and --calibrate judges this one: leave it out"),
@@ -201,12 +205,8 @@ def _check_verification(options: HarnessOptions) -> None:
 
 def check_spec(options: HarnessOptions) -> None:
     """Raise UsageError if nothing says what is measured, or a spec that is named isn't there."""
-    if (
-        options.suite is None
-        and options.network is None
-        and not options.statement
-        and (options.benchmark_file or not options.inputs)
-    ):
+    others = (options.suite, options.network, *options.statement)
+    if not any(others) and (options.benchmark_file or not options.inputs):
         named_spec(options)
 
 

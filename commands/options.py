@@ -270,6 +270,10 @@ def _add_suite_options(add: AddOption) -> None:
         action="append",
     )
     add(
+        "--suite_packages REQUIREMENTS",
+        "with --suite: what both builds get for it, in place of the packages that its asv.conf.json lists, or none",
+    )
+    add(
         "--higher_is_better REGEX",
         "with --suite: of the benchmarks track_* that match, larger values are better; repeatable",
         action="append",

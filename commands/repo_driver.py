@@ -44,6 +44,7 @@ from opduel.driver.lock import sole_driver
 from opduel.driver.outcome import write_culprits
 from opduel.driver.revisions import Revision
 from opduel.driver.runs import Runs
+from opduel.driver.suites.configuration import SuiteConfiguration
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR, Framework
 from opduel.harness.machine.cpus import plan_cpus
@@ -244,6 +245,7 @@ class _Driver:
     def _build_settings(self) -> BuildSettings:
         own = self._own
         limits = Limits(own.build_timeout, int(own.min_free * GIB), jobs=len(os.sched_getaffinity(0)))
+        suite = SuiteConfiguration() if self._suite is None else self._suite.suite.configuration
         flags, beside = shlex.split(own.cmake_args), requirements_of(own.with_packages) if own.with_packages else ()
         sdists = self._measuring.options.allow_sdist
         return BuildSettings(
@@ -254,6 +256,8 @@ class _Driver:
             beside or (),
             sdists,
             self._measuring.options.build_program,
+            suite.subfolder,
+            suite.build_variables,
         )
 
     def _watch_settings(self) -> WatchSettings:

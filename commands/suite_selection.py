@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import logging
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -14,9 +15,10 @@ from opduel.commands.case_selection import Choice, pick_cases, require_two_to_in
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import refuse_options
+from opduel.driver.builds.requirements import requirements_of
+from opduel.driver.suites.configuration import CONFIGURATION, SuiteConfiguration
 from opduel.driver.suites.configured import read_suite_settings
 from opduel.driver.suites.discovery import (
-    DEFAULT_TIMEOUT_S,
     Discovered,
     SuiteCase,
     all_cases,
@@ -27,7 +29,7 @@ from opduel.driver.suites.discovery import (
 from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.driver.suites.source import literal_words, mentions, open_suite
 from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
-from opduel.frameworks import Framework, framework_names, get_framework
+from opduel.frameworks import Framework, framework_names, get_framework, run_environment, worker_environment
 from opduel.records import METRICS, Build, Case, UsageError, case_id_for
 from opduel.records.measurement import Side
 from opduel.records.run_record import SuiteRecord
@@ -36,6 +38,7 @@ from opduel.support.text import counted
 
 log = logging.getLogger(__name__)
 
+NO_PACKAGES = "none"  # of --suite_packages
 SHOWN = 5  # problems in the log; the report has them all
 # What a benchmark of a kind measures by itself, and what else it can be measured by.
 OWN = {"time": "time", "timeraw": "time", "track": "value", "mem": "value", "peakmem": "process_memory"}
@@ -51,7 +54,6 @@ class SuiteSelection:
         assert options.suite is not None
         suite_framework(options.framework)
         refuse_options(options, "a suite")
-        self.options = options
         self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
         for pattern in self.patterns:
             _compiled(pattern)
@@ -60,8 +62,13 @@ class SuiteSelection:
         _refuse_metrics(options.metric)
         self._first = folder = new_work_folder()  # the suite's own files may be in it
         cache = platformdirs.user_cache_path("opduel") / "suites"
-        self.suite = open_suite(options.suite, cache, Path(folder.name))
-        self.framework = suite_framework(options.framework).of_suite({}, self.suite.requirements)
+        suite = open_suite(options.suite, cache, Path(folder.name))
+        configuration, notes = _with_packages(suite.configuration, options)
+        self.suite = dataclasses.replace(suite, configuration=configuration)
+        self.framework = suite_framework(options.framework).of_suite({}, configuration.requirements)
+        self.options, more_notes = _with_variables(options, configuration.variables, self.framework)
+        for line in (*configuration.notes, *notes, *more_notes):
+            log.warning("%s", line)
         self.work = SuiteWork.of(self.suite, folder)
         self._is_new = True
 
@@ -109,7 +116,7 @@ class SuiteSelection:
         answer."""
         options, benchmarks_by_side = self.options, self._discovered(sides)
         every = all_cases(benchmarks_by_side)
-        problems = problems_of(benchmarks_by_side)
+        problems = [self._with_fix(line) for line in problems_of(benchmarks_by_side)]
         if not every:
             why = f": {problems[0]}" if problems else ""
             raise UsageError(f"--suite {options.suite}: has no benchmarks{why}: name the folder that has them")
@@ -117,7 +124,8 @@ class SuiteSelection:
         if not chosen:
             first = f"the first of {len(every)} is {every[0].name}"
             raise UsageError(f"-b {' '.join(self.patterns)}: matches no benchmark of the suite: {first}")
-        cases = [case for suite_case in chosen for case in cases_of(suite_case, options)]
+        usual_s = self.suite.configuration.timeout_s
+        cases = [case for suite_case in chosen for case in cases_of(suite_case, options, usual_s)]
         if not cases:
             metrics = ",".join(options.metric)
             raise UsageError(f"--metric {metrics}: no selected benchmark is measured by it: choose another")
@@ -129,7 +137,7 @@ class SuiteSelection:
             for suite_case in chosen
             if (suite_case.benchmark.name, tuple(suite_case.parameters.values())) in case_keys
         ]
-        orders = cache_orders(chosen, options.timeout)
+        orders = cache_orders(chosen, options.timeout, usual_s)
         if options.fleet is None:
             problems += self.work.make_caches(sides, self.framework, orders, options.variables)
         _log_problems(problems)
@@ -145,6 +153,13 @@ class SuiteSelection:
         return Choice(
             self.framework.name, None, cases, name, framework, resources=self.work, suite=suite, suite_record=record
         )
+
+    def _with_fix(self, problem: str) -> str:
+        """Return the line, with the option that installs the module that it misses, if the configuration lists that."""
+        missing = re.search(r"No module named '(\w+)", problem)
+        if missing and missing[1] in self.suite.configuration.elsewhere:
+            return f"{problem}: {CONFIGURATION} lists it: add it with --suite_packages"
+        return problem
 
     def _is_chosen(self, name: str) -> bool:
         return not self.patterns or any(re.search(pattern, name) for pattern in self.patterns)
@@ -183,7 +198,7 @@ class SuiteSelection:
             digest=suite.digest,
             commit=suite.commit,
             dirty=suite.dirty,
-            requirements=suite.requirements,
+            requirements=suite.configuration.requirements,
             benchmarks={
                 name: {"version": benchmark.version, "kind": benchmark.kind, "pretty_name": benchmark.pretty_name}
                 for name, benchmark in benchmarks.items()
@@ -195,21 +210,56 @@ class SuiteSelection:
 
 
 def suite_of_driver(options: DriverOptions) -> tuple[SuiteSelection, DriverOptions]:
-    """Return the suite that is measured on all commits, and the options, with the repository and branch of the suite's
-    configuration where they name none. Log what of the configuration isn't followed. UsageError, RunError: as
-    `SuiteSelection`."""
+    """Return the suite that is measured on all commits, and the options, with the variables of the suite's
+    configuration, and its repository and branch where they name none. UsageError, RunError: as `SuiteSelection`."""
     suite, own = SuiteSelection(options.harness), options.own
     suite_settings = read_suite_settings(suite.suite)
     log.info("the suite of all commits: %s", suite.suite.description)
-    for line in suite_settings.ignored_settings:
-        log.warning("%s", line)
     if own.local is None and not own.bisect_releases and own.repo_dir is None and own.remote_repository is None:
         if suite_settings.repository is not None:
             own = dataclasses.replace(own, remote_repository=suite_settings.repository)
             log.info("commits of %s, from the suite's configuration", redact(suite_settings.repository))
         if own.branch is None and suite_settings.branch is not None:
             own = dataclasses.replace(own, branch=suite_settings.branch)
-    return suite, dataclasses.replace(options, own=own)
+    return suite, dataclasses.replace(options, own=own, harness=suite.options)
+
+
+def _with_packages(
+    configuration: SuiteConfiguration, options: HarnessOptions
+) -> tuple[SuiteConfiguration, Sequence[str]]:
+    """Return the configuration with the packages of ``--suite_packages``, and a line on those that only another
+    installer than pip has."""
+    if options.suite_packages is not None:
+        text = options.suite_packages
+        requirements = () if text == NO_PACKAGES else requirements_of(text)
+        if requirements is None:
+            raise UsageError(f"--suite_packages {text}: is a path: give requirements, such as numpy==2.2.6")
+        return dataclasses.replace(configuration, requirements=requirements, elsewhere=()), ()
+    if not configuration.elsewhere:
+        return configuration, ()
+    names = " ".join((*configuration.requirements, *configuration.elsewhere))
+    return configuration, (
+        f"{CONFIGURATION}: {', '.join(configuration.elsewhere)}: not installed, as PyPI may have others of these "
+        f"names: give those that the benchmarks need, as --suite_packages {shlex.quote(names)}",
+    )
+
+
+def _with_variables(
+    options: HarnessOptions, variables: Mapping[str, str], framework: Framework
+) -> tuple[HarnessOptions, Sequence[str]]:
+    """Return the options with the configuration's variables, and a line for each that opduel sets to another value;
+    those of ``--env`` count more."""
+    ours = {**worker_environment(), **framework.environment(options.threads)}
+    set_variables, notes = dict(options.variables), []
+    for name, value in variables.items():
+        if name in options.variables or ours.get(name) == value:
+            continue
+        try:
+            run_environment(framework, options.threads, {name: value})
+            set_variables[name] = value
+        except UsageError as error:
+            notes.append(f"{CONFIGURATION}: matrix: {name}={value}: not followed: {error}")
+    return dataclasses.replace(options, variables=set_variables, env=tuple(sorted(set_variables))), notes
 
 
 def suite_framework(name: str | None) -> Framework:
@@ -221,8 +271,9 @@ def suite_framework(name: str | None) -> Framework:
     raise UsageError(f"--framework {name}: measures no suites: leave it out")
 
 
-def cases_of(suite_case: SuiteCase, options: HarnessOptions) -> list[Case]:
-    """One benchmark with one set of parameters, by its own metric, or by those asked for that it can be measured by."""
+def cases_of(suite_case: SuiteCase, options: HarnessOptions, usual_s: float) -> list[Case]:
+    """One benchmark with one set of parameters, by its own metric, or by those asked for that it can be measured by.
+    ``usual_s``: its limit where none is stated."""
     benchmark, metrics, thresholds = suite_case.benchmark, options.metric, options.threshold
     own = OWN[benchmark.kind]
     able = (own, *FURTHER.get(benchmark.kind, ()))
@@ -239,7 +290,7 @@ def cases_of(suite_case: SuiteCase, options: HarnessOptions) -> list[Case]:
                 dtype="",
                 context="cpu",
                 threshold=thresholds.get(metric, METRICS[metric].threshold),
-                timeout_s=options.timeout or benchmark.timeout or DEFAULT_TIMEOUT_S,
+                timeout_s=options.timeout or benchmark.timeout or usual_s,
                 metric=metric,
                 unit=benchmark.unit if tracks else None,
                 lower_is_better=(benchmark.lower_is_better and not higher) if tracks else None,

@@ -74,7 +74,7 @@ class Archives:
             return None
         suite, variables = self._suite.suite, self._framework.suite_variables
         orders = tuple(self._suite.needed_by(cases))
-        return SuiteJob(suite.digest, suite.folder.name, suite.requirements, dict(variables), orders)
+        return SuiteJob(suite.digest, suite.folder.name, suite.configuration.requirements, dict(variables), orders)
 
     def send(self, client: Client, host: str, address: str, digests: Sequence[str]) -> str | None:
         """Send archives to a host, and return why it could not take one, or None.

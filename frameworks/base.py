@@ -73,7 +73,7 @@ class Framework(ABC):
         """Return the framework with a suite's variables in its ``environment``, and a suite's requirements."""
         framework = copy.copy(self)
         framework.suite_variables = variables
-        framework.builds = replace(self.builds, also_required=(*self.builds.also_required, *requirements))
+        framework.builds = replace(self.builds, suite_required=tuple(requirements))
         return framework
 
     def for_cases(self, cases: Sequence[Case]) -> "Framework":

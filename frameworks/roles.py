@@ -23,6 +23,7 @@ class Builds:
 
     import_name: str | None = None  # what the build's interpreter imports, with __version__; None: nothing
     also_required: Sequence[str] = ()  # requirements of the adaptor, beside those of the build
+    suite_required: Sequence[str] = ()  # those of the suite that is measured
 
     has_repository = True  # commits come from the framework's own repository, which its data name
     project = "package"  # what a repository that the user names holds

@@ -28,6 +28,7 @@ class RunConfiguration:
     # what is measured
     benchmark_file: str | None = None
     suite: str | None = None
+    suite_packages: str | None = None  # requirements, in place of the suite's own, or "none"
     bench: tuple[str, ...] = ()
     higher_is_better: tuple[str, ...] = ()
     operators: tuple[str, ...] = ()

@@ -5,9 +5,10 @@ import logging
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.compiler import Checkout, Compiler, Limits, require_space
@@ -33,6 +34,8 @@ class BuildSettings:
     beside: Sequence[str] = ()  # requirements that builds of a package get besides its own
     sdists: bool = False  # whether these may be built from source distributions
     program: str | None = None  # where the program is in a build, with {build} for its folder
+    subfolder: str = ""  # of the repository: that of the package
+    variables: Mapping[str, str] = field(default_factory=dict)  # of a package's build script
 
 
 class Builder(ABC):
@@ -86,10 +89,16 @@ class Builder(ABC):
         self._stopped.clear()
 
     def _new_compiler(
-        self, folder: Path, platform: Platform, flags: Sequence[str], checkout: Checkout, **variables: str
+        self,
+        folder: Path,
+        platform: Platform,
+        flags: Sequence[str],
+        checkout: Checkout,
+        variables: Mapping[str, str] = MappingProxyType({}),
+        subfolder: str = "",
     ) -> Compiler:
         """Return a compiler, which ``stop`` stops from now on."""
-        self._compilers.append(Compiler(folder, platform, flags, checkout, self._stopped, variables))
+        self._compilers.append(Compiler(folder, platform, flags, checkout, self._stopped, variables, subfolder))
         return self._compilers[-1]
 
     def _compile(

@@ -76,9 +76,11 @@ class Compiler:
         checkout: Checkout,
         stopped: threading.Event,
         variables: Mapping[str, str],
+        subfolder: str = "",
     ) -> None:
-        """``variables``: further ones for the script."""
+        """``variables``: further ones for the script; ``subfolder``: of the work tree, where the script begins."""
         self._variables = variables
+        self._subfolder = subfolder
         self.output = ""  # what the script is to write in the destination, if it is told to write a file
         self.platform = platform
         self.flags = tuple(flags)
@@ -135,7 +137,7 @@ class Compiler:
         build.mkdir(exist_ok=True)
         log_path.parent.mkdir(parents=True, exist_ok=True)
         command = ["nice", "-n", "10", "sh", str(self.platform.script)]
-        command += [str(source), str(destination / self.output), *self.flags]
+        command += [str(source / self._subfolder), str(destination / self.output), *self.flags]
         self._raise_if_stopped()
         log_path.unlink(missing_ok=True)
         with log_path.open("ab") as stream:  # it can be shortened meanwhile
@@ -196,7 +198,8 @@ class Compiler:
         environment = {name: value for name, value in clean_environment().items() if not _is_dropped(name)}
         environment |= {"BUILD_DIR": str(build), "JOBS": str(limits.jobs), **self._variables}
         if shutil.which("ccache"):
-            environment |= {"CCACHE_BASEDIR": str(self._folder), "CCACHE_NOHASHDIR": "1", "CCACHE": "ccache"}
+            environment |= {"CCACHE_BASEDIR": str(self._folder), "CCACHE_NOHASHDIR": "1"}
+            environment |= {"CCACHE": "" if {"CC", "CXX"} & self._variables.keys() else "ccache"}  # it would choose cc
             environment |= {f"CMAKE_{language}_COMPILER_LAUNCHER": "ccache" for language in ("C", "CXX", "CUDA")}
         return environment
 

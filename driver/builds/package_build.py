@@ -22,7 +22,7 @@ from opduel.driver.builds.probe import TIMEOUT_S
 from opduel.driver.builds.process import run
 from opduel.driver.builds.recipes import PackageRecipe
 from opduel.driver.builds.requirements import lock as lock_requirements
-from opduel.driver.builds.requirements import preferred_path
+from opduel.driver.builds.requirements import lock_with_suite, preferred_path
 from opduel.driver.builds.uv import FreshEnvironment
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import BrokenBuildError, Build, Commit, RunError
@@ -72,7 +72,7 @@ def package_build(
         if isinstance(base, Donor):
             part, strategy = overlay(commit, base, directory, cache.place(framework.name, recipe)), "overlay"
         else:
-            part, strategy = _install(commit, recipe, base, environment, cache.folder(framework.name)), "source"
+            part, strategy = _install(commit, recipe, base, environment, framework, cache), "source"
         request = f"{part.distribution} at {commit.short}"
         _import(environment, part.imports, request, framework)
         facts = checked_facts(environment, request, {}, framework)
@@ -95,17 +95,28 @@ def package_build(
 
 
 def _install(
-    commit: Commit, recipe: PackageRecipe, wheel: BuiltWheel, environment: FreshEnvironment, place: Path
+    commit: Commit,
+    recipe: PackageRecipe,
+    wheel: BuiltWheel,
+    environment: FreshEnvironment,
+    framework: Framework,
+    cache: BuildCache,
 ) -> PackagePart:
     """Install the wheel and its requirements into the environment; return the part for the manifest."""
     name, needed = _metadata(wheel.path)
-    beside = lock_requirements(
-        [*needed, *recipe.beside],
-        place,
-        sdists=recipe.sdists,
-        python=recipe.python,
-        preferred=preferred_path(place, "beside", recipe.project, recipe.python, recipe.sdists, recipe.beside),
-        without=name,
+    place = cache.folder(framework.name)
+    of_suite = [line for line in recipe.beside if line in framework.builds.suite_required]
+    own = [line for line in recipe.beside if line not in of_suite]
+    beside = lock_with_suite(
+        of_suite,
+        lambda suite: lock_requirements(
+            [*needed, *own, *suite],
+            place,
+            sdists=recipe.sdists,
+            python=recipe.python,
+            preferred=preferred_path(place, "beside", recipe.project, recipe.python, recipe.sdists, recipe.beside),
+            without=name,
+        ),
     )
     if beside.pins:
         environment.install_locked(f"what {name} needs", beside.locked, recipe.sdists)

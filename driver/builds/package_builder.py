@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from opduel.driver.builds import uv
 from opduel.driver.builds.builder import Builder, BuildSettings
@@ -145,20 +145,26 @@ class PackageBuilder(Builder):
             built_with=self._built_with(project, rules, python).locked,
             beside=self._beside,
             sdists=self._settings.sdists,
+            subfolder=self._settings.subfolder,
+            variables=tuple(f"{name}={value}" for name, value in sorted(self._settings.variables.items())),
         )
 
     @property
     def _beside(self) -> tuple[str, ...]:
         """What every build gets besides what it needs: what was asked for, and what the framework's adaptor needs."""
-        return with_packages(tuple(self._settings.beside), self._framework.builds.also_required)
+        builds = self._framework.builds
+        return with_packages(tuple(self._settings.beside), (*builds.also_required, *builds.suite_required))
 
     def _facts(self, commit: Commit) -> tuple[Project, Rules, Sources]:
         if commit.id not in self._facts_by_id:
-            content = self._repository.content(commit, PROJECT_FILE)
+            subfolder = self._settings.subfolder
+            content = self._repository.content(commit, str(PurePosixPath(subfolder, PROJECT_FILE)))
             url = self._repository.git.access.url or ""
-            project = read_project(content, Path(url.rstrip("/")).name.removesuffix(".git") or "package")
+            folder = Path(subfolder or url.rstrip("/")).name.removesuffix(".git")
+            project = read_project(content, folder or "package")
             rules = load_rules(self._data, project.name)
-            self._facts_by_id[commit.id] = (project, rules, sources_of(self._repository.listing(commit), rules))
+            sources = sources_of(self._repository.listing(commit), rules, subfolder)
+            self._facts_by_id[commit.id] = (project, rules, sources)
         return self._facts_by_id[commit.id]
 
     def _built_with(self, project: Project, rules: Rules, python: str) -> LockedRecipe:
@@ -220,17 +226,22 @@ class PackageBuilder(Builder):
         project, rules, _ = self._facts(commit)
         locked = self._built_with(project, rules, recipe.python)
         environment = release_build(f"what {project.name} is built with", locked, self._framework, self._cache)
-        name = f"{project.name}-{sha256(f'{locked.key} {recipe.backend}'.encode()).hexdigest()[:8]}"
+        tools = " ".join([locked.key, recipe.backend, *recipe.variables, *filter(None, [recipe.subfolder])])
+        name = f"{project.name}-{sha256(tools.encode()).hexdigest()[:8]}"
         if name not in self._by_tools:
             self._by_tools[name] = self._new_compiler(
                 self._work / self._platform.name / name,
                 self._platform,
                 recipe.flags,
                 self._checkout,
-                BUILD_PYTHON=environment.interpreter,
-                BUILD_BACKEND=recipe.backend,
-                UV=uv.executable(),
-                CCACHE_STATSLOG=str(stats_log),
+                {
+                    **self._settings.variables,
+                    "BUILD_PYTHON": environment.interpreter,
+                    "BUILD_BACKEND": recipe.backend,
+                    "UV": uv.executable(),
+                    "CCACHE_STATSLOG": str(stats_log),
+                },
+                self._settings.subfolder,
             )
         return self._by_tools[name]
 

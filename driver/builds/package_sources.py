@@ -109,29 +109,33 @@ class Sources:
     """The files of a commit that decide its build.
 
     ``native`` and ``code`` are digests of both parts. ``files`` has the Python code, path -> git's hash; ``loose`` are
-    those of them that are added and removed without a compile.
+    those of them that are added and removed without a compile. ``subfolder`` is the package's in the repository.
     """
 
     native: str
     code: str
     files: Mapping[str, str]
     loose: frozenset[str] = frozenset()
+    subfolder: str = ""
 
     def differing(self, other: "Sources") -> list[str]:
         """Return the paths of differing Python code; the native part, and all paths but loose ones, must be equal."""
         return sorted(path for path in {*self.files, *other.files} if self.files.get(path) != other.files.get(path))
 
 
-def sources_of(listing: Mapping[str, str], rules: Rules) -> Sources:
+def sources_of(listing: Mapping[str, str], rules: Rules, subfolder: str = "") -> Sources:
     """Return the sources in ``listing``: all files of the commit, path -> "mode type hash", as git ls-tree prints.
+    ``subfolder`` is the package's; what lies outside of it may take part in building, too.
 
     The native part includes the paths of Python code that isn't loose, because the backend decides what it installs.
     """
-    entries = {path: entry for path, entry in listing.items() if not rules.is_ignored(path)}
-    files = {path: entry.split()[2] for path, entry in entries.items() if rules.is_code(path) and " blob " in entry}
-    loose = frozenset(path for path in files if rules.is_loose(path))
+    places = {path: _within(path, subfolder) for path in listing}
+    entries = {path: entry for path, entry in listing.items() if not rules.is_ignored(places[path])}
+    blobs = {path: entry.split()[2] for path, entry in entries.items() if " blob " in entry}
+    files = {path: blob for path, blob in blobs.items() if rules.is_code(places[path])}
+    loose = frozenset(path for path in files if rules.is_loose(places[path]))
     native = {path: "" if path in files else entry for path, entry in entries.items() if path not in loose}
-    return Sources(data_digest(native), data_digest(files), files, loose)
+    return Sources(data_digest(native), data_digest(files), files, loose, subfolder)
 
 
 class NotInstalledError(Exception):
@@ -147,13 +151,16 @@ def installed_path(path: str, donor_sources: Sources, site: Path) -> str | None:
         NotInstalledError: the file is not installed unchanged, so that a compile is needed.
     """
     if path in donor_sources.files:
-        name = installed_as(path, donor_sources.files[path], site)
-        if name is None and (path not in donor_sources.loose or any((site / place).exists() for place in _names(path))):
+        inner = _within(path, donor_sources.subfolder)
+        name = installed_as(inner, donor_sources.files[path], site)
+        is_there = any((site / place).exists() for place in _names(inner))
+        if name is None and (path not in donor_sources.loose or is_there):
             raise NotInstalledError
         return name
     folder, _, last = path.rpartition("/")
     beside = (other for other in donor_sources.files if other.rpartition("/")[0] == folder)
-    names = (installed_as(other, donor_sources.files[other], site) for other in beside)
+    inner_names = ((_within(other, donor_sources.subfolder), donor_sources.files[other]) for other in beside)
+    names = (installed_as(inner, blob, site) for inner, blob in inner_names)
     neighbour = next((name for name in names if name is not None), None)
     return neighbour and str(Path(neighbour).with_name(last))
 
@@ -167,6 +174,11 @@ def installed_as(path: str, blob: str, site: Path) -> str | None:
             compiled = [*place.parent.glob(f"{place.stem}.*.so"), place.with_suffix(".so")]
             return None if any(module.is_file() for module in compiled) else name
     return None
+
+
+def _within(path: str, subfolder: str) -> str:
+    """Return a path in the repository as one in the package's folder, if it is there."""
+    return path.removeprefix(f"{subfolder}/")
 
 
 def _names(path: str) -> list[str]:

@@ -128,7 +128,7 @@ class PackageRecipe(BuildRecipe):
     (``opduel.driver.builds.package_sources``). ``toolchain`` has the versions of compilers and other tools, ``script``
     is the identity of the build script, ``flags`` are the build backend's settings. ``built_with`` is a requirements
     file with exact versions of what it was built with; ``beside`` are requirements of the environment besides the
-    package's own.
+    package's own. ``subfolder`` is the package's in its repository, ``variables`` (NAME=VALUE) are those of the script.
     """
 
     project: str
@@ -142,6 +142,8 @@ class PackageRecipe(BuildRecipe):
     built_with: str
     beside: tuple[str, ...]
     sdists: bool = False
+    subfolder: str = ""
+    variables: tuple[str, ...] = ()
 
     @property
     def request(self) -> str:
@@ -149,7 +151,9 @@ class PackageRecipe(BuildRecipe):
 
     @property
     def key(self) -> str:
-        return f"code-{self.code[:12]}-{self._hash()}"
+        without_effect = {name for name in ("subfolder", "variables") if not getattr(self, name)}
+        values = {name: value for name, value in asdict(self).items() if name not in without_effect}
+        return f"code-{self.code[:12]}-{data_digest(values)[:12]}"
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,10 @@
 import hashlib
 import os
 import re
+import shlex
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -88,6 +89,23 @@ def lock(
             f"{recipe.request}: none of these packages is for Python {python} on this system: name one that is"
         )
     return recipe
+
+
+def lock_with_suite(suite: Sequence[str], lock_with: Callable[[Sequence[str]], LockedRecipe]) -> LockedRecipe:
+    """Return what ``lock_with`` returns for the requirements of a suite. UsageError: they, or those besides, can't be
+    met; says which of them, and how the suite's are left out."""
+    try:
+        return lock_with(suite)
+    except uv.UnresolvableError as error:
+        if not suite:
+            raise
+        lock_with(())  # what can't be met without the suite's is the user's own
+        named = [line for line in suite if re.search(rf"\b{re.escape(package_of(line))}\b", error.reason)] or suite
+        rest = shlex.quote(" ".join(line for line in suite if line not in named) or "none")
+        why = f"{' '.join(named)}, which its asv.conf.json lists, can't be resolved: {error.reason}"
+        raise UsageError(
+            f"--suite: {why}: leave it out with --suite_packages {rest}, or name another version there{error.hint}"
+        ) from None
 
 
 def preferred_path(place: Path, purpose: str, project: str, python: str, sdists: bool, lines: Sequence[str]) -> Path:

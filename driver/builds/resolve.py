@@ -12,7 +12,7 @@ from opduel.driver.builds.framework_data import Releases, load_releases
 from opduel.driver.builds.probe import ProbeError, probe
 from opduel.driver.builds.program_build import program_build
 from opduel.driver.builds.recipes import Recipe
-from opduel.driver.builds.requirements import lock, requirements_of
+from opduel.driver.builds.requirements import lock, lock_with_suite, requirements_of
 from opduel.frameworks import Framework
 from opduel.frameworks.roles import PackageBuilds, ProgramBuilds
 from opduel.records import Build, UsageError
@@ -44,7 +44,11 @@ def resolve_build(
         return program_build(request, framework, environment or {})
     requested = _requirements(request, framework)
     if requested is not None:
-        recipe = lock(requested, cache.folder(framework.name), sdists=sdists, besides=framework.builds.also_required)
+        place, builds = cache.folder(framework.name), framework.builds
+        recipe = lock_with_suite(
+            builds.suite_required,
+            lambda suite: lock(requested, place, sdists=sdists, besides=(*builds.also_required, *suite)),
+        )
         return release_build(request, recipe, framework, cache)
     release = recipe_of(request, framework)
     if release:

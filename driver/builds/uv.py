@@ -40,6 +40,14 @@ _REASONS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
+class UnresolvableError(UsageError):
+    """Requirements can't be met; ``reason`` is uv's, ``hint`` another way to meet them."""
+
+    def __init__(self, request: str, reason: str, hint: str) -> None:
+        super().__init__(f"{request} can't be resolved: {reason}: correct the requirements{hint}")
+        self.reason, self.hint = reason, hint
+
+
 class FreshEnvironment:
     """An environment that is being made in ``directory`` and can be moved later; ``log`` has what uv said.
 
@@ -91,7 +99,7 @@ def resolve(
     requirements. The package ``without`` is left out.
 
     Raises:
-        UsageError: the requirements can't be met; with uv's own reason.
+        UnresolvableError: the requirements can't be met.
         RunError: they can't be resolved for another reason, such as an unreachable index.
     """
     answer = requirements.with_name("requirements.out")
@@ -102,12 +110,11 @@ def resolve(
     outcome = _uv(["pip", "compile", *options, *places])
     if outcome.ok:
         return answer.read_text(encoding="utf-8")
-    failure = f"{request} can't be resolved"
     if re.search(_UNREACHABLE, outcome.stderr) or outcome.code is None or outcome.code < 0:
-        raise RunError(f"{failure}: {explain(outcome)}")
+        raise RunError(f"{request} can't be resolved: {explain(outcome)}")
     reason = redact(_reason(outcome.stderr)) or outcome.output_tail
     hint = ", or add --allow_sdist" if not sdists and re.search(_NO_WHEELS, reason) else ""
-    raise UsageError(f"{failure}: {reason}: correct the requirements{hint}")
+    raise UnresolvableError(request, reason, hint)
 
 
 def version() -> str:

@@ -16,7 +16,6 @@ from opduel.records import Build, UsageError
 from opduel.records.measurement import SIDES, Side
 
 TIMEOUT_S = 900.0  # for all modules; each has its own, shorter one
-DEFAULT_TIMEOUT_S = 60.0  # of a benchmark that states none, as asv has it
 
 Kind = Literal["time", "timeraw", "track", "mem", "peakmem"]
 

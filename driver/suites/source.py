@@ -6,28 +6,25 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from opduel.driver.git.access import is_url
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.lock import sole_driver
+from opduel.driver.suites.configuration import CONFIGURATION, SuiteConfiguration, interpret, read_configuration
 from opduel.records import RunError, UsageError
 from opduel.support.atomic import path_part
 from opduel.support.digests import file_digest
-from opduel.support.files import UnreadableError, read_text
 from opduel.support.redaction import redact
 
 log = logging.getLogger(__name__)
 
-CONFIGURATION = "asv.conf.json"
 USUAL_FOLDER = "benchmarks"  # as asv has it, where the configuration doesn't say
 MOST_BYTES = 2**30  # of a suite's files: each side gets a copy
 MOST_FILES, DEEPEST = 100_000, 40
-_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(==[0-9][A-Za-z0-9.*+!]*)?")
 LEFT_OUT = {"__pycache__", ".git", ".asv", "env", "results", "html"}  # at a suite's top: asv's own folders, too
 # PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER]; the "@" and ":" of an address are none of these.
 _PARTS = re.compile(
@@ -45,8 +42,7 @@ class Suite:
     """A suite's files, in a folder of ours or of the user's.
 
     ``name`` is the project's, or the folder's. ``digest`` is that of the files, wherever they come from. ``dirty``
-    tells whether the folder has changes that its ``commit`` has not; None without a commit. ``requirements`` are those
-    of the benchmarks in the suite's configuration.
+    tells whether the folder has changes that its ``commit`` has not; None without a commit.
     """
 
     requested: str
@@ -56,12 +52,13 @@ class Suite:
     digest: str
     commit: str | None = None
     dirty: bool | None = None
-    requirements: tuple[str, ...] = ()
+    configuration: SuiteConfiguration = field(default_factory=SuiteConfiguration)
 
     @property
     def identity(self) -> str:
-        """All of it that a run depends on: its files, and what is installed for it."""
-        return json.dumps([self.digest, self.requirements])
+        """All of it that a run depends on: its files, and what its configuration says of builds."""
+        own = self.configuration
+        return json.dumps([self.digest, own.requirements, own.build_variables, own.subfolder, own.timeout_s])
 
     @property
     def description(self) -> str:
@@ -100,9 +97,9 @@ def _of_folder(requested: str, folder: Path) -> Suite:
     """Return the suite in a folder of the user's."""
     if not folder.is_dir():
         raise UsageError(f"--suite {folder}: no such folder: give one that has {CONFIGURATION}, or the benchmarks' own")
-    benchmarks, name, requirements = find_benchmarks(folder)
+    benchmarks, name, configuration = find_benchmarks(folder)
     commit, dirty = _state_of(benchmarks)
-    return Suite(requested, str(folder), benchmarks, name, digest_of(benchmarks), commit, dirty, requirements)
+    return Suite(requested, str(folder), benchmarks, name, digest_of(benchmarks), commit, dirty, configuration)
 
 
 def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: Path, scratch: Path) -> Suite:
@@ -125,9 +122,9 @@ def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: 
         except UsageError as error:
             raise UsageError(f"--suite {address}: {error}: name one after a colon") from None
     label = f"{address}@{commit.short}{'' if folder == '.' else f':{folder}'}"
-    benchmarks, project, requirements = find_benchmarks(files, label)
+    benchmarks, project, configuration = find_benchmarks(files, label)
     pinned = f"{place}@{commit.id}{'' if inner == '.' else f':{inner}'}"
-    return Suite(requested, pinned, benchmarks, project, digest_of(benchmarks), commit.id, False, requirements)
+    return Suite(requested, pinned, benchmarks, project, digest_of(benchmarks), commit.id, False, configuration)
 
 
 def _opened(place: str, work: Path, name: str | None) -> Repository:
@@ -151,10 +148,10 @@ def _has(repository: Repository, name: str) -> bool:
         return False
 
 
-def find_benchmarks(folder: Path, label: str | None = None) -> tuple[Path, str, tuple[str, ...]]:
-    """Return the folder of benchmarks that ``folder`` is or, by its configuration, names; the project's name; and what
-    the configuration says that they need. ``label`` stands for the folder in errors. UsageError: it has no
-    benchmarks."""
+def find_benchmarks(folder: Path, label: str | None = None) -> tuple[Path, str, SuiteConfiguration]:
+    """Return the folder of benchmarks that ``folder`` is or, by its configuration, names; the project's name; and the
+    rest of what the configuration says. ``label`` stands for the folder in errors. UsageError: it has no benchmarks, or
+    its configuration is wrong."""
     place = label or str(folder)
     beside = folder if (folder / CONFIGURATION).is_file() else folder.parent
     configuration = read_configuration(beside / CONFIGURATION) if (beside / CONFIGURATION).is_file() else {}
@@ -173,58 +170,8 @@ def find_benchmarks(folder: Path, label: str | None = None) -> tuple[Path, str, 
         raise UsageError(f"--suite {place}: has neither {CONFIGURATION} nor Python files: name the suite's folder")
     if not benchmarks.name.isidentifier():
         raise UsageError(f"--suite {place}: {benchmarks.name} can't be imported under that name: rename the folder")
-    return benchmarks, path_part(str(configuration.get("project") or folder.name)), requirements_of(configuration)
-
-
-def requirements_of(configuration: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what the matrix of asv's configuration has installed beside the project: of several versions the first,
-    any where it is empty. What only another installer has (``conda``) is left out, and what is no requirement."""
-    requirements = []
-    for name, versions in packages_of(configuration).items():
-        version = versions[0] if isinstance(versions, list) and versions else versions or ""
-        line = f"{name.removeprefix('pip+')}{version and f'=={version}'}"
-        if version is not None and _REQUIREMENT.fullmatch(line):
-            requirements.append(line)
-    return tuple(requirements)
-
-
-def packages_of(configuration: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the packages of the matrix of asv's configuration -> their versions, as they are written there.
-    UsageError: the matrix is written wrongly."""
-    matrix = _object_in(configuration, "matrix", "matrix")
-    if {"req", "env", "env_nobuild"} & matrix.keys():
-        return _object_in(matrix, "req", "matrix.req")
-    return matrix
-
-
-def _object_in(configuration: Mapping[str, Any], name: str, field: str) -> Mapping[str, Any]:
-    value = configuration.get(name)
-    if value is not None and not isinstance(value, dict):
-        raise UsageError(f'{field}: is not a JSON object, such as {{"numpy": ["2.2"]}}: correct it')
-    return value or {}
-
-
-def read_configuration(path: Path) -> Mapping[str, Any]:
-    """Read asv's configuration: JSON, with comments and with commas before closing brackets. UsageError: it is none, or
-    its matrix is written wrongly."""
-    try:
-        text = read_text(path)
-    except UnreadableError as error:
-        raise UsageError(f"{path}: {error}: correct it") from None
-    string = r'("(?:\\.|[^"\\])*")'
-    text = re.sub(rf"{string}|//[^\n]*|/\*.*?\*/", lambda match: match[1] or " ", text, flags=re.DOTALL)
-    text = re.sub(rf"{string}|,(\s*[}}\]])", lambda match: match[1] or match[2], text)
-    try:
-        configuration = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{path}: is not JSON with comments ({error}): correct it") from None
-    if not isinstance(configuration, dict):
-        raise UsageError(f"{path}: is not a JSON object: correct it")
-    try:
-        packages_of(configuration)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
-    return configuration
+    name = path_part(str(configuration.get("project") or folder.name))
+    return benchmarks, name, interpret(configuration, f"{place if label else beside}/{CONFIGURATION}")
 
 
 def files_of(folder: Path) -> list[Path]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opduel.driver.builds.process import run
-from opduel.driver.suites.discovery import DEFAULT_TIMEOUT_S, SuiteCase, suite_environment
+from opduel.driver.suites.configuration import DEFAULT_TIMEOUT_S
+from opduel.driver.suites.discovery import SuiteCase, suite_environment
 from opduel.driver.suites.source import Suite, copy_suite
 from opduel.frameworks import Framework
 from opduel.records import Build, RunError
@@ -38,15 +39,17 @@ class CacheOrder:
     limit_s: float
 
 
-def cache_orders(cases: Sequence[SuiteCase], timeout_s: float | None) -> list[CacheOrder]:
+def cache_orders(
+    cases: Sequence[SuiteCase], timeout_s: float | None, usual_s: float = DEFAULT_TIMEOUT_S
+) -> list[CacheOrder]:
     """Return each ``setup_cache`` that the chosen cases need, once for each side with such a case. ``timeout_s``
-    overrides the suite's own limits."""
+    overrides the suite's own limits; ``usual_s`` is that of benchmarks that state none."""
     limits: dict[str, float] = {}  # by folder: the most of its benchmarks, equal on both sides
     benchmark_by_cache: dict[tuple[str, Side], str] = {}  # the first that the side has: it is run there by this name
     for case in cases:
         benchmark = case.benchmark
         if (key := benchmark.setup_cache) is not None:
-            own_s = benchmark.setup_cache_timeout or benchmark.timeout or DEFAULT_TIMEOUT_S
+            own_s = benchmark.setup_cache_timeout or benchmark.timeout or usual_s
             limits[key] = max(own_s, limits.get(key, 0.0))
             for side in case.sides:
                 benchmark_by_cache.setdefault((key, side), benchmark.name)

@@ -3,6 +3,7 @@
 import functools
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,50 @@ def test_a_sample_of_a_suite_is_drawn_by_the_seed() -> None:
     assert len(some) == 5
     assert some == [case.id for case in selection.choose(builds, 1).cases]
     assert some != [case.id for case in selection.choose(builds, 2).cases]
+
+
+def configured(tmp_path: Path, configuration: str, *words: str) -> SuiteSelection:
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "bench.py").write_text("def time_it(): pass\n")
+    (tmp_path / "asv.conf.json").write_text(configuration)
+    return SuiteSelection(read_options(["--suite", str(tmp_path), *words]))
+
+
+def test_the_configurations_variables_are_set_where_the_user_and_opduel_set_none(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    variables = '{"LEVEL": ["7"], "MODE": ["a"], "OMP_NUM_THREADS": ["1"], "MKL_NUM_THREADS": ["8"], "OPDUEL_X": ["1"]}'
+    selection = configured(tmp_path, f'{{"matrix": {{"env_nobuild": {variables}}}}}', "--env", "MODE=b")
+    assert selection.options.variables == {"LEVEL": "7", "MODE": "b"}
+    assert selection.options.env == ("LEVEL", "MODE")
+    notes = [record.getMessage() for record in caplog.records]
+    assert len(notes) == 2
+    assert notes[0].startswith(
+        "asv.conf.json: matrix: MKL_NUM_THREADS=8: not followed: --env MKL_NUM_THREADS: is set by"
+    )
+    assert notes[1].startswith("asv.conf.json: matrix: OPDUEL_X=1: not followed")
+
+
+def test_packages_of_a_suite_are_replaced_by_an_option(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    configuration = '{"environment_type": "conda", "matrix": {"geos": [], "numpy": ["1"], "pip+six": ["1.16"]}}'
+    selection = configured(tmp_path, configuration)
+    assert selection.framework.builds.suite_required == ("six==1.16",)
+    assert "geos, numpy: not installed, as PyPI may have others of these names" in caplog.text
+    assert "--suite_packages 'six==1.16 geos numpy'" in caplog.text
+    caplog.clear()
+    for words, packages in (("numpy six", ("numpy", "six")), ("none", ())):
+        selection = SuiteSelection(read_options(["--suite", str(tmp_path), "--suite_packages", words]))
+        assert selection.framework.builds.suite_required == packages
+    assert "not installed" not in caplog.text
+    with pytest.raises(
+        UsageError, match=r"^--suite_packages ./own: is a path: give requirements, such as numpy==2.2.6"
+    ):
+        SuiteSelection(read_options(["--suite", str(tmp_path), "--suite_packages", "./own"]))
+
+
+def test_benchmarks_without_a_limit_have_the_configurations() -> None:
+    selection = SuiteSelection(parsed("-b", "kinds.time_sum"))
+    configuration = replace(selection.suite.configuration, timeout_s=300.0)
+    selection.suite = replace(selection.suite, configuration=configuration)
+    (case,) = selection.choose(selection.on_sides({"control": BUILD, "treatment": BUILD})).cases
+    assert case.timeout_s == 300.0

@@ -1,5 +1,6 @@
 """Builds from requirements: what is a requirement, how it is locked and kept, and what the recipe says of it."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 from opduel.driver.builds import requirements, uv
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.recipes import LockedRecipe
-from opduel.driver.builds.requirements import lock, preferred_path, requirements_of, with_packages
+from opduel.driver.builds.requirements import lock, lock_with_suite, preferred_path, requirements_of, with_packages
 from opduel.driver.builds.resolve import resolve_build
+from opduel.driver.builds.uv import UnresolvableError
 from opduel.frameworks import get_framework
 from opduel.records import UsageError
 
@@ -199,3 +201,29 @@ def test_uv_keeps_earlier_versions_where_it_can(tmp_path: Path) -> None:
     assert lock(("packaging>=23",), tmp_path, preferred=preferred).pins == {"packaging": "24.0"}
     assert lock(("packaging>=24.2,<25",), tmp_path, preferred=preferred).pins == {"packaging": "24.2"}
     assert lock(("packaging>=24",), tmp_path, preferred=preferred).pins == {"packaging": "24.2"}
+
+
+def test_what_can_not_be_met_is_the_suites_only_where_the_rest_can() -> None:
+    made = LockedRecipe(("sympy",), "3.11", "sympy==1.12")
+
+    def lock_unless(*unmet: str) -> Callable[[Sequence[str]], LockedRecipe]:
+        def lock_with(suite: Sequence[str]) -> LockedRecipe:
+            if wrong := next((line for line in ("sympy", *suite) if line in unmet), None):
+                raise UnresolvableError("sympy", f"Because {wrong} has no usable wheels", ", or add --allow_sdist")
+            return made
+
+        return lock_with
+
+    suite = ("fastcache==1", "mpmath")
+    assert lock_with_suite(suite, lock_unless()) is made
+    with pytest.raises(
+        UsageError,
+        match=r"^--suite: fastcache==1, which its asv.conf.json lists, can't be resolved: .*"
+        r": leave it out with --suite_packages mpmath, or name another version there, or add --allow",
+    ):
+        lock_with_suite(suite, lock_unless("fastcache==1"))
+    for unmet in (("sympy",), ("sympy", "mpmath")):
+        with pytest.raises(UsageError, match=r"^sympy can't be resolved: .*: correct the requirements, or add --allow"):
+            lock_with_suite(suite, lock_unless(*unmet))
+    with pytest.raises(UsageError, match=r"^sympy can't be resolved"):
+        lock_with_suite((), lock_unless("sympy"))

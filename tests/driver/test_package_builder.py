@@ -8,7 +8,9 @@ import pytest
 from tiny_package import CODE, NATIVE, PROJECT, PYTHON, Tiny, answer
 
 from opduel.driver.builds import BuildCache
-from opduel.driver.builds.builders import platform_of
+from opduel.driver.builds.builder import BuildSettings
+from opduel.driver.builds.builders import builder_of, platform_of
+from opduel.driver.builds.compiler import Limits
 from opduel.records import BrokenBuildError, UsageError
 from opduel.records.build import differing_packages
 
@@ -151,3 +153,22 @@ def test_a_package_of_python_alone_needs_no_compiler(tmp_path: Path) -> None:
     assert [answer(build) for build in builds] == ["1", "2"]
     assert [build.strategy for build in builds] == ["source", "overlay"]
     assert builds[0].details == {}  # no compiler took part
+
+
+def test_a_package_below_the_top_is_built_there_with_variables_of_its_own(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path)
+    project = PROJECT.partition("[tool")[0].replace('version = "1.0"', 'dynamic = ["version"]')
+    setup = 'import os, setuptools\nsetuptools.setup(version=os.environ["TINY_VERSION"], package_dir={"": "src"})\n'
+    files = {"python/pyproject.toml": project.replace('dependencies = ["packaging"]\n', ""), "python/setup.py": setup}
+    tiny.add("first", {**files, "python/src/tinysum/__init__.py": "def answer():\n    return 1\n", "native/tool.c": ""})
+    tiny.add("python", {"python/src/tinysum/__init__.py": "def answer():\n    return 2\n"})
+    tiny.add("docs", {"python/README.md": "Tiny.\n", "python/tests/test_tiny.py": "", "benchmarks/bench.py": ""})
+    tiny.add("elsewhere", {"native/tool.c": "int one;\n"})
+    tiny.open()
+    settings = BuildSettings(Limits(300.0, 0, jobs=2), subfolder="python", variables={"TINY_VERSION": "7.0"})
+    builder = builder_of(PYTHON, tiny.repository, tiny.cache, settings, tiny.work / "builds")
+    first, python, docs = (builder.build(tiny.commit(name), "auto") for name in ("first", "python", "docs"))
+    assert [(build.strategy, answer(build)) for build in (first, python)] == [("source", "1"), ("overlay", "2")]
+    assert docs.directory == python.directory
+    assert first.version == "tiny-sum 7.0"
+    assert not builder.is_cached(tiny.commit("elsewhere"), "auto")  # what is beside the package may be built into it

@@ -14,8 +14,9 @@ import pytest
 from made_repository import serve
 
 from opduel.driver.suites import work as suite_work
+from opduel.driver.suites.configuration import SuiteConfiguration
 from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, all_cases, discover, problems_of
-from opduel.driver.suites.source import copy_suite, files_of, find_benchmarks, open_suite, read_configuration
+from opduel.driver.suites.source import copy_suite, files_of, find_benchmarks, open_suite
 from opduel.driver.suites.work import CacheOrder, SuiteWork, cache_orders, new_work_folder
 from opduel.frameworks import get_framework
 from opduel.records import Build, RunError, UsageError
@@ -55,12 +56,13 @@ def repository(tmp_path: Path) -> tuple[Path, list[str]]:
 def test_a_folder_is_found_by_its_configuration_or_by_itself(tmp_path: Path) -> None:
     benchmarks = FIXTURE / "made_benchmarks"
     discovered = find_benchmarks(FIXTURE)
-    assert discovered == (benchmarks, "made-suite", ("packaging==24.2", "six"))
+    assert discovered[:2] == (benchmarks, "made-suite")
+    assert discovered[2].requirements == ("packaging==24.2", "six")
     assert find_benchmarks(benchmarks) == discovered
     alone = tmp_path / "own"
     alone.mkdir()
     (alone / "one.py").write_text("")
-    assert find_benchmarks(alone) == (alone, "own", ())
+    assert find_benchmarks(alone) == (alone, "own", SuiteConfiguration())
 
 
 def test_a_commit_of_a_repository_is_taken_as_it_was(repository: tuple[Path, list[str]], tmp_path: Path) -> None:
@@ -128,19 +130,17 @@ def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
         ("{}/lacking", "benchmark_dir: there is no folder benchmarks"),
         ("{}/my-benchmarks", "can't be imported under that name"),
         ("{}/list", "/list/asv.conf.json: matrix: is not a JSON object"),
-        ("{}/list-of-req", "/list-of-req/asv.conf.json: matrix.req: is not a JSON object"),
     ],
 )
 def test_what_is_no_suite_is_refused_in_one_line(
     repository: tuple[Path, list[str]], tmp_path: Path, text: str, message: str
 ) -> None:
-    for name in ("plain", "broken", "lacking", "my-benchmarks", "list", "list-of-req"):
+    for name in ("plain", "broken", "lacking", "my-benchmarks", "list", "list/benchmarks"):
         (tmp_path / name).mkdir()
     (tmp_path / "broken" / "asv.conf.json").write_text('{"project": ')
     (tmp_path / "lacking" / "asv.conf.json").write_text("{}")
     (tmp_path / "my-benchmarks" / "one.py").write_text("")
     (tmp_path / "list" / "asv.conf.json").write_text('{"matrix": ["x"]}')
-    (tmp_path / "list-of-req" / "asv.conf.json").write_text('{"matrix": {"req": ["x"]}}')
     with pytest.raises(UsageError) as refused:
         opened(text.format(tmp_path, repository[1][0]), tmp_path)
     assert message in str(refused.value)
@@ -176,12 +176,6 @@ def test_a_suite_has_packages_of_whatever_name_and_what_links_lead_to(tmp_path: 
     ]
     assert {"deep/across/bench.py", "linked/back/env/bench.py"} <= set(paths)
     assert len(paths) < 12
-
-
-def test_comments_and_commas_of_a_configuration_are_read_over(tmp_path: Path) -> None:
-    path = tmp_path / "asv.conf.json"
-    path.write_text('{\n // "no": 1\n "repo": "https://host/x", /* "no": 2\n */ "odd": "a\\"//,]", "list": [1,\n ],\n}')
-    assert read_configuration(path) == {"repo": "https://host/x", "odd": 'a"//,]', "list": [1]}
 
 
 def test_other_requirements_make_it_another_suite(tmp_path: Path) -> None:

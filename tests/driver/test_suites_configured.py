@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from opduel.driver.suites.configured import SuiteSettings, ignored_settings, read_suite_settings
+from opduel.driver.suites.configured import SuiteSettings, read_suite_settings
 from opduel.driver.suites.source import Suite, open_suite
 
 URL = "https://git.example/made.git"
@@ -54,34 +54,3 @@ def test_a_folder_without_configuration_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "own" / "bench.py").write_text("def time_it(): pass\n")
     suite = open_suite(str(tmp_path / "own"), tmp_path, tmp_path)
     assert read_suite_settings(suite) == SuiteSettings()
-
-
-def test_what_is_ignored_is_a_line_each() -> None:
-    lines = ignored_settings(
-        {
-            "repo": "..",
-            "branches": ["main", "old"],
-            "build_command": ["python -m build"],
-            "pythons": ["3.11"],
-            "matrix": {"req": {"numpy": ["1.26", "2.2"], "cython": []}, "env": {"OMP_NUM_THREADS": ["1"]}},
-        }
-    )
-    words = (
-        "build_command: ignored",
-        "pythons: ignored",
-        "branches: the first",
-        "matrix.env: ignored",
-        "matrix: of several",
-    )
-    assert [line.startswith(f"asv.conf.json: {name}") for line, name in zip(lines, words, strict=True)] == [True] * 5
-    assert ignored_settings({"repo": "..", "branches": ["main"], "install_command": []}) == ()
-    (line,) = ignored_settings({"environment_type": "conda", "dvcs": "git"})  # pandas'
-    assert line == "asv.conf.json: environment_type: ignored: every build has a virtual environment of its own"
-    assert ignored_settings({"environment_type": "virtualenv", "dvcs": "git"}) == ()  # NumPy's
-    (line,) = ignored_settings(
-        {"regressions_thresholds": {"m.time_one": 0.01}, "show_commit_url": "https://git.example/"}
-    )
-    assert line.endswith("regressions_thresholds: ignored: use --threshold")
-    assert ignored_settings({"matrix": {"req": None}}) == ()
-    (line,) = ignored_settings({"branches": ["HEAD", "old"]})
-    assert "the first one is used, the repository's default branch (" in line

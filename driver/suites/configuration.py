@@ -1,0 +1,270 @@
+"""Read asv's configuration of a suite (asv.conf.json): the environment that it is measured in, and what isn't followed.
+
+asv measures every environment of its matrix; here the first one that it lists for this Python is measured.
+"""
+
+import itertools
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from opduel.records import UsageError
+from opduel.support.files import UnreadableError, read_text
+from opduel.support.redaction import redact
+from opduel.support.text import counted
+
+CONFIGURATION = "asv.conf.json"
+DEFAULT_TIMEOUT_S = 60.0  # of a benchmark that states none, as asv has it
+_OF_PIP = ("virtualenv", "uv")  # environments whose packages have PyPI's names; others have some by "pip+" alone
+_KINDS = ("req", "env", "env_nobuild")
+_BARE = ("python", "environment_type", "sys_platform")  # of an entry of include or exclude
+_MOST_ENVIRONMENTS = 10_000  # that are looked at
+_REQUIREMENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(\[[A-Za-z0-9,._-]+\])?([<>=!~]{1,2}[0-9][A-Za-z0-9.*+!,<>=~]*)?")
+_VERSIONS = re.compile(r"[<>=!~]")
+# What a package's build backend does, too.
+_USUAL_COMMAND = re.compile(
+    r"(PIP_NO_BUILD_ISOLATION=\w+ )?python (setup\.py build|-m (build|pip (wheel|install)))"
+    r"( (build|\.|\{\w+\}|--?(wheel|sdist|outdir|o|w|v|no-deps|no-index|no(-build)?-isolation|force-reinstall)))*"
+)
+_THIS_PYTHON = "{}.{}".format(*sys.version_info)
+_NOT_FOLLOWED = {
+    "build_command": "commits are built by the package's own build backend; its settings are --cmake_args",
+    "install_command": "what the build backend made is installed as it is",
+    "uninstall_command": "every build has an environment of its own",
+    "pythons": f"builds have Python {_THIS_PYTHON}; for another, add python==3.12 to the requirements of each",
+    "conda_channels": "packages come from the package index",
+    "conda_environment_file": "packages come from the package index",
+    "environment_type": "every build has a virtual environment of its own",
+    "dvcs": "only git repositories can be measured",
+    "regressions_first_commits": "commits are compared with their control; choose it with --base_commit",
+    "regressions_thresholds": "use --threshold",
+}
+_FOLLOWED = {"environment_type": _OF_PIP, "dvcs": ("git",)}  # values that ask for nothing else
+
+Key = tuple[str, str]  # the kind of an entry, and its name: ("req", "numpy"), ("python", "")
+
+
+@dataclass(frozen=True)
+class SuiteConfiguration:
+    """What a suite's configuration says of its environment and its limits.
+
+    ``requirements`` are installed beside the project; ``elsewhere`` are packages of another installer, by its names,
+    which aren't. ``variables`` are set when benchmarks run, ``build_variables``, some of them, when the project is
+    built, too. ``notes`` has a line for each kind of thing that is not followed.
+    """
+
+    requirements: tuple[str, ...] = ()
+    elsewhere: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+    build_variables: Mapping[str, str] = field(default_factory=dict)
+    subfolder: str = ""  # of the repository: that of the package
+    timeout_s: float = DEFAULT_TIMEOUT_S  # of a benchmark that states none
+    notes: tuple[str, ...] = ()
+
+
+def read_configuration(path: Path) -> Mapping[str, Any]:
+    """Read asv's configuration: JSON, with comments and with commas before closing brackets. UsageError: it is none."""
+    try:
+        text = read_text(path)
+    except UnreadableError as error:
+        raise UsageError(f"{path}: {error}: correct it") from None
+    string = r'("(?:\\.|[^"\\])*")'
+    text = re.sub(rf"{string}|//[^\n]*|/\*.*?\*/", lambda match: match[1] or " ", text, flags=re.DOTALL)
+    text = re.sub(rf"{string}|,(\s*[}}\]])", lambda match: match[1] or match[2], text)
+    try:
+        configuration = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: is not JSON with comments ({error}): correct it") from None
+    if not isinstance(configuration, dict):
+        raise UsageError(f"{path}: is not a JSON object: correct it")
+    return configuration
+
+
+def interpret(configuration: Mapping[str, Any], label: str = CONFIGURATION) -> SuiteConfiguration:
+    """Return what a configuration says. UsageError, which names the file by ``label``: it is written wrongly."""
+    try:
+        environments = list(itertools.islice(_environments(configuration), _MOST_ENVIRONMENTS))
+        environment: Mapping[Key, str] = environments[0] if environments else {}
+        requirements, elsewhere, refused = _requirements(environment, _tool(configuration))
+        variables = {name: value for (kind, name), value in environment.items() if kind.startswith("env")}
+        return SuiteConfiguration(
+            requirements,
+            elsewhere,
+            variables,
+            {name: value for (kind, name), value in environment.items() if kind == "env"},
+            _subfolder(configuration),
+            _timeout_s(configuration),
+            (*_ignored(configuration), *_notes_on(environments, refused, _tool(configuration))),
+        )
+    except UsageError as error:
+        raise UsageError(f"{label}: {error}") from None
+
+
+def first_branch(configuration: Mapping[str, Any]) -> str | None:
+    """Return the first branch that is named; None for the default one, which asv calls ``HEAD``, too."""
+    branches = configuration.get("branches")
+    first = branches[0] if isinstance(branches, list) and branches else None
+    return first if isinstance(first, str) and first != "HEAD" else None
+
+
+def _environments(configuration: Mapping[str, Any]) -> Iterator[Mapping[Key, str]]:
+    """Yield the environments that asv makes (asv/environment.py, ``iter_matrix``), those for this Python first."""
+    matrix = _entries(_of_type(configuration, "matrix", dict), "matrix")
+    axes = [[(key, text) for text in _texts(value, key[1])] for key, value in matrix.items()]
+    excluded = [_entries(rule, "exclude") for rule in _rules(configuration, "exclude")]
+    included = [_entries(entry, "include") for entry in _rules(configuration, "include")]
+    here = {("environment_type", ""): _tool(configuration), ("sys_platform", ""): sys.platform}
+    pythons = [str(python) for python in _of_type(configuration, "pythons", list) or [_THIS_PYTHON]]
+    for is_this in (True, False):
+        for python in pythons:
+            if (python == _THIS_PYTHON) == is_this:
+                every = itertools.product([(("python", ""), python)], *axes)
+                for pairs in itertools.islice(every, _MOST_ENVIRONMENTS):
+                    environment = {key: text for key, text in pairs if text is not None}
+                    if not any(_matches({**here, **environment}, rule) for rule in excluded):
+                        yield environment
+        for entry in included:
+            is_for_here = _matches(here, {key: value for key, value in entry.items() if key in here})
+            if is_for_here and (entry.get(("python", "")) == _THIS_PYTHON) == is_this:
+                yield {key: str(value) for key, value in entry.items() if key not in here and value is not None}
+
+
+def _tool(configuration: Mapping[str, Any]) -> str:
+    return str(configuration.get("environment_type") or _OF_PIP[0])
+
+
+def _matches(environment: Mapping[Key, str], rule: Mapping[Key, Any]) -> bool:
+    """Tell whether an environment has all that a rule says: a value is a regular expression, null is a missing one."""
+    try:
+        return all(
+            key not in environment
+            if pattern is None
+            else key in environment and re.fullmatch(str(pattern), environment[key]) is not None
+            for key, pattern in rule.items()
+        )
+    except re.error as error:
+        raise UsageError(f"exclude: {error} in a regular expression: correct it") from None
+
+
+def _entries(mapping: Mapping[str, Any] | None, where: str) -> dict[Key, Any]:
+    """Return the entries of the matrix, or of a rule: without kinds they are packages."""
+    mapping = dict(mapping or {})
+    entries: dict[Key, Any] = {(name, ""): mapping.pop(name) for name in _BARE if name in mapping and where != "matrix"}
+    if not mapping.keys() & set(_KINDS):
+        return entries | {("req", name): value for name, value in mapping.items()}
+    if beside := next((name for name in mapping if name not in _KINDS), None):
+        raise UsageError(f"{where}: {beside} stands beside {', '.join(_KINDS)}: put it into one of them")
+    for kind in _KINDS:
+        entries |= {(kind, name): value for name, value in (_of_type(mapping, kind, dict, f"{where}.") or {}).items()}
+    return entries
+
+
+def _rules(configuration: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    rules = _of_type(configuration, name, list) or []
+    if not all(isinstance(rule, dict) for rule in rules):
+        raise UsageError(f"{name}: is not a list of JSON objects: correct it")
+    return rules
+
+
+def _texts(value: Any, name: str) -> Sequence[str | None]:
+    """Return an entry's values, of which null leaves it out: any version where there is none."""
+    values = value if isinstance(value, list) else [value]
+    if not all(item is None or isinstance(item, str | int | float) for item in values):
+        raise UsageError(f"matrix: {name}: is not a list of texts: correct it")
+    return [None if item is None else str(item) for item in values] or [""]
+
+
+def _of_type(configuration: Mapping[str, Any], name: str, kind: type, where: str = "") -> Any:
+    value = configuration.get(name)
+    if value is not None and not isinstance(value, kind):
+        what = "a JSON list" if kind is list else 'a JSON object, such as {"numpy": ["2.2"]}'
+        raise UsageError(f"{where}{name}: is not {what}: correct it")
+    return value
+
+
+def _requirements(environment: Mapping[Key, str], tool: str) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
+    """Return the environment's requirements, the names that are another installer's, and what is no requirement."""
+    requirements, elsewhere, refused = [], [], []
+    for (kind, name), version in environment.items():
+        if kind != "req":
+            continue
+        specifier = version if not version or _VERSIONS.match(version) else f"=={version}"
+        line = f"{name.removeprefix('pip+')}{specifier}".replace(" ", "")
+        if _is_elsewhere(name, tool):
+            elsewhere.append(name)
+        elif _REQUIREMENT.fullmatch(line):
+            requirements.append(line)
+        else:
+            refused.append(line)
+    return tuple(requirements), tuple(elsewhere), refused
+
+
+def _subfolder(configuration: Mapping[str, Any]) -> str:
+    text = str(configuration.get("repo_subdir") or "").strip("/")
+    path = PurePosixPath(text)
+    if ".." in path.parts:
+        raise UsageError(f"repo_subdir: {text} is outside the repository: correct it")
+    return "" if path == PurePosixPath() else str(path)
+
+
+def _timeout_s(configuration: Mapping[str, Any]) -> float:
+    value = configuration.get("default_benchmark_timeout")
+    if value is None:
+        return DEFAULT_TIMEOUT_S
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise UsageError(f"default_benchmark_timeout: {value} is not a number of seconds: correct it")
+    return float(value)
+
+
+def _ignored(configuration: Mapping[str, Any]) -> list[str]:
+    """Return a line with all settings that have no effect here, and one on further branches."""
+    ignored = [f"{name} ({why})" for name, why in _NOT_FOLLOWED.items() if _asks(configuration, name)]
+    lines = [f"{CONFIGURATION}: not followed: {', '.join(ignored)}"] if ignored else []
+    branches = configuration.get("branches")
+    if isinstance(branches, list) and len(branches) > 1:
+        first = first_branch(configuration) or "the repository's default branch"
+        lines.append(f"{CONFIGURATION}: branches: the first one is used, {first} (others: --branch)")
+    return lines
+
+
+def _asks(configuration: Mapping[str, Any], name: str) -> bool:
+    """Tell whether a setting asks for something that isn't done anyway."""
+    value = configuration.get(name)
+    if name.endswith("_command") and value:
+        commands = value if isinstance(value, list) else [value]
+        return not all(isinstance(command, str) and _USUAL_COMMAND.fullmatch(command) for command in commands)
+    if name == "pythons" and isinstance(value, list):
+        return bool(value) and _THIS_PYTHON not in value
+    return bool(value) and value not in _FOLLOWED.get(name, ())
+
+
+def _notes_on(environments: Sequence[Mapping[Key, str]], refused: Sequence[str], tool: str) -> Iterator[str]:
+    """Yield lines on the environment that is measured: what it is, if there are several, and what it lacks."""
+    descriptions = dict.fromkeys(_described(environment, tool) for environment in environments)
+    if not environments:
+        yield f"{CONFIGURATION}: exclude leaves no environment: nothing is installed for the suite"
+    if len(descriptions) > 1:
+        number, first = counted(len(descriptions), "environment"), redact(next(iter(descriptions)))
+        yield f"{CONFIGURATION}: one of {number} is measured: {first} (another: --suite_packages, --env)"
+    if refused:
+        yield f"{CONFIGURATION}: not installed, as only names and versions are: {redact(', '.join(refused))}"
+
+
+def _described(environment: Mapping[Key, str], tool: str) -> str:
+    """Return what is installed and set of an environment."""
+    words = [
+        f"{name} {value}".strip() if kind == "req" else f"{name}={value}"
+        for (kind, name), value in environment.items()
+        if kind.startswith("env") or (kind == "req" and not _is_elsewhere(name, tool))
+    ]
+    return ", ".join(words) or "without packages"
+
+
+def _is_elsewhere(name: str, tool: str) -> bool:
+    """Tell whether a package has the name that another installer than pip gives it."""
+    return tool not in _OF_PIP and not name.startswith("pip+")

@@ -1,0 +1,161 @@
+"""The environment that asv's configuration of a suite says, and what of the configuration isn't followed."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opduel.driver.suites.configuration import SuiteConfiguration, interpret, read_configuration
+from opduel.records import UsageError
+
+PYTHON = "{}.{}".format(*sys.version_info)
+# pvlib's: what is needed is in include alone
+PVLIB: dict[str, Any] = {
+    "environment_type": "conda",
+    "pythons": ["dummy"],
+    "matrix": {},
+    "include": [{"python": "3.10", "build": "", "pandas": "1.4.1"}, {"python": "3.10", "build": "", "pandas": ""}],
+    "exclude": [{"python": "dummy"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "requirements", "variables"),
+    [
+        ({}, (), {}),
+        ({"matrix": {"numpy": [], "six": ["1.16", "1.17"]}}, ("numpy", "six==1.16"), {}),
+        ({"matrix": {"req": {"numpy": [None, "2.2"]}, "env": {"A": 3}}}, (), {"A": "3"}),
+        ({"matrix": {"req": {"numpy": ">=1.26, <3", "pip+dask[array]": ""}}}, ("numpy>=1.26,<3", "dask[array]"), {}),
+        (
+            {"matrix": {"req": {"six": ["1.16", "1.17"]}}, "exclude": [{"req": {"six": r"1\.16"}}]},
+            ("six==1.17",),
+            {},
+        ),
+        (
+            {"matrix": {"numpy": ["1"]}, "include": [{"python": PYTHON, "numpy": "2"}], "pythons": ["2.7"]},
+            ("numpy==2",),
+            {},
+        ),
+        ({"matrix": {"numpy": ["1"]}, "exclude": [{"environment_type": "conda"}]}, ("numpy==1",), {}),
+        ({"matrix": {"env": {"A": ["1", "2"]}, "env_nobuild": {"B": ["3"]}}}, (), {"A": "1", "B": "3"}),
+    ],
+)
+def test_the_environment_is_the_first_that_asv_makes_for_this_python(
+    configuration: dict[str, Any], requirements: tuple[str, ...], variables: dict[str, str]
+) -> None:
+    interpreted = interpret(configuration)
+    assert (interpreted.requirements, interpreted.variables) == (requirements, variables)
+
+
+def test_only_env_is_for_building() -> None:
+    interpreted = interpret({"matrix": {"env": {"CC": ["clang"]}, "env_nobuild": {"THREADS": ["1"]}}})
+    assert interpreted.build_variables == {"CC": "clang"}
+
+
+def test_names_of_another_installer_are_no_requirements() -> None:
+    interpreted = interpret({"environment_type": "conda", "matrix": {"numpy": [], "geos": ["3.12"], "pip+xxhash": []}})
+    assert (interpreted.requirements, interpreted.elsewhere) == (("xxhash",), ("numpy", "geos"))
+    assert interpret(PVLIB).elsewhere == ("build", "pandas")
+
+
+def test_limits_and_the_place_of_the_package() -> None:
+    interpreted = interpret({"default_benchmark_timeout": 300, "repo_subdir": "./python/"})
+    assert (interpreted.timeout_s, interpreted.subfolder) == (300.0, "python")
+    assert SuiteConfiguration() == interpret({"repo_subdir": "."})
+
+
+@pytest.mark.parametrize(
+    ("configuration", "lines"),
+    [
+        (
+            {"pythons": ["2.7"], "build_command": ["make"], "branches": ["main", "old"]},
+            [
+                "asv.conf.json: not followed: build_command (commits are built by the package's own build backend; its "
+                f"settings are --cmake_args), pythons (builds have Python {PYTHON}; for another, add python==3.12 to "
+                "the requirements of each)",
+                "asv.conf.json: branches: the first one is used, main (others: --branch)",
+            ],
+        ),
+        # NumPy's, SciPy's, xarray's and SymPy's do what a build backend does.
+        (
+            {
+                "build_command": [
+                    "python -m pip install build",
+                    "python -m build --wheel -o {build_cache_dir} {build_dir}",
+                    "PIP_NO_BUILD_ISOLATION=false python -m pip wheel --no-deps -w {build_cache_dir} {build_dir}",
+                ],
+                "environment_type": "virtualenv",
+                "dvcs": "git",
+                "pythons": [PYTHON, "3.20"],
+                "install_command": [],
+                "show_commit_url": "https://git.example/",
+                "matrix": {"req": None},
+            },
+            [],
+        ),
+        ({"install_command": "python -m pip install {wheel_file}[all]"}, ["install_command ("]),
+        ({"regressions_thresholds": {"m.time_one": 0.01}}, ["regressions_thresholds (use --threshold)"]),
+        ({"branches": ["HEAD", "old"]}, ["the first one is used, the repository's default branch ("]),
+        (
+            {"matrix": {"req": {"numpy": ["1.26", "2.2"], "six": []}, "env": {"A": ["1", "2"]}}},
+            ["one of 4 environments is measured: numpy 1.26, six, A=1 (another: --suite_packages, --env)"],
+        ),
+        (
+            {"matrix": {"six": []}, "exclude": [{"python": PYTHON, "sys_platform": "linux"}]},
+            ["exclude leaves no environment: nothing is installed for the suite"],
+        ),
+        (
+            {"matrix": {"pip+git+https://ada:secret@git.example/x.git": [], "pip+./own": [], "six": []}},
+            ["not installed, as only names and versions are: git+https://"],
+        ),
+    ],
+)
+def test_what_is_not_followed_is_said(configuration: dict[str, Any], lines: list[str]) -> None:
+    notes = interpret(configuration).notes
+    assert len(notes) == len(lines)
+    for note, line in zip(notes, lines, strict=True):
+        assert line in note
+        assert note.startswith("asv.conf.json: ")
+        assert "secret" not in note
+
+
+@pytest.mark.parametrize(
+    ("configuration", "message"),
+    [
+        ({"matrix": ["x"]}, 'f.json: matrix: is not a JSON object, such as {"numpy": ["2.2"]}: correct it'),
+        ({"matrix": {"req": ["x"]}}, "f.json: matrix.req: is not a JSON object"),
+        (
+            {"matrix": {"req": {}, "numpy": []}},
+            "f.json: matrix: numpy stands beside req, env, env_nobuild: put it into",
+        ),
+        ({"matrix": {"numpy": [["1"]]}}, "f.json: matrix: numpy: is not a list of texts"),
+        ({"include": {}}, "f.json: include: is not a JSON list"),
+        ({"exclude": ["x"]}, "f.json: exclude: is not a list of JSON objects"),
+        ({"exclude": [{"python": "("}]}, "f.json: exclude: missing ), unterminated subpattern"),
+        ({"pythons": "3.11"}, "f.json: pythons: is not a JSON list"),
+        ({"default_benchmark_timeout": "5 min"}, "f.json: default_benchmark_timeout: 5 min is not a number of seconds"),
+        ({"repo_subdir": "../other"}, "f.json: repo_subdir: ../other is outside the repository"),
+    ],
+)
+def test_what_is_written_wrongly_is_said_with_its_field(configuration: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        interpret(configuration, "f.json")
+    assert str(refused.value).startswith(message)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_matrix_of_a_billion_environments_takes_no_time() -> None:
+    axes = {f"package{number}": [str(version) for version in range(10)] for number in range(9)}
+    interpreted = interpret({"matrix": axes, "exclude": [{"package0": "[0-8]"}]})
+    assert interpreted.requirements == ()
+    assert interpret({"matrix": axes}).requirements[0] == "package0==0"
+
+
+def test_comments_and_commas_are_read_over_and_deep_nesting_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "asv.conf.json"
+    path.write_text('{\n // "no": 1\n "repo": "https://host/x", /* "no": 2\n */ "odd": "a\\"//,]", "list": [1,\n ],\n}')
+    assert read_configuration(path) == {"repo": "https://host/x", "odd": 'a"//,]', "list": [1]}
+    path.write_text("[" * 100_000)
+    with pytest.raises(UsageError, match="is not JSON with comments"):
+        read_configuration(path)
