@@ -12,6 +12,7 @@ import random
 import re
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -27,12 +28,14 @@ from opduel.harness.processes.restarting_worker import Question, RestartingWorke
 from opduel.records import DEFAULT_METRIC, Breakdown, Case, Comparison, Failure, OperatorTime, RunError
 from opduel.records.measurement import SIDES, Side
 from opduel.records.run_record import ProfilesRecord
+from opduel.support.digests import cut, with_digest
 
 BREAKDOWN_NS, MOST_BROKEN_DOWN = 500_000_000, 10  # about as much profiled work, or calls, as a case gets on either side
 PROFILED_NS, MOST_PROFILED = 200_000_000, 20  # the same of a profile
 INDEX = "profiles.json"
 FILES = ("trace.json", "table.txt", "output.txt", "callgrind.out")  # the last by --explain, later
-LONGEST_PART = 100  # characters of one part of a path
+LONGEST_PART = 100  # bytes of one part of a path
+_UNFIT = re.compile(r"[^\w.,=+@()\[\]-]+|^\.+")
 _PLACES = {"regressed": 0, "improved": 1}
 
 
@@ -261,14 +264,11 @@ def _profile(
 def case_folders(cases: Sequence[Case]) -> dict[str, Path]:
     """Return each case's folder, below that of all, by its id less the metric: the id, made fit for a path, and none
     twice."""
-    places: dict[str, Path] = {}
-    used: set[str] = set()
-    for name in dict.fromkeys(case.time_id for case in cases):
-        parts = [re.sub(r"[^\w.,=+@()\[\]-]+|^\.+", "_", part)[:LONGEST_PART] or "_" for part in name.split("/")]
-        place, number = "/".join(parts), 1
-        while place.casefold() in used:  # some file systems take no notice of case
-            number += 1
-            place = "/".join([*parts[:-1], f"{parts[-1]}_{number}"])
-        used.add(place.casefold())
-        places[name] = Path(place)
-    return places
+    places = {
+        name: "/".join(cut(_UNFIT.sub("_", part), LONGEST_PART) or "_" for part in name.split("/"))
+        for name in (case.time_id for case in cases)
+    }
+    uses = Counter(map(str.casefold, places.values()))  # some file systems take no notice of case
+    return {
+        name: Path(place if uses[place.casefold()] == 1 else with_digest(place, name)) for name, place in places.items()
+    }

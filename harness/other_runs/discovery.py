@@ -3,7 +3,6 @@
 What only one build prints is a case, too, which then fails on the other side.
 """
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,10 +15,11 @@ from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.records import VALUE, Build, Case, Failure, UsageError
 from opduel.records.measurement import SIDES, Side
+from opduel.support.digests import cut, with_digest
 from opduel.support.text import counted
 
-LONGEST_NAME = 150  # characters of a value's name in an id
-_UNFIT = re.compile(r"[^A-Za-z0-9_.+=,@:<>\[\]-]+")
+LONGEST_NAME = 150  # bytes of a value's name in an id
+_UNFIT = re.compile(r"[^\w.+=,@:<>\[\]-]+")
 
 
 def with_values(
@@ -95,10 +95,7 @@ def _case(case: Case, value: Mapping[str, Any], name: str) -> Case:
 
 
 def _parts_of_ids(names: Iterable[str]) -> dict[str, str]:
-    """Return how values are named in ids, whatever their order: one too long, or as another's, ends with a digest."""
-    parts = {name: _UNFIT.sub("_", name).strip("_") or "value" for name in names}
+    """Return how values are named in ids, whatever their order: one that would be called as another has a digest."""
+    parts = {name: cut(_UNFIT.sub("_", name).strip("_") or "value", LONGEST_NAME) for name in names}
     uses = Counter(parts.values())
-    for name, part in parts.items():
-        if len(part) > LONGEST_NAME or (part != name and uses[part] > 1):
-            parts[name] = f"{part[: LONGEST_NAME - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
-    return parts
+    return {name: part if uses[part] == 1 or part == name else with_digest(part, name) for name, part in parts.items()}

@@ -6,7 +6,6 @@ from opduel.records import Comparison, Report
 from opduel.reporters.document import json_text
 from opduel.reporters.formats import Rendered
 from opduel.reporters.interchange.cases import (
-    cut,
     deciding_samples,
     figure_lines,
     named_cases,
@@ -16,6 +15,7 @@ from opduel.reporters.interchange.cases import (
     why_without_value,
 )
 from opduel.reporters.run_text import is_number
+from opduel.support.digests import cut
 
 MEASURES = {"time": "latency", "process_memory": "process-memory"}  # others are called as the metric is
 _LONGEST = 1000  # bytes of a benchmark's name; Bencher takes 1024

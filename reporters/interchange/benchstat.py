@@ -9,7 +9,6 @@ from opduel.records.measurement import SIDES, Side
 from opduel.reporters.formats import Rendered
 from opduel.reporters.interchange.cases import (
     build_facts,
-    cut,
     deciding_samples,
     named_cases,
     one_line,
@@ -18,6 +17,7 @@ from opduel.reporters.interchange.cases import (
     why_without_samples,
 )
 from opduel.reporters.summary import validity_line
+from opduel.support.digests import cut
 
 PREFIX = "BenchmarkOp/"
 UNITS = {"time": "ns/op", "instructions": "instructions/op", "memory": "B/op", "process_memory": "process-B"}

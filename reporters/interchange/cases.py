@@ -1,6 +1,5 @@
 """Common parts of the formats: the cases and samples that they take, names on one line, facts about run and builds."""
 
-import hashlib
 import math
 import statistics
 from collections import Counter
@@ -107,14 +106,6 @@ def named_cases(
         used_names.add((metric, unique_name))
         named.append((comparison, unique_name))
     return named, left_out
-
-
-def cut(text: str, size: int) -> str:
-    """Return ``text`` in at most ``size`` bytes of UTF-8 (20 or more); a cut text ends with a digest of all of it."""
-    if len(text.encode()) <= size:
-        return text
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return f"{text.encode()[: size - 13].decode(errors='ignore')}-{digest}"
 
 
 def run_facts(report: Report) -> dict[str, Fact]:

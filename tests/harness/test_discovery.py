@@ -64,7 +64,7 @@ def test_commands_with_values_of_one_id_are_refused() -> None:
 
 
 def test_ids_do_not_depend_on_the_order_of_values() -> None:
-    names = ["a_b", "a b", "a/b", "c/d", "/", "x" * 300, "x" * 299]
+    names = ["a_b", "a b", "a/b", "c/d", "/", "\u540d\u524d", "x" * 300, "x" * 299]
 
     def ids_of(names: list[str]) -> dict[str, str]:
         cases, _ = cases_from([printed(name) for name in names], [])
@@ -73,6 +73,11 @@ def test_ids_do_not_depend_on_the_order_of_values() -> None:
     ids = ids_of(names)
     assert ids == ids_of(names[::-1])
     assert len(set(ids.values())) == len(names)
-    assert (ids["a_b"], ids["c/d"], ids["/"]) == ("it.a_b", "it.c_d", "it.value")
+    assert (ids["a_b"], ids["c/d"], ids["/"], ids["\u540d\u524d"]) == (
+        "it.a_b",
+        "it.c_d",
+        "it.value",
+        "it.\u540d\u524d",
+    )
     assert ids["a/b"].startswith("it.a_b-")
     assert max(map(len, ids.values())) == len("it.") + 150

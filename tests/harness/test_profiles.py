@@ -1,6 +1,7 @@
 """The framework's own profiles: where they are, and that one that can't be made costs nothing else."""
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -152,10 +153,12 @@ def test_only_empty_folders_and_our_own_are_written_to(tmp_path: Path, content: 
 
 def test_no_id_leads_out_of_the_folder_or_into_anothers() -> None:
     names = ["../../etc/forward", "/etc/forward", "a b/forward", "a_b/forward", "A_B/forward", "x" * 300 + "/forward"]
+    names += ["名" * 100 + "/forward", "x" * 299 + "/forward", "\ud800/forward"]
     places = opduel.harness.profiles.case_folders([toy_case(name) for name in names])
     assert list(places) == names
     assert len({str(place).casefold() for place in places.values()}) == len(names)
     for place in places.values():
         assert not place.is_absolute()
         assert ".." not in place.parts
-        assert max(map(len, place.parts)) <= 120
+        assert max(len(os.fsencode(part)) for part in place.parts) <= 120
+    assert opduel.harness.profiles.case_folders([toy_case(name) for name in names[::-1]]) == places
