@@ -10,6 +10,7 @@ from opduel.comparator import withhold_verdicts
 from opduel.harness.checkpoint import Checkpoint, identity_of
 from opduel.harness.machine.cpus import measure_roofline, this_thread_on
 from opduel.harness.machine.host import HostMonitor, host_fingerprint
+from opduel.harness.machine.page_cache import lay_programs_afresh
 from opduel.harness.measurement_plan import Measurement, MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.numerics.output_check import INPUT_CHECK_SHARE, OutputCheck, check_outputs, with_other_inputs
 from opduel.harness.planning.budget import with_seconds
@@ -57,8 +58,10 @@ def run_ab(request: RunRequest, on_progress: ReportProgress = lambda _: None) ->
 
 
 def prepare(request: RunRequest) -> PreparedRun:
-    """Check what forks lose and which inputs differ, and begin to watch the host. Raises: as ``run_ab``."""
+    """Read programs anew, check what forks lose and which inputs differ, and begin to watch the host. Raises: as
+    ``run_ab``."""
     began, bench, configuration = time.monotonic(), make_bench(request), request.configuration
+    lay_programs_afresh(bench.builds, bench.environment)
     sides = SIDES[1:] if request.golden else SIDES
     framework = with_checked_forks(request.framework, bench, request.cases, configuration.threads, sides)
     request = dataclasses.replace(request, framework=framework)

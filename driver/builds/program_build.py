@@ -2,20 +2,17 @@
 
 import hashlib
 import os
-import re
 import shutil
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from opduel.driver.builds.process import run
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import Build, UsageError
 from opduel.records.build import PROGRAM_VARIABLE
 from opduel.support.digests import file_digest
+from opduel.support.linked import linked_libraries
 
-_LINKED = re.compile(r"\s*(\S+) => (/.+) \(0x[0-9a-f]+\)")
-_LISTING_S = 10.0
 _SHOWN = 12  # hexadecimal digits of a digest
 _ELF = b"\x7fELF"
 
@@ -74,9 +71,5 @@ def _digest_of(path: Path) -> str:
 
 def _libraries(path: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Name -> digest of the shared libraries that the dynamic linker finds for it; empty where it can't be asked."""
-    try:
-        listed = run(["ldd", str(path)], timeout=_LISTING_S, whole_environment={**worker_environment(), **environment})
-    except OSError:
-        return {}
-    paths = {match[1]: Path(match[2]) for line in listed.stdout.splitlines() if (match := _LINKED.match(line))}
-    return {name: _digest_of(library) for name, library in paths.items()}
+    linked = linked_libraries(path, {**worker_environment(), **environment})
+    return {name: _digest_of(library) for name, library in linked.items()}
