@@ -21,22 +21,35 @@ sys.path.insert(0, str(ROOT))
 
 from opduel.commands.suite_coverage import group  # noqa: E402
 
-# suite: its repository, commit and folder, and the build
+# suite: its repository, commit and folder, the build, and what is installed beside it where its configuration asks for
+# what PyPI hasn't
 SUITES = {
-    "NumPy": ("numpy/numpy", "v2.4.5", "benchmarks", "numpy==2.4.5"),
-    "SciPy": ("scipy/scipy", "v1.17.1", "benchmarks", "scipy==1.17.1"),
-    "scikit-image": ("scikit-image/scikit-image", "v0.26.0", ".", "scikit-image==0.26.0"),
-    "xarray": ("pydata/xarray", "v2026.04.0", "asv_bench", "xarray==2026.4.0"),
-    "shapely": ("shapely/shapely", "2.1.2", ".", "shapely==2.1.2"),
-    "geopandas": ("geopandas/geopandas", "v1.1.3", ".", "geopandas==1.1.3"),
-    "SymPy": ("sympy/sympy_benchmarks", "84973d0", ".", "sympy==1.14.0"),
-    "dask": ("dask/dask-benchmarks", "9956e67", "dask", "dask[complete]==2025.12.0"),
-    "pvlib": ("pvlib/pvlib-python", "v0.15.2", "benchmarks", "pvlib==0.15.2"),
-    "networkx": ("networkx/networkx", "networkx-3.5", "benchmarks", "networkx==3.5"),
-    "bottleneck": ("pydata/bottleneck", "v1.6.0", "asv_bench", "bottleneck==1.6.0"),
-    "MDAnalysis": ("MDAnalysis/mdanalysis", "package-2.7.0", "benchmarks", "MDAnalysis==2.7.0"),
-    "Qiskit": ("Qiskit/qiskit", "2.5.2", ".", "qiskit==2.5.2"),
-    "Kedro": ("kedro-org/kedro", "1.5.0", ".", "kedro==1.5.0"),
+    "NumPy": ("numpy/numpy", "v2.4.5", "benchmarks", "numpy==2.4.5", None),
+    "SciPy": ("scipy/scipy", "v1.17.1", "benchmarks", "scipy==1.17.1", None),
+    "scikit-image": ("scikit-image/scikit-image", "v0.26.0", ".", "scikit-image==0.26.0", None),
+    "xarray": (
+        "pydata/xarray",
+        "v2026.04.0",
+        "asv_bench",
+        "xarray==2026.4.0",
+        "pandas netcdf4 scipy bottleneck dask distributed flox sparse cftime",
+    ),
+    "shapely": ("shapely/shapely", "2.1.2", ".", "shapely==2.1.2", "none"),
+    "geopandas": ("geopandas/geopandas", "v1.1.3", ".", "geopandas==1.1.3", "matplotlib pyarrow"),
+    "SymPy": ("sympy/sympy_benchmarks", "84973d0", ".", "sympy==1.14.0", "numpy"),
+    "dask": ("dask/dask-benchmarks", "9956e67", "dask", "dask[complete]==2025.12.0", "scipy tables s3fs"),
+    "pvlib": ("pvlib/pvlib-python", "v0.15.2", "benchmarks", "pvlib==0.15.2", "packaging h5py ephem numba"),
+    "networkx": ("networkx/networkx", "networkx-3.5", "benchmarks", "networkx==3.5", "numpy scipy pandas"),
+    "bottleneck": ("pydata/bottleneck", "v1.6.0", "asv_bench", "bottleneck==1.6.0", "none"),
+    "MDAnalysis": (
+        "MDAnalysis/mdanalysis",
+        "release-2.7.0",
+        "benchmarks",
+        "MDAnalysis==2.7.0",
+        "MDAnalysisTests==2.7.0",
+    ),
+    "Qiskit": ("Qiskit/qiskit", "2.5.2", ".", "qiskit==2.5.2", None),
+    "Kedro": ("kedro-org/kedro", "1.5.0", ".", "kedro==1.5.0", "kedro-datasets[pandas-csvdataset]"),
 }
 GROUPS = ("ran", "skipped", "failed")
 HEAD = "| suite | benchmarks: asv, opduel | cases: asv, opduel | sample | asv: ran, skipped, failed | opduel | differ |"
@@ -44,10 +57,11 @@ HEAD = "| suite | benchmarks: asv, opduel | cases: asv, opduel | sample | asv: r
 
 def try_suite(name: str, answer: Path, clones: Path | None, options: Sequence[str]) -> None:
     """Run one suite; ``answer`` gets its JSON."""
-    repository, commit, folder, build = SUITES[name]
+    repository, commit, folder, build, packages = SUITES[name]
     place = str(clones / repository.rpartition("/")[2]) if clones else f"https://github.com/{repository}"
     command = [sys.executable, "-m", "opduel.commands.suite_coverage", f"{place}@{commit}:{folder}", build]
     command += ["--beside_asv", "--json", str(answer), *options]
+    command += ["--suite_packages", packages] if packages else []
     print(name, *command[3:5], file=sys.stderr)
     subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
 

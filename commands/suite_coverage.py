@@ -44,6 +44,7 @@ def coverage_parser() -> Parser:
     add("suite SUITE", "the suite, as in harness.py's --suite")
     add("build BUILD", "the build to try it on: requirements, an environment or an interpreter")
     add("--bench REGEX", "only benchmarks whose name, with parameters, matches; repeatable", action="append")
+    add("--suite_packages REQUIREMENTS", "what is installed beside the build, as in harness.py")
     add("--sample N", "only so many cases, drawn at random, or a share such as 10%%")
     add("--limit SECONDS", "longest time for one case (default: 60)", type=seconds, default=60.0)
     add("--beside_asv", "run the same cases by `asv run --quick`, too, and list the differences", action="store_true")
@@ -55,22 +56,25 @@ def coverage_parser() -> Parser:
 
 def _coverage(arguments: Sequence[str] | None) -> int:
     options = coverage_parser().parse_args(arguments)
-    bench = tuple(options.bench or ())
-    selection = SuiteSelection(HarnessOptions(suite=options.suite, bench=bench, sample=options.sample))
+    words = {"suite_packages": options.suite_packages, "sample": options.sample}
+    selection = SuiteSelection(HarnessOptions(suite=options.suite, bench=tuple(options.bench or ()), **words))
+    env = selection.options.variables
     cache = BuildCache(options.exec_dir)
     began = time.monotonic()
     build = resolve_build(options.build, selection.framework, cache, sdists=options.allow_sdist)
     made = time.monotonic()
     builds = selection.on_sides({"treatment": build})
     build, folder = builds["treatment"], selection.work.copies["treatment"]
-    suite = discover(build, selection.framework, folder, selection.work.place("treatment"))
+    suite = discover(build, selection.framework, folder, selection.work.place("treatment"), env)
     discovered = time.monotonic()
     choice = selection.choose(builds)
     framework = choice.framework or selection.framework
     outcomes: dict[str, str] = {}
-    for attempt in smoke_check(build, framework, choice.cases, limit_s=options.limit):
+    call_ns: dict[str, float | None] = {}
+    for attempt in smoke_check(build, framework, choice.cases, limit_s=options.limit, env=env):
         failure = attempt.failure
         outcomes[attempt.case.id] = "ran" if failure is None else f"{failure.kind}: {failure.reason}"
+        call_ns[attempt.case.id] = attempt.call_ns
         if len(outcomes) % EVERY == 0:
             log.info("%d of %d cases: %s", len(outcomes), len(choice.cases), _counts(outcomes))
     facts = {
@@ -81,10 +85,11 @@ def _coverage(arguments: Sequence[str] | None) -> int:
         "discovered_s": round(discovered - made, 1),
         "checked_s": round(time.monotonic() - discovered, 1),
         "outcomes": outcomes,
+        "call_ns": call_ns,
     }
     if options.beside_asv:
         python = resolve_build(ASV, get_framework("python"), cache).interpreter
-        facts["asv"] = _by_asv(python, build, suite, choice.cases, suite_environment(build, framework), folder)
+        facts["asv"] = _by_asv(python, build, suite, choice.cases, suite_environment(build, framework, env), folder)
     print_result("\n".join(_lines(facts)), "redirect it to a file")
     if options.json is not None:
         options.json.write_text(json.dumps(facts, indent=1), encoding="utf-8")
@@ -112,7 +117,9 @@ def _by_asv(
             raise RunError(f"asv: {outcome.output_tail}: leave --beside_asv out")
         answer = json.loads(answered.read_text(encoding="utf-8"))
     ids = {place: case.id for place, case in zip(places, cases, strict=True)}
-    return {**answer, "outcomes": {ids[name, number]: outcome for name, number, outcome in answer["outcomes"]}}
+    rows = {ids[name, number]: row for name, number, *row in answer["outcomes"]}
+    call_s = {case: call_s for case, (_, call_s) in rows.items() if call_s is not None}
+    return {**answer, "outcomes": {case: outcome for case, (outcome, _) in rows.items()}, "call_s": call_s}
 
 
 def _counts(outcomes: Mapping[str, str]) -> str:
