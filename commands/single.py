@@ -160,6 +160,9 @@ def open_lines(report: SingleReport, compared: Sequence[BaselineComparison]) -> 
         )
     if compared and not any(comparison.ratio is not None or comparison.is_worse for comparison in compared):
         lines.append("nothing was compared with the baseline")
+    if failing := [comparison.case for comparison in compared if comparison.failed_then]:
+        fail = "case fails" if len(failing) == 1 else "cases fail"
+        lines.append(f"{len(failing)} {fail}, now and in the baseline: {some_names(failing)}")
     return lines
 
 

@@ -10,7 +10,7 @@ from opduel.records.case import METRICS, VALUE, Case, Metric, measure_of, withou
 from opduel.records.cause import Cause
 from opduel.records.configuration import RunConfiguration
 from opduel.records.host_record import HostRecord
-from opduel.records.measurement import FROM_OUTSIDE, Failure, PairSample, Side
+from opduel.records.measurement import FROM_OUTSIDE, SKIPPED, Failure, PairSample, Side
 from opduel.records.run_record import RunRecord
 from opduel.records.work import Work
 from opduel.support.redaction import redact_data, redact_inputs
@@ -266,6 +266,11 @@ class Comparison:
         return self.failure is not None and self.failure.side == "treatment" and self.failure.kind not in FROM_OUTSIDE
 
     @property
+    def is_skipped_by_control(self) -> bool:
+        """Whether the control alone skips the case, by its own word: there was nothing to compare."""
+        return self.failure is not None and self.failure.side == "control" and self.failure.kind == SKIPPED
+
+    @property
     def finding(self) -> Verdict | None:
         """What the treatment did to the case: "regressed", "improved", or "failed" if it breaks it; else None."""
         if self.verdict == "failed":
@@ -323,14 +328,21 @@ class Report:
 
     @property
     def nothing_compared(self) -> bool:
-        """Whether no case came to a verdict, or to a test that could have given one; a run of which both builds skipped
-        every case left nothing undone."""
-        if not self.comparisons and self.run.skipped:
-            return False
+        """Whether no case came to a verdict, or to a test that could have given one."""
         return all(
             comparison.failure or (comparison.verdict == "inconclusive" and _is_untested(comparison))
             for comparison in self.comparisons
         )
+
+    @property
+    def uncompared(self) -> list[Comparison]:
+        """The cases that could not be compared, although the treatment isn't shown to be the reason: those that fail on
+        both sides, on the control, or from outside."""
+        return [
+            comparison
+            for comparison in self.comparisons
+            if comparison.verdict == "failed" and not comparison.is_worse and not comparison.is_skipped_by_control
+        ]
 
     @property
     def standing(self) -> list[Comparison]:

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -122,15 +123,14 @@ def _of_commits(report: Report, common: Sequence[str]) -> str:
 
 
 def _ambiguous(report: Report) -> frozenset[str]:
-    """Return the cases whose ids, as parts of ids or operators' names, might select other cases, too."""
-    cases = list(dict.fromkeys(comparison.any_kind for comparison in report.comparisons))
+    """Return the cases whose ids are operators' names, too, so that they might select further cases of these."""
+    operators = {comparison.any_kind: comparison.operator for comparison in report.comparisons}
     configuration, run = report.configuration, report.run
     chosen = (configuration.operators, configuration.sample, configuration.bench, configuration.regressed_types)
-    narrowed = any(chosen) or run.skipped
-    if narrowed or (run.suite and configuration.benchmark_file):
-        return frozenset(cases)  # the spec may have more cases than the report
-    every = "\n".join([*cases, *{comparison.operator for comparison in report.comparisons}])
-    return frozenset(case for case in cases if re.search(r"[*?[\n]", case) or every.count(case) != 1)
+    # There may be more cases than the report's.
+    narrowed = any(chosen) or bool(run.skipped) or bool(run.suite and configuration.benchmark_file)
+    counts = Counter(operators.values())
+    return frozenset(case for case in operators if counts[case] > 1 or (narrowed and case == operators[case]))
 
 
 def _exactly(case: str) -> str:

@@ -86,19 +86,20 @@ def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
 def conclusion(report: Report) -> Conclusion:
     """Return the conclusion of the run. A case that the treatment breaks is a regression, whatever was held back. A
     run is incomplete if it was aborted, if a regression or all verdicts were held back, if it ended before a case
-    that looks changed was settled, or if nothing was compared."""
+    that looks changed was settled, or if a case, or all, could not be compared."""
     if report.run.aborted:
         return "incomplete"
     if any(comparison.is_worse for comparison in report.comparisons):
         return "regressed"
-    is_withheld = report.withholds("regressed")
-    return "incomplete" if is_withheld or report.open_suspects or report.nothing_compared else "done"
+    is_open = report.withholds("regressed") or report.open_suspects or report.uncompared or report.nothing_compared
+    return "incomplete" if is_open else "done"
 
 
 def open_lines(report: Report) -> list[str]:
-    """Return what a run left open: that nothing was compared, which cases look changed but are not settled, and how
-    long it would take to settle them. Empty for most runs."""
-    return [line for line in (_nothing_line(report), _suspects_line(report), _forecast_line(report)) if line]
+    """Return what a run left open: that nothing was compared, which cases could not be, which look changed but are not
+    settled, and how long it would take to settle them. Empty for most runs."""
+    lines = (_nothing_line(report) or _uncompared_line(report), _suspects_line(report), _forecast_line(report))
+    return [line for line in lines if line]
 
 
 def caveats(report: Report) -> list[str]:
@@ -111,11 +112,23 @@ def caveats(report: Report) -> list[str]:
 def _nothing_line(report: Report) -> str:
     if not report.nothing_compared:
         return ""
-    failed = report.count("failed")
+    failed, skipped = report.count("failed"), len(report.run.skipped)
     if failed == len(report.comparisons):
-        return "nothing was compared: every case failed" if failed else "nothing was compared: there were no cases"
+        words = ["failed"] if failed else []
+        words += ["was skipped by both builds"] if skipped else []
+        return f"nothing was compared: {'every case ' + ' or '.join(words) if words else 'there were no cases'}"
     rounds = counted(report.run.rounds or 0, "round")
     return f"nothing was compared: the run ended before any case could be tested ({rounds})"
+
+
+def _uncompared_line(report: Report) -> str:
+    """Return which cases failed without being a finding, and where."""
+    words = [
+        f"{comparison.case} ({'both sides' if comparison.failure.side == 'both' else comparison.failure.side})"
+        for comparison in worst_first(report.uncompared)
+        if comparison.failure
+    ]
+    return f"{counted(len(words), 'case')} failed, and could not be compared: {listed(words)}" if words else ""
 
 
 def _suspects_line(report: Report) -> str:

@@ -40,24 +40,29 @@ _FIGURES = (
 
 
 def to_junit(report: Report) -> Rendered:
-    """Return one suite: regressed is a failure, failed an error, inconclusive is skipped, and all other verdicts
-    pass."""
+    """Return one suite: regressed is a failure, failed an error, inconclusive is skipped, as is what a build skipped,
+    and all other verdicts pass."""
+    skipped_by_control = sum(comparison.is_skipped_by_control for comparison in report.comparisons)
+    skipped = len(report.run.skipped) + skipped_by_control + report.count("inconclusive")
     counts = {
-        "tests": str(len(report.comparisons)),
+        "tests": str(len(report.comparisons) + len(report.run.skipped)),
         "failures": str(report.count("regressed")),
-        "errors": str(report.count("failed")),
+        "errors": str(report.count("failed") - skipped_by_control),
     }
     wall = report.run.wall_s
     if is_number(wall) and wall >= 0:
         counts["time"] = f"{wall:.3f}"  # older schemas of Jenkins take no more; properties have it in full
     spec = one_line(report.run.spec or "opduel")
     root = Element("testsuites", {"name": "opduel", **counts})
-    suite = SubElement(root, "testsuite", {"name": spec, **counts, "skipped": str(report.count("inconclusive"))})
+    suite = SubElement(root, "testsuite", {"name": spec, **counts, "skipped": str(skipped)})
     if started := report.run.started:
         suite.set("timestamp", one_line(started))
     _properties(suite, report)
     for comparison, name in named_cases(report)[0]:
         _test(suite, comparison, name, spec)
+    for skip in report.run.skipped:
+        test = SubElement(suite, "testcase", {"name": one_line(skip.case), "classname": spec})
+        _say(test, "skipped", "skipped", one_line(skip.reason), "")
     if warnings := caveats(report):
         SubElement(suite, "system-err").text = "\n".join(map(one_line, warnings))
     indent(root, " ")
@@ -85,7 +90,8 @@ def _test(suite: Element, comparison: Comparison, name: str, spec: str) -> None:
         failure = comparison.failure
         kind = f"{failure.side} {failure.kind}" if failure else "failed"
         reason = failure.reason if failure else comparison.note
-        _say(test, "error", one_line(kind), one_line(reason), printable_lines(failure.output_tail if failure else ""))
+        tag = "skipped" if comparison.is_skipped_by_control else "error"
+        _say(test, tag, one_line(kind), one_line(reason), printable_lines(failure.output_tail if failure else ""))
     SubElement(test, "system-out").text = _figures(comparison)
 
 

@@ -54,6 +54,22 @@ def test_a_benchmark_with_an_error_costs_its_own_value_alone() -> None:
     assert values == {"BM_a": ("reports an error: no data", "ns", True), "BM_b": (2000.0, "ns", True)}
 
 
+def test_skipped_benchmarks_are_no_times() -> None:
+    skip = {"skipped": True, "skip_message": "no accelerator", "cpu_time": 0.0, "real_time": 0.0}
+    rows = [
+        benchmark("all", **skip),
+        benchmark("some", **skip),
+        benchmark("some"),
+        benchmark("broken", **skip),
+        benchmark("broken", error_occurred=True, error_message="no data"),
+    ]
+    median = {**benchmark("BM_a", run_type="aggregate", aggregate_name="median"), "name": "BM_a_median"}
+    outcomes = {entry["name"]: entry for entry in printed.values_of("google_benchmark", google(*rows, median))}
+    assert (outcomes["all"]["error"], outcomes["all"]["kind"]) == ("no accelerator", "skipped")
+    assert (outcomes["broken"]["error"], outcomes["broken"]["kind"]) == ("reports an error: no data", "error")
+    assert [outcomes[name]["value"] for name in ("some", "BM_a")] == [2000.0, 2000.0]
+
+
 def test_a_number_that_is_too_large_costs_its_own_value_alone() -> None:
     digits = "7" * 400
     text = f"""{{"name": "long", "value": {digits}}}

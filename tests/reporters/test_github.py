@@ -114,6 +114,7 @@ def test_annotations_summary_and_outputs(step: Step, tmp_path: Path) -> None:
         ("error", "nd.dot/forward regressed +8.3 %"),
         ("error", "slower regressed +5.3 %"),
         ("error", "broken fails on the treatment"),
+        ("warning", "opduel"),
         ("warning", "old fails on the control"),
         ("notice", "faster improved -50.0 %"),
     ]

@@ -44,6 +44,17 @@ def test_verdicts_are_outcomes() -> None:
     }
 
 
+def test_what_a_build_skipped_by_its_own_word_is_skipped() -> None:
+    on_control = report_samples.failed("c", Failure("control", "skipped", "no accelerator"))
+    on_treatment = report_samples.failed("t", Failure("treatment", "skipped", "no accelerator"))
+    skips = [{"case": "gate.Skipped", "reason": "needs a data set"}]
+    element = suite(report_samples.report([on_control, on_treatment], skipped=skips))
+    assert outcomes(element) == {"c": "skipped", "t": "error", "gate.Skipped": "skipped"}
+    assert [element.get(name) for name in ("tests", "errors", "skipped")] == ["3", "1", "2"]
+    messages = [skipped.get("message") for skipped in element.iter("skipped")]
+    assert messages == ["no accelerator", "needs a data set"]
+
+
 def test_counts_are_those_of_the_outcomes() -> None:
     element = suite(interchange_samples.report())
     outcome_list = list(outcomes(element).values())

@@ -6,12 +6,14 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import report_samples as samples
 from rich.cells import cell_len
 
 from opduel.records import Comparison, Failure, HostRecord, RunRecord, Verdict, Verification
+from opduel.records.measurement import Side
 from opduel.reporters.screen import ScreenReporter, render, wants_colour
 from opduel.reporters.simple_screen import COLUMNS, SimpleScreenReporter, tab_separated
 from opduel.reporters.summary import conclusion, validity_line
@@ -67,14 +69,36 @@ def _positions(text: str, words: Sequence[str]) -> list[int]:
     return [text.index(f"\n{word}") for word in words]
 
 
-def test_a_run_of_which_both_builds_skipped_every_case_says_so_and_is_done() -> None:
+def test_a_run_of_which_both_builds_skipped_every_case_compared_nothing() -> None:
     skipped = [{"case": name, "reason": "needs AVX512"} for name in ("a", "b")]
     report = samples.report((), skipped=skipped)
     text = render(report)
     assert "all 2 cases were skipped by both builds: needs AVX512 (2)" in text
-    assert "nothing was compared" not in text
-    assert conclusion(report) == "done"
+    assert "Nothing was compared: every case was skipped by both builds" in text
+    assert conclusion(report) == "incomplete"
     assert "\n2 cases were skipped by both builds" in render(samples.report(skipped=skipped))
+
+
+@pytest.mark.parametrize(
+    ("side", "kind", "want"),
+    [
+        ("both", "error", "incomplete"),
+        ("both", "missing", "incomplete"),
+        ("control", "error", "incomplete"),
+        ("control", "skipped", "done"),
+        ("treatment", "killed", "incomplete"),
+        ("treatment", "skipped", "regressed"),
+    ],
+)
+def test_no_failed_comparison_is_done(side: Side | Literal["both"], kind: str, want: str) -> None:
+    broken = samples.failed("gate.Broken", Failure(side, kind, "no such thing"))
+    report = samples.report([samples.comparison("steady"), broken])
+    assert conclusion(report) == want
+    where = "both sides" if side == "both" else side
+    words = f"1 case failed, and could not be compared: gate.Broken ({where})"
+    assert (words in render(report)) == (want == "incomplete")
+    assert (words in "\n".join(tab_separated(report))) == (want == "incomplete")
+    assert conclusion(samples.report([broken])) == ("regressed" if want == "regressed" else "incomplete")
 
 
 def test_the_whole_screen() -> None:

@@ -101,7 +101,7 @@ def value(case, seed):
         raise ProgramError(f"prints no value {name}", "missing")
     program_value = value_by_name[name]
     if "error" in program_value:
-        raise ProgramError(program_value["error"])
+        raise ProgramError(program_value["error"], program_value["kind"])
     if program_value["unit"] != unit:
         own_unit, other_unit = program_value["unit"] or "no unit", unit or "no unit"
         raise ProgramError(f"prints {name} in {own_unit}, and the other build in {other_unit}")

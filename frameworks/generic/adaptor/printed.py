@@ -16,6 +16,7 @@ NANOSECONDS = {
     **dict.fromkeys(("ms", "msec", "millisecond", "milliseconds"), 1e6),
     **dict.fromkeys(("s", "sec", "second", "seconds"), 1e9),
 }
+SKIPPED = "skipped"  # the kind of an error that is the program's own word
 MOST_VALUES = 5000
 LONGEST_NAME = 200
 SHOWN = 60  # characters of a line in a message
@@ -42,13 +43,18 @@ class Unreadable(ProgramError):
 
 
 class NoNumber(Exception):
-    """A value isn't a finite number; the text is one line."""
+    """A value isn't a finite number; the text is one line, and ``kind`` as in records/measurement.py."""
+
+    def __init__(self, text, kind="error"):
+        super().__init__(text)
+        self.kind = kind
 
 
 def values_of(form, text, higher_is_better=()):
     """Return ``[{"name", "value", "unit", "lower_is_better"}, ...]`` of an output, in the order printed.
 
-    A value that is not a finite number, or that the program reports as failed, has ``error`` in place of ``value``.
+    A value that is not a finite number, or that the program reports as failed or skipped, has ``error`` and ``kind`` in
+    place of ``value``; repetitions that were skipped don't count where others ran.
     ``higher_is_better``: globs over the names of values; they override what the output says.
 
     Raise Unreadable if Google Benchmark's output is cut off, or there are no values.
@@ -64,7 +70,8 @@ def values_of(form, text, higher_is_better=()):
                 raise NoNumber("prints {} in {} and in {}: use one unit".format(name, entry["unit"], unit))
             entry["values"].append(_number(name, value, scale))
         except NoNumber as error:
-            entry.setdefault("error", str(error))
+            if "error" not in entry or entry["kind"] == SKIPPED:
+                entry.update(error=str(error), kind=error.kind)
         if len(value_by_name) > MOST_VALUES:
             raise Unreadable(f"prints more than {MOST_VALUES} values: print fewer")
     if not value_by_name:
@@ -72,6 +79,8 @@ def values_of(form, text, higher_is_better=()):
     for name, entry in value_by_name.items():
         values = entry.pop("values")
         entry["lower_is_better"] = entry["lower_is_better"] and not _matches(name, higher_is_better)
+        if values and entry.get("kind") == SKIPPED:
+            del entry["error"], entry["kind"]
         if "error" not in entry:
             entry["value"] = statistics.median(values)
     return list(value_by_name.values())
@@ -84,6 +93,9 @@ def _google_benchmark(text):
         if row.get("error_occurred"):
             message = "reports an error: {}".format(_short(str(row.get("error_message") or "without a message")))
             yield name, NoNumber(message), "ns", True
+            continue
+        if row.get("skipped"):  # with times of 0
+            yield name, NoNumber(_line(row.get("skip_message")) or "skipped", SKIPPED), "ns", True
             continue
         real = any(part in REAL_TIMES for part in str(name).split("/"))
         yield name, row.get("real_time" if real else "cpu_time"), row.get("time_unit", "ns"), True
@@ -108,16 +120,18 @@ def _benchmarks(text):
 
 
 def _repetitions(rows):
-    """Return the rows of single repetitions, or the medians if only aggregates were printed."""
+    """Return the rows of single repetitions, and the medians of benchmarks of which only aggregates were printed."""
     if not all(isinstance(row, dict) for row in rows):
         raise Unreadable("prints benchmarks that are not objects: {}".format(EXPECTED["google_benchmark"]))
-    single = [row for row in rows if row.get("run_type", "iteration") == "iteration"]
     if any("run_type" in row for row in rows):
-        return single or [row for row in rows if row.get("aggregate_name") == "median"]
-    plain = [row for row in single if not AGGREGATE.search(str(row.get("name")))]
-    return plain or [
-        dict(row, run_name=row["name"][: -len("_median")]) for row in single if str(row.get("name")).endswith("_median")
-    ]
+        single = [row for row in rows if row.get("run_type", "iteration") == "iteration"]
+        medians = [row for row in rows if row.get("aggregate_name") == "median"]
+    else:
+        single = [row for row in rows if not AGGREGATE.search(str(row.get("name")))]
+        named = [row for row in rows if str(row.get("name")).endswith("_median")]
+        medians = [dict(row, run_name=row["name"][: -len("_median")]) for row in named]
+    names = {row.get("run_name") or row.get("name") for row in single}
+    return single + [row for row in medians if (row.get("run_name") or row.get("name")) not in names]
 
 
 def _json_lines(text):
