@@ -70,11 +70,9 @@ def _coverage(arguments: Sequence[str] | None) -> int:
     choice = selection.choose(builds)
     framework = choice.framework or selection.framework
     outcomes: dict[str, str] = {}
-    call_ns: dict[str, float | None] = {}
     for attempt in smoke_check(build, framework, choice.cases, limit_s=options.limit, env=env):
         failure = attempt.failure
         outcomes[attempt.case.id] = "ran" if failure is None else f"{failure.kind}: {failure.reason}"
-        call_ns[attempt.case.id] = attempt.call_ns
         if len(outcomes) % EVERY == 0:
             log.info("%d of %d cases: %s", len(outcomes), len(choice.cases), _counts(outcomes))
     facts = {
@@ -85,7 +83,6 @@ def _coverage(arguments: Sequence[str] | None) -> int:
         "discovered_s": round(discovered - made, 1),
         "checked_s": round(time.monotonic() - discovered, 1),
         "outcomes": outcomes,
-        "call_ns": call_ns,
     }
     if options.beside_asv:
         python = resolve_build(ASV, get_framework("python"), cache).interpreter
@@ -117,9 +114,7 @@ def _by_asv(
             raise RunError(f"asv: {outcome.output_tail}: leave --beside_asv out")
         answer = json.loads(answered.read_text(encoding="utf-8"))
     ids = {place: case.id for place, case in zip(places, cases, strict=True)}
-    rows = {ids[name, number]: row for name, number, *row in answer["outcomes"]}
-    call_s = {case: call_s for case, (_, call_s) in rows.items() if call_s is not None}
-    return {**answer, "outcomes": {case: outcome for case, (outcome, _) in rows.items()}, "call_s": call_s}
+    return {**answer, "outcomes": {ids[name, number]: outcome for name, number, outcome in answer["outcomes"]}}
 
 
 def _counts(outcomes: Mapping[str, str]) -> str:

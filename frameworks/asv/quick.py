@@ -3,7 +3,7 @@
 quick.py FOLDER INTERPRETER CASES ANSWER
     FOLDER has the benchmarks, INTERPRETER the package and asv_runner, CASES a JSON list of [benchmark, number of its
     set of parameters]. ANSWER gets {"benchmarks": {name: sets of parameters}, "problem": why asv can't import the
-    suite, "outcomes": [[benchmark, number, outcome, s or null], ...]}
+    suite, "outcomes": [[benchmark, number, outcome], ...]}
 """
 
 import json
@@ -43,14 +43,14 @@ def discover(configuration: Any, environment: Any) -> tuple[Any, str | None]:
         return Benchmarks(configuration, json.loads(text) if text else []), reason
 
 
-def run_cases(benchmarks: Any, environment: Any, cases: Sequence[tuple[str, int]]) -> list[Any]:
-    """Run these cases; return ``[benchmark, number, outcome, seconds of a call or None]`` of each."""
-    outcomes: dict[tuple[str, int], tuple[str, float | None]] = {}
+def run_cases(benchmarks: Any, environment: Any, cases: Sequence[tuple[str, int]]) -> list[tuple[str, int, str]]:
+    """Run these cases; return ``[benchmark, number, outcome]`` of each."""
+    outcomes: dict[tuple[str, int], str] = {}
     run_one = runner._run_benchmark_single_param
 
     def recorded(benchmark: Any, spawner: Any, param_idx: int, **options: Any) -> Any:
         result = run_one(benchmark, spawner, param_idx, **options)
-        outcomes[benchmark["name"], param_idx] = outcome_of(result), (result.samples[0] or [None])[0]
+        outcomes[benchmark["name"], param_idx] = outcome_of(result)
         return result
 
     runner._run_benchmark_single_param = recorded
@@ -64,8 +64,8 @@ def run_cases(benchmarks: Any, environment: Any, cases: Sequence[tuple[str, int]
     results = runner.run_benchmarks(chosen, environment, quick=True)
     for name, number in cases:
         reason = last_line(results.stderr.get(name, "")) if name in chosen else "no such benchmark"
-        outcomes.setdefault((name, number), (f"failed: {reason}", None))
-    return [(name, number, *outcomes[name, number]) for name, number in cases]
+        outcomes.setdefault((name, number), f"failed: {reason}")
+    return [(name, number, outcomes[name, number]) for name, number in cases]
 
 
 def outcome_of(result: Any) -> str:
