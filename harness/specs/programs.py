@@ -141,9 +141,11 @@ class ProgramTest(TestOfFile):
 
     @model_validator(mode="after")
     def _files_are_there(self) -> "ProgramTest":
-        for name in re.findall(r"\{files\.(\w+)\}", " ".join(self.command)):
-            if name not in (self.files or {}):
-                raise field_error(f"files.{name}", "is missing: the command has it, so say where the file is")
+        lines = {"command": self.command, "prepare": self.prepare or [], "cleanup": self.cleanup or []}
+        for line, words in lines.items():
+            for name in re.findall(r"\{files\.(\w+)\}", " ".join(words)):
+                if name not in (self.files or {}):
+                    raise field_error(f"files.{name}", f"is missing: {line} names it, so say where the file is")
         return self
 
     @property
