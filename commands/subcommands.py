@@ -3,6 +3,7 @@
 What measures is imported when the words have been parsed and checked: it takes a second.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -71,7 +72,9 @@ def _named(words: Words, sides: Words) -> list[str]:
         else:
             options.append(word)
             arity = actions[word].nargs if word in actions else 0
-            if rest and (arity is None or (arity == "?" and not rest[0].startswith("-"))):
+            if rest and (arity in (None, "+") or (arity == "?" and not rest[0].startswith("-"))):
+                options.append(rest.pop(0))
+            while arity == "+" and rest and _VARIABLE.match(rest[0]):
                 options.append(rest.pop(0))
     open_sides = [side for side in sides if not any(word.partition("=")[0] == f"--{side}" for word in options)]
     names = [*open_sides, *["statement"] * max(0, len(unnamed) - len(open_sides))]
@@ -217,6 +220,7 @@ def _completion(program: str, words: Words) -> int:
     return print_completion(options.shell)
 
 
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=(?!=)")  # of --env, and no release
 _COMPARED = (
     "benchmark_file control treatment statement setup operators category dtype ctx directions metric threshold "
     "time_budget max_rounds verify busy_host seed json local_reporter html_reporter export_reporter remote_reporter "
