@@ -15,6 +15,7 @@ from opduel.commands.case_selection import Choice, pick_cases, require_two_to_in
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import refuse_options
+from opduel.commands.suite_patterns import check_patterns, named_by, unmatched
 from opduel.driver.builds.requirements import requirements_of
 from opduel.driver.suites.configuration import CONFIGURATION, SuiteConfiguration
 from opduel.driver.suites.configured import read_suite_settings
@@ -55,10 +56,8 @@ class SuiteSelection:
         suite_framework(options.framework)
         refuse_options(options, "a suite")
         self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
-        for pattern in self.patterns:
-            _compiled(pattern)
-        for pattern in options.higher_is_better or ():
-            _compiled(pattern, "--higher_is_better")
+        check_patterns("-b", self.patterns)
+        check_patterns("--higher_is_better", options.higher_is_better)
         _refuse_metrics(options.metric)
         self._first = folder = new_work_folder()  # the suite's own files may be in it
         cache = platformdirs.user_cache_path("opduel") / "suites"
@@ -120,12 +119,15 @@ class SuiteSelection:
         if not every:
             why = f": {problems[0]}" if problems else ""
             raise UsageError(f"--suite {options.suite}: has no benchmarks{why}: name the folder that has them")
-        chosen = [suite_case for suite_case in every if self._is_chosen(suite_case.name)]
+        names = {name for pattern in self.patterns or [""] for name in named_by(pattern, every)}
+        chosen = [suite_case for suite_case in every if suite_case.name in names]
         if not chosen:
-            first = f"the first of {len(every)} is {every[0].name}"
-            raise UsageError(f"-b {' '.join(self.patterns)}: matches no benchmark of the suite: {first}")
+            raise unmatched(self.patterns, every)
+        higher = {name for pattern in options.higher_is_better for name in named_by(pattern, every)}
         usual_s = self.suite.configuration.timeout_s
-        cases = [case for suite_case in chosen for case in cases_of(suite_case, options, usual_s)]
+        cases = [
+            case for suite_case in chosen for case in cases_of(suite_case, options, usual_s, suite_case.name in higher)
+        ]
         if not cases:
             metrics = ",".join(options.metric)
             raise UsageError(f"--metric {metrics}: no selected benchmark is measured by it: choose another")
@@ -160,9 +162,6 @@ class SuiteSelection:
         if missing and missing[1] in self.suite.configuration.elsewhere:
             return f"{problem}: {CONFIGURATION} lists it: add it with --suite_packages"
         return problem
-
-    def _is_chosen(self, name: str) -> bool:
-        return not self.patterns or any(re.search(pattern, name) for pattern in self.patterns)
 
     def _discovered(self, sides: Mapping[Side, Build]) -> dict[Side, Discovered]:
         """What each side finds; asked once where both are one build."""
@@ -271,13 +270,12 @@ def suite_framework(name: str | None) -> Framework:
     raise UsageError(f"--framework {name}: measures no suites: leave it out")
 
 
-def cases_of(suite_case: SuiteCase, options: HarnessOptions, usual_s: float) -> list[Case]:
+def cases_of(suite_case: SuiteCase, options: HarnessOptions, usual_s: float, higher_is_better: bool) -> list[Case]:
     """One benchmark with one set of parameters, by its own metric, or by those asked for that it can be measured by.
     ``usual_s``: its limit where none is stated."""
     benchmark, metrics, thresholds = suite_case.benchmark, options.metric, options.threshold
     own = OWN[benchmark.kind]
     able = (own, *FURTHER.get(benchmark.kind, ()))
-    higher = any(re.search(pattern, suite_case.name) for pattern in options.higher_is_better or ())
     cases = []
     for metric in [name for name in metrics if name in able] if metrics else [own]:
         tracks = metric == "value"
@@ -293,7 +291,7 @@ def cases_of(suite_case: SuiteCase, options: HarnessOptions, usual_s: float) -> 
                 timeout_s=options.timeout or benchmark.timeout or usual_s,
                 metric=metric,
                 unit=benchmark.unit if tracks else None,
-                lower_is_better=(benchmark.lower_is_better and not higher) if tracks else None,
+                lower_is_better=(benchmark.lower_is_better and not higher_is_better) if tracks else None,
             )
         )
     return cases
@@ -312,13 +310,6 @@ def _refuse_metrics(metrics: Sequence[str]) -> None:
         raise UsageError(
             f"--metric {','.join(metrics)}: is not for a suite's benchmarks: choose among {', '.join(able)}"
         )
-
-
-def _compiled(pattern: str, option: str = "-b") -> re.Pattern[str]:
-    try:
-        return re.compile(pattern)
-    except re.error as error:
-        raise UsageError(f"{option} {pattern}: is not a regular expression ({error}): correct it") from None
 
 
 def _log_problems(problems: Sequence[str]) -> None:

@@ -258,7 +258,7 @@ def _notes_on(environments: Sequence[Mapping[Key, str]], refused: Sequence[str],
 def _described(environment: Mapping[Key, str], tool: str) -> str:
     """Return what is installed and set of an environment."""
     words = [
-        f"{name} {value}".strip() if kind == "req" else f"{name}={value}"
+        f"{name.removeprefix('pip+')} {value}".strip() if kind == "req" else f"{name}={value}"
         for (kind, name), value in environment.items()
         if kind.startswith("env") or (kind == "req" and not _is_elsewhere(name, tool))
     ]

@@ -68,22 +68,24 @@ def expand_cases(
 
 
 def select_cases(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
-    """Return those cases that match any pattern, by id or by operator. UsageError: a pattern matches none."""
+    """Return those cases whose id or operator is one of the patterns; a pattern that is none's is matched with ids.
+    UsageError: a pattern matches none."""
     chosen: set[str] = set()
     for pattern in patterns:
-        selected = {case.id for case in cases if matches(case, pattern)}
+        selected = {case.id for case in cases if pattern in (case.id, case.operator)}
+        selected = selected or {case.id for case in cases if _matches(case, pattern)}
         if not selected:
             raise UsageError(f"no case matches {pattern!r}: {_nearby(cases, pattern)}")
         chosen |= selected
     return [case for case in cases if case.id in chosen]
 
 
-def matches(case: Case, pattern: str) -> bool:
-    """Return whether ``pattern`` is for this case: with ``*?[`` a glob over the whole id or the operator's whole name,
-    without these a part of the id or the operator's whole name."""
+def _matches(case: Case, pattern: str) -> bool:
+    """Tell whether ``pattern`` is for this case: with ``*?[`` a glob over the whole id or the operator's whole name,
+    without these a part of the id."""
     if re.search(r"[*?[]", pattern):
         return fnmatch.fnmatchcase(case.id, pattern) or fnmatch.fnmatchcase(case.operator, pattern)
-    return pattern in case.id or pattern == case.operator
+    return pattern in case.id
 
 
 def _nearby(cases: Sequence[Case], pattern: str) -> str:

@@ -13,12 +13,14 @@ from opduel.commands.case_selection import Choice
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.launch import run_harness
 from opduel.commands.options import read_options
+from opduel.commands.suite_patterns import check_patterns, named_by
 from opduel.commands.suite_selection import SuiteSelection
-from opduel.driver.suites.discovery import Discovered, discover
+from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, discover
 from opduel.driver.suites.source import literal_words
 from opduel.frameworks import get_framework
 from opduel.records import Build, Case, UsageError
 
+GRADIENT = Benchmark("m.time", "time", "b.m", ("grid",), (), frozenset(), None, None, None, "seconds", "v", None, True)
 FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
 BUILD = Build("asv", "this one", "interpreter", sys.executable, "1", "3", "d1")
 
@@ -79,6 +81,22 @@ def test_patterns_match_the_whole_name_and_operators_choose_further() -> None:
     assert list(cases("-b", "kinds", "--operators", "kinds.time_sum")) == ["kinds.time_sum"]
 
 
+def test_an_exact_name_chooses_itself_and_patterns_come_second() -> None:
+    gradients = [
+        SuiteCase(replace(GRADIENT, name=name, values=(("'480km'", "'C++ [fast]'"),)), {"grid": grid}, ("control",))
+        for name in ("grids.time_gradient", "grids.time_gradient_twice")
+        for grid in ("'480km'", "'C++ [fast]'")
+    ]
+    names = [case.name for case in gradients]
+    for case in gradients:
+        assert named_by(case.name, gradients) == named_by(f"{case.name}/memory", gradients) == {case.name}
+        check_patterns("-b", [case.name])
+    assert named_by("grids.time_gradient", gradients) == set(names[:2])
+    assert named_by("time_gradient", gradients) == set(names)
+    assert named_by(r"time_gradient\(.*480km", gradients) == {names[0]}
+    assert named_by("grids.time_gradient('C++ [fast')", gradients) == set()
+
+
 def test_metrics_are_chosen_among_those_that_a_benchmark_can_be_measured_by() -> None:
     chosen = cases("-b", r"time_sort\(10, 'up'\)|track_score|Raw|peakmem_sort\(10, 'up'", "--metric", "time,memory")
     assert list(chosen) == [
@@ -103,7 +121,15 @@ def test_higher_is_better_where_an_option_says_so() -> None:
     ("words", "message"),
     [
         (("--higher_is_better", "("), "--higher_is_better (: is not a regular expression"),
-        (("-b", "no_such"), "-b no_such: matches no benchmark of the suite: the first of"),
+        (
+            ("-b", "no_such"),
+            "-b no_such: matches no benchmark of the suite by its name or as a regular expression: the",
+        ),
+        (("-b", "kinds.time_smu"), "by its name or as a regular expression: did you mean kinds.time_sum?"),
+        (
+            ("-b", "kinds.time_sum(+)"),
+            "by its name, and is not a regular expression (nothing to repeat at position 15): did",
+        ),
         (("-b", "("), r"-b (: is not a regular expression"),
         (("-b", "track_score", "--metric", "memory"), "--metric memory: no selected benchmark"),
         (("--metric", "instructions"), "--metric instructions: is not for a suite's benchmarks: choose among time, "),

@@ -186,6 +186,8 @@ def test_select_cases() -> None:
     assert [case.id for case in select_cases(cases, ["conv*", "exp_0/f*"])] == ["exp_0/forward", "conv2d/forward"]
     assert [case.id for case in select_cases(cases, ["*"])] == [case.id for case in cases]
     assert select_cases(cases, []) == []
+    odd = [replace(cases[0], id=id) for id in ("f('C++ [fast]')", "f('C++ f')", "f('C++ [fast]')/value")]
+    assert [case.id for case in select_cases(odd, ["f('C++ [fast]')"])] == ["f('C++ [fast]')"]  # a name is no pattern
     with pytest.raises(UsageError, match=r"no case matches 'exp\*ward\?'"):
         select_cases(cases, ["conv", "exp*ward?"])
 

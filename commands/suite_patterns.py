@@ -1,0 +1,52 @@
+"""What chooses benchmarks of a suite: their exact names, as reports print them, and regular expressions."""
+
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+from opduel.driver.suites.discovery import SuiteCase
+from opduel.records import METRICS, UsageError, case_id_for
+
+_LIKE_A_NAME = re.compile(r"[\w.]+\(.*\)(/\w+)?", re.DOTALL)  # with parameters, which may be no regular expression
+
+
+def check_patterns(option: str, patterns: Iterable[str]) -> None:
+    """Raise UsageError for what is no regular expression and can be no name."""
+    for pattern in patterns:
+        error = _error_in(pattern)
+        if error and not _LIKE_A_NAME.fullmatch(pattern):
+            raise UsageError(f"{option} {pattern}: is not a regular expression ({error}): correct it")
+
+
+def named_by(pattern: str, cases: Sequence[SuiteCase]) -> set[str]:
+    """Return the names of the cases that a pattern is the name of, with parameters or without; of those that it matches
+    as a regular expression, if it is none's."""
+    exact = {case.name for case in cases if pattern in _names(case)}
+    if exact or _error_in(pattern):
+        return exact
+    return {case.name for case in cases if re.search(pattern, case.name)}
+
+
+def unmatched(patterns: Sequence[str], cases: Sequence[SuiteCase]) -> UsageError:
+    """Return the error for patterns that choose none of the cases."""
+    names = [case.name for case in cases]
+    close = [name for pattern in patterns for name in get_close_matches(pattern, names, 1)]
+    hint = f"did you mean {close[0]}?" if close else f"the first of {len(names)} is {names[0]}"
+    error = next(filter(None, map(_error_in, patterns)), None)
+    how = (
+        f"by its name, and is not a regular expression ({error})" if error else "by its name or as a regular expression"
+    )
+    return UsageError(f"-b {' '.join(patterns)}: matches no benchmark of the suite {how}: {hint}")
+
+
+def _names(case: SuiteCase) -> set[str]:
+    """Return what a case is called: by asv with its parameters, by its benchmark, and by reports for each metric."""
+    return {case.name, case.benchmark.name, *(case_id_for(metric, case.name) for metric in METRICS)}
+
+
+def _error_in(pattern: str) -> str | None:
+    try:
+        re.compile(pattern)
+    except (re.error, RecursionError, OverflowError) as error:
+        return str(error)
+    return None
