@@ -263,8 +263,7 @@ def _measured(row: Any) -> tuple[MeasuredRun, Edge | None]:
     edge = edge_from_interval(control.node, treatment.node, row.ratio, ci, row.alpha)
     reason = _left_out(row, control, treatment, edge)
     names = ("run_id", "started", "branch", "verdict", "held_back", "note", "ratio", "threshold")
-    names += ("control_value", "treatment_value")
-    same = {name: getattr(row, name) for name in names}
+    same = {name: getattr(row, name) for name in (*names, "control_value", "treatment_value")}
     neutral = row.control_value if AGAINST in row.framework else None
     run = MeasuredRun(**same, control=control, treatment=treatment, ci=ci, left_out=reason, neutral=neutral)
     return run, None if reason else edge
