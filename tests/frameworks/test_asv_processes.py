@@ -34,6 +34,41 @@ BODIES = {
             return os.getppid()
         """,
     "third": "def track_nothing(): return 1\n",
+    "lazy": """import asyncio
+        async def wait():
+            await asyncio.sleep(0)
+        def many():
+            for number in range(20000):
+                yield number
+        async def time_coroutine():
+            await wait()
+        def time_returned_coroutine():
+            return wait()
+        def time_generator():
+            yield from many()
+        def time_returned_generator():
+            return many()
+        def peakmem_generator():
+            yield bytearray(50 << 20)
+        def peakmem_coroutine():
+            return wait()
+        async def track_coroutine():
+            return 1
+        def mem_generator():
+            yield 1
+        class AsyncSetup:
+            async def setup(self):
+                self.ready = True
+            def time_it(self):
+                pass
+        class YieldingTeardown:
+            def setup(self):
+                pass
+            def teardown(self):
+                yield
+            def time_it(self):
+                pass
+        """,
     "crashing": "import os\nos.abort()\n",
     "raising": "raise OSError('no such device')\n",
     "with_thread": """import os, threading, time
@@ -59,9 +94,12 @@ def worker(tmp_path: Path) -> Iterator[RestartingWorker]:
         yield one_worker
 
 
+def description(operator: str) -> dict[str, Any]:
+    return {"id": operator, "operator": operator, "inputs": {}, "direction": "forward", "context": "cpu"}
+
+
 def value(worker: RestartingWorker, operator: str) -> Any:
-    case = {"id": operator, "operator": operator, "inputs": {}, "direction": "forward", "context": "cpu"}
-    answers = worker.ask([{"op": "value", "case": case, "seed": 1}], 30.0)
+    answers = worker.ask([{"op": "value", "case": description(operator), "seed": 1}], 30.0)
     return answers if isinstance(answers, Failure) else answers[0]["value"]
 
 
@@ -101,3 +139,42 @@ def test_a_worker_ends_with_a_process_that_forks_its_cases(worker: RestartingWor
     assert isinstance(failure, Failure)
     assert failure.kind == "killed"
     assert value(worker, "third.track_nothing") == 1
+
+
+def prepare(operator: str) -> dict[str, Any]:
+    return {"op": "prepare", "case": description(operator), "seed": 1, "inject": 0.0, "slow": False}
+
+
+@pytest.mark.parametrize(
+    ("operator", "reason"),
+    [
+        (
+            "time_coroutine",
+            "time_coroutine returns a coroutine, and executes nothing: write a plain function that runs",
+        ),
+        ("time_returned_coroutine", "time_returned_coroutine returns a coroutine"),
+        ("peakmem_coroutine", "peakmem_coroutine returns a coroutine"),
+        ("AsyncSetup.time_it", "AsyncSetup.time_it: setup returns a coroutine"),
+        ("YieldingTeardown.time_it", "YieldingTeardown.time_it: teardown returns a generator"),
+        ("track_coroutine", "track_coroutine returns a coroutine"),
+        (
+            "mem_generator",
+            "mem_generator returns a generator, and executes nothing: write a plain function that iterates",
+        ),
+    ],
+)
+def test_what_would_not_be_executed_is_refused(worker: RestartingWorker, operator: str, reason: str) -> None:
+    reports = operator.startswith(("track", "mem"))
+    failure = value(worker, f"lazy.{operator}") if reports else worker.ask([prepare(f"lazy.{operator}")], 30.0)
+    assert isinstance(failure, Failure)
+    assert reason in failure.reason
+
+
+def test_a_generator_is_run_to_its_end(worker: RestartingWorker) -> None:
+    for name in ("time_generator", "time_returned_generator"):
+        answers = worker.ask([prepare(f"lazy.{name}")], 30.0)
+        assert not isinstance(answers, Failure)
+        assert answers[0]["call_ns"] > 1e5
+    answers = worker.ask([prepare("lazy.peakmem_generator"), {"op": "resident", "calls": 2}], 30.0)
+    assert not isinstance(answers, Failure)
+    assert answers[1]["bytes"] > 50 << 20
