@@ -16,8 +16,9 @@ from opduel.support.atomic import write_atomically
 from opduel.support.files import MissingError, UnreadableError, parse_json, read_text
 
 # What may be kept, and the question that asks for it. Each is also an option of harness.py.
+ANY_BUILD = "a release such as NAME==VERSION, or a path"
 QUESTIONS = {
-    "control": "Control build (a release such as NAME==VERSION, or a path)",
+    "control": f"Control build ({ANY_BUILD})",
     "treatment": "Treatment build (likewise)",
     "local_reporter": "Folder in which to keep reports",
 }

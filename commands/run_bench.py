@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from opduel.commands.config import QUESTIONS, config_path, default_reports, forget_config, read_config, write_config
+from opduel.commands.config import (
+    ANY_BUILD,
+    QUESTIONS,
+    config_path,
+    default_reports,
+    forget_config,
+    read_config,
+    write_config,
+)
 from opduel.commands.defaults import (
     CALIBRATE,
     DRIVER,
@@ -225,7 +233,8 @@ def _ask_for_missing(options: HarnessOptions, questions: Sequence[str]) -> None:
 def _ask(name: str, default: str | None, framework: "Framework", releases: "Releases") -> str:
     """One answer, asked for until it can be meant."""
     while True:
-        print(f"{QUESTIONS[name]}{f' [{default}]' if default else ''}: ", end="", file=sys.stderr, flush=True)
+        question = QUESTIONS[name].replace(ANY_BUILD, framework.builds.request_form or ANY_BUILD)
+        print(f"{question}{f' [{default}]' if default else ''}: ", end="", file=sys.stderr, flush=True)
         line = sys.stdin.readline()
         if not line:
             print(file=sys.stderr)

@@ -28,6 +28,7 @@ class Builds:
     has_repository = True  # commits come from the framework's own repository, which its data name
     project = "package"  # what a repository that the user names holds
     request_hint = ""  # how the user may name a build, if there is no default
+    request_form = ""  # what such a name is, if it can't be a release
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,7 @@ class ProgramBuilds(Builds):
 
     has_repository = False
     project = "program"
+    request_form = "the path of a program"
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,12 @@ def test_only_what_is_missing_is_asked(environment: dict[str, str]) -> None:
     assert sorted(read_config(config_path())) == ["local_reporter", "treatment"]
 
 
+def test_a_build_of_a_program_is_asked_for_as_such(environment: dict[str, str], tmp_path: Path) -> None:
+    (tmp_path / "own.json").write_text('{"framework": "generic", "tests": [{"command": "{program}"}]}')
+    with OnTerminal(RUN_BENCH, ["-b", str(tmp_path / "own.json")], environment) as terminal:
+        terminal.wait_for(r"Control build \(the path of a program\): ")
+
+
 def test_an_answer_that_cant_be_meant_is_asked_for_again(environment: dict[str, str], tmp_path: Path) -> None:
     with OnTerminal(RUN_BENCH, REFUSED, environment) as terminal:
         for wrong, words in (
