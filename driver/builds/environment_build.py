@@ -111,6 +111,7 @@ def _make(
     elif recipe.requirements:
         environment.install(recipe.request, recipe.requirements)
     native = lay_code()
+    environment.compile_modules()
     packages = {recipe.package: recipe.version, **recipe.pins} if isinstance(recipe, Recipe) else recipe.pins
     facts = checked_facts(environment, recipe.request, packages, framework)
     package = directory / native.package if native else None

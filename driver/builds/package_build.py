@@ -74,6 +74,7 @@ def package_build(
         else:
             part, strategy = _install(commit, recipe, base, environment, framework, cache), "source"
         request = f"{part.distribution} at {commit.short}"
+        environment.compile_modules()
         _import(environment, part.imports, request, framework)
         facts = checked_facts(environment, request, {}, framework)
         version = facts.packages.get(canonicalize_name(part.distribution), "unknown")

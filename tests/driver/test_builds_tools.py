@@ -139,6 +139,18 @@ def test_a_full_disk_is_known_from_uvs_words(tmp_path: Path, monkeypatch: pytest
             make()
 
 
+def test_all_modules_but_tests_are_compiled(tmp_path: Path) -> None:
+    place = tmp_path / "tests" / "build"  # the name of a folder above doesn't matter
+    environment = uv.FreshEnvironment(place, Path(sys.executable), os.open(tmp_path, os.O_RDONLY))
+    (package := next(place.glob("lib/python*/site-packages")) / "toy").mkdir()
+    (package / "tests").mkdir()
+    for name in ("__init__", "never_imported", "tests/test_it"):
+        (package / f"{name}.py").write_text("x = 1\n")
+    (package / "template.py").write_text("def {name} (\n")
+    environment.compile_modules()
+    assert {path.name.partition(".")[0] for path in package.rglob("*.pyc")} == {"__init__", "never_imported"}
+
+
 def test_the_reason_that_a_build_does_not_import_is_its_exception(tmp_path: Path) -> None:
     """Not what a native library prints after it."""
     (tmp_path / "toy.py").write_text(

@@ -146,12 +146,14 @@ def test_a_package_of_python_alone_needs_no_compiler(tmp_path: Path) -> None:
     project = PROJECT.partition("[tool")[0].replace("setuptools==80.9.0", "hatchling")
     files = {"pyproject.toml": project.replace("setuptools.build_meta", "hatchling.build")}
     files["pyproject.toml"] += '[tool.hatch.build.targets.wheel]\npackages = ["src/tinysum"]\n'
+    files["src/tinysum/unused.py"] = "x = 1\n"
     tiny.add("first", {**files, "src/tinysum/__init__.py": "def answer():\n    return 1\n"})
     tiny.add("second", {"src/tinysum/__init__.py": "def answer():\n    return 2\n"})
     tiny.open()
     builds = [tiny.build(subject) for subject in ("first", "second")]
     assert [answer(build) for build in builds] == ["1", "2"]
     assert [build.strategy for build in builds] == ["source", "overlay"]
+    assert [len([*Path(str(build.directory)).rglob("tinysum/__pycache__/unused.*.pyc")]) for build in builds] == [1, 1]
     assert builds[0].details == {}  # no compiler took part
 
 
