@@ -14,7 +14,7 @@ from opduel.records import Build, Failure
 
 BODIES = {
     "__init__": "import os, sys\n",
-    "plain": """import os, sys
+    "plain": """import os, sys, time
         def track_others():
             return len([name for name in sys.modules if name.startswith("noted_suite.")])
         def track_mode():
@@ -23,7 +23,7 @@ BODIES = {
             return os.getppid()
         def track_kills_its_parent():
             os.kill(os.getppid(), 9)
-            return 1
+            time.sleep(30)
         """,
     "sets_mode": """import os
         os.environ["NOTED_MODE"] = "fast"
