@@ -140,7 +140,7 @@ def of_one_build(options: HarnessOptions) -> HarnessOptions:
         return options
     single = options.control is None
     if single:
-        log.info("--info has no control: its treatment is measured alone, as with --single")
+        log.info("--info has no control: its treatment is timed alone, as with --single")
     given = options.given - {"info"} | {"treatment", *(["single"] if single else [])}
     return replace(options, info=None, treatment=sides["treatment"].location, single=single, given=given)
 

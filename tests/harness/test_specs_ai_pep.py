@@ -100,7 +100,7 @@ def test_threads_and_variables_are_the_programs(tmp_path: Path, caplog: pytest.L
         ({"preprocess": {"commands": ["x"]}}, "tests[0].preprocess: are commands for the host: run them yourself"),
         ({"commands": ["a", "b", "{program}"]}, "tests[0].commands: use two at most: one that prepares, and the one"),
         ({"commands": ["{program} 'a"]}, "(No closing quotation): quote it as for a shell"),
-        ({"commands": ["{program} {files.init}"]}, "tests[0].files.init is missing: the command has it"),
+        ({"commands": ["{program} {files.init}"]}, "tests[0].files.init is missing: command names it"),
         ({"commands": {}}, "tests[0].commands is missing: give the command line that runs the program"),
         ({"commands": {}, "inputs": {"data": {"shapes": 1, "type": "float"}}}, "tests[0].inputs.data.shapes"),
         ({"commands": {}, "inputs": {**INPUTS, "x": {"shapes": [[1]], "type": "float"}}}, "give each input as many"),
