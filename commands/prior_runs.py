@@ -68,7 +68,7 @@ def read_prior_runs(options: HarnessOptions, framework: Framework, config: Mappi
 
 def _in_folder(folder: Path) -> Iterator[Report]:
     """The newest reports below the folder."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # Path.is_dir raises where a name is too long
         raise UsageError(f"--prior_runs {folder}: is not a folder: {_FIX}")
     try:
         paths = sorted(folder.rglob(REPORT_NAME), key=lambda path: path.stat().st_mtime, reverse=True)

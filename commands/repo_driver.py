@@ -54,6 +54,7 @@ from opduel.reporters.base import FindingsReporter
 from opduel.reporters.notifier import Notifier
 from opduel.support.atomic import path_part
 from opduel.support.command_names import command_name
+from opduel.support.redaction import bare_address
 from opduel.support.text import counted
 
 
@@ -358,7 +359,7 @@ def _work_directory(own: CommitOptions, session: Session) -> Path:
     place = platformdirs.user_state_path("opduel") / "driver" / session.framework.name
     if not session.framework.builds.has_repository and not own.bisect_releases:
         address = _address_of_repository(own)
-        name = Path(address.rstrip("/")).name.removesuffix(".git")
+        name = Path(bare_address(address).rstrip("/")).name.removesuffix(".git")
         place = place / f"{path_part(name)}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
     return place
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit, urlunsplit
 
 from opduel.records import UsageError
 from opduel.support.atomic import write_atomically
-from opduel.support.redaction import redact
+from opduel.support.redaction import without_user
 
 TOKEN_VARIABLE, USER_VARIABLE = "OPDUEL_GIT_TOKEN", "OPDUEL_GIT_USER"
 DEFAULT_USER = "x-access-token"
@@ -84,16 +84,26 @@ def write_askpass(path: Path) -> None:
     write_atomically(path, _ASKPASS.encode(), mode=0o700)
 
 
-def check_remote(url: str, alternative: str = f"use git's credential helper or the variable {TOKEN_VARIABLE}") -> None:
+def check_remote(
+    url: str,
+    alternative: str = f"use git's credential helper or the variable {TOKEN_VARIABLE}",
+    option: str = "--remote_repository",
+) -> None:
     """Raise UsageError for what, given on the command line, can be no URL or folder, or holds a password or a token."""
     _, login = split(url)
-    if login:
+    user_at_host = re.match(r"([^/@:]+)@[^/@:]+:", url)
+    if login or (user_at_host and _is_token(user_at_host[1])):
         raise UsageError(
-            f"--remote_repository {redact(url)}: holds a password or token, which the process list would show: "
+            f"{option} {without_user(url)}: holds a password or token, which the process list would show: "
             f"give the URL without it, and {alternative}"
         )
     if not url.strip() or url.startswith("-"):
-        raise UsageError(f"--remote_repository {url!r}: neither a URL nor a folder")
+        raise UsageError(f"{option} {url!r}: neither a URL nor a folder")
+    try:
+        _ = urlsplit(url if "://" in url else "").port
+    except ValueError:
+        if "@" in url:  # else git says that it is no address
+            raise UsageError(f"{option} {without_user(url)}: is no URL: write a / in a password as %2F") from None
 
 
 def access_to(url: str, effective: str, config: tuple[tuple[str, str], ...] = ()) -> Access:
@@ -165,4 +175,5 @@ def _from_environment(url: str) -> Login | None:
 
 def _is_token(user: str) -> bool:
     """Tell whether a user name is a token: one of the known forges, or too long and too odd for a name."""
-    return user.startswith(_TOKEN_PREFIXES) or (len(user) >= 20 and any(character.isdigit() for character in user))
+    is_odd = len(user) >= 12 and re.search(r"\d[^\W\d_]", user) is not None
+    return user.startswith(_TOKEN_PREFIXES) or is_odd or (len(user) >= 20 and any(map(str.isdigit, user)))

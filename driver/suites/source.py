@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from opduel.driver.git.access import is_url
+from opduel.driver.git.access import check_remote, is_url
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.lock import sole_driver
@@ -18,7 +18,7 @@ from opduel.driver.suites.configuration import CONFIGURATION, SuiteConfiguration
 from opduel.records import RunError, UsageError
 from opduel.support.atomic import path_part
 from opduel.support.digests import file_digest
-from opduel.support.redaction import redact
+from opduel.support.redaction import bare_address, redact, without_user
 
 log = logging.getLogger(__name__)
 
@@ -77,16 +77,19 @@ def open_suite(requested: str, cache: Path, scratch: Path) -> Suite:
         RunError: the repository can't be had, or its files can't be written.
     """
     folder = Path(os.path.expanduser(requested))
-    if folder.is_dir():
+    if os.path.isdir(folder):  # Path.is_dir raises where a name is too long
         return _of_folder(requested, folder.absolute())
+    if "://" in requested:
+        check_remote(requested, option="--suite")
     parts = _PARTS.fullmatch(requested)
     if parts is None:
-        raise UsageError(
-            f"--suite {redact(requested)}: is neither a folder nor PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER]: give one"
-        )
+        shown = without_user(requested) if is_url(requested) else requested
+        raise UsageError(f"--suite {shown}: is neither a folder nor PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER]: give one")
     place, commit, inner = parts["place"], parts["commit"], parts["folder"] or "."
     path = Path(os.path.expanduser(place)).absolute()
-    if not is_url(place) and not path.is_dir():
+    if is_url(place):
+        check_remote(place, option="--suite")
+    elif not os.path.isdir(path):
         raise UsageError(f"--suite {place}: no such folder: give one that has {CONFIGURATION}, or a repository")
     if not is_url(place) and commit is None:
         return _of_folder(requested, path / inner)
@@ -95,7 +98,7 @@ def open_suite(requested: str, cache: Path, scratch: Path) -> Suite:
 
 def _of_folder(requested: str, folder: Path) -> Suite:
     """Return the suite in a folder of the user's."""
-    if not folder.is_dir():
+    if not os.path.isdir(folder):
         raise UsageError(f"--suite {folder}: no such folder: give one that has {CONFIGURATION}, or the benchmarks' own")
     benchmarks, name, configuration = find_benchmarks(folder)
     commit, dirty = _state_of(benchmarks)
@@ -105,7 +108,7 @@ def _of_folder(requested: str, folder: Path) -> Suite:
 def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: Path, scratch: Path) -> Suite:
     """Return the suite in a repository, at the commit of that name, or at the newest one."""
     address = redact(place)
-    work = cache / f"{path_part(place)[-40:]}-{hashlib.sha256(place.encode()).hexdigest()[:12]}"
+    work = cache / f"{path_part(bare_address(place))[-40:]}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
     with sole_driver(work, waits=True):
         try:
             repository = _opened(place, work, name)

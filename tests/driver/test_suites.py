@@ -1,6 +1,7 @@
 """Suites: where they are, which version of them, what two builds find in them, and the folders that they work in."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -146,6 +147,42 @@ def test_what_is_no_suite_is_refused_in_one_line(
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
     assert "--suite" in str(refused.value) or "asv.conf.json" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://ada:hunter22x@127.0.0.1:9/x.git",
+        "https://ada:hunter22x@127.0.0.1:9/x.git@main:sub",
+        "https://ada:hun/ter22x@127.0.0.1:9/x.git",
+        "https://ada:p@ss/hunter22x@127.0.0.1:9/x.git@main",
+        "https://x-access-token:hunter22x@127.0.0.1:9/x.git",
+        "https://ghp_0123456789abcdef0123@127.0.0.1:9/x.git",
+        "https://hunter22xhunter@127.0.0.1:9/x.git",
+        "ssh://ada:hunter22x@127.0.0.1:9/x",
+        "ghp_0123456789abcdef0123@127.0.0.1:x.git",
+        "ada:hunter22x@127.0.0.1:9/x.git",
+    ],
+)
+def test_a_secret_in_an_address_is_refused_and_in_no_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, address: str
+) -> None:
+    caplog.set_level("INFO")
+    with pytest.raises(UsageError, match=r"^--suite ") as refused:
+        opened(address, tmp_path)
+    for text in (str(refused.value), caplog.text, *map(str, tmp_path.rglob("*"))):
+        assert not re.search("hunter|ter22x|ghp_", text)
+
+
+def test_an_address_names_its_folder_without_its_user(repository: tuple[Path, list[str]], tmp_path: Path) -> None:
+    opened(f"file://ada@localhost{repository[0]}@main:bench", tmp_path)
+    assert not list(tmp_path.rglob("*ada*"))
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "x/" * 2500, "x" * 300 + "@main", "\udcff"])
+def test_a_name_that_no_file_can_have_is_none(tmp_path: Path, name: str) -> None:
+    with pytest.raises(UsageError, match=r"^--suite .*: no such folder"):
+        opened(name, tmp_path)
 
 
 def test_a_suite_that_is_edited_meanwhile_is_not_measured_as_what_it_was(tmp_path: Path) -> None:
