@@ -22,6 +22,7 @@ FORMAT_BY_MODEL = {"tflite": "tflite"}  # the format of what a program prints, b
 USUAL_FORMAT = "observer"
 TIMEOUT_S = 300.0  # AI-PEP's usual one
 WORD = re.compile(r"\{([\w.]+)\}")
+LONGEST = 100_000  # characters of a word, once its words in braces are replaced
 OUTPUT_FOLDER = "{TGTDIR}"
 DEEPEST = 8  # words that stand for texts with words in them
 # Fields that can't be followed -> why, and what to do.
@@ -200,15 +201,21 @@ def _tflite_command(test: _Test, model: _Model) -> list[str]:
 
 def _resolve(text: str, places: Sequence[dict[str, Any]]) -> str:
     """Return the text with what its words in braces stand for, in the first of the places that has it. Others stay:
-    files and the program are known where it runs."""
+    files and the program are known where it runs. UsageError: it becomes too long."""
+    length = len(text)
 
     def resolve(match: re.Match[str]) -> str:
+        nonlocal length
         for place in places:
             value: Any = place
             for name in match[1].split("."):
                 value = value.get(name) if isinstance(value, dict) else None
             if isinstance(value, str | int | float):
-                return value if isinstance(value, str) else json.dumps(value)
+                word = value if isinstance(value, str) else json.dumps(value)
+                length += len(word)
+                if length > LONGEST:
+                    raise UsageError(f"{match[0]} makes a command line of more than {LONGEST} characters: shorten it")
+                return word
         return match[0]
 
     for _ in range(DEEPEST):

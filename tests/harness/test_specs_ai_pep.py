@@ -93,6 +93,13 @@ def test_threads_and_variables_are_the_programs(tmp_path: Path, caplog: pytest.L
     assert "net: platform_args: is for phones, and ignored" in caplog.text
 
 
+def test_words_that_stand_for_themselves_end(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"{a} makes a command line of more than 100000 characters: shorten it"):
+        cases(tmp_path, {**TEST, "commands": ["{program} {a}"], "a": "{a}" * 1000})
+    (case,) = cases(tmp_path, {**TEST, "commands": ["{program} {a}"], "a": "{a}"})
+    assert case.inputs["command"] == ["{program}", "{a}"]
+
+
 @pytest.mark.parametrize(
     ("test", "words"),
     [
