@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Try real asv suites, each on the release that it belongs to, beside asv itself, and print the table of what runs.
 
-    .venv/bin/python benchmarks/asv_suites.py RESULTS [--only NAME ...] [--clones FOLDER] [--sample 50]
+    .venv/bin/python benchmarks/asv_suites.py RESULTS [--only NAME ...] [--clones FOLDER] [--sample 50] [--limit 60]
 
 Each suite is one ``python -m opduel.commands.suite_coverage --beside_asv``, whose JSON RESULTS keeps; those that are
 there aren't tried again. FOLDER has clones of the repositories, under the last part of their names.
@@ -32,7 +32,7 @@ SUITES = {
         "v2026.04.0",
         "asv_bench",
         "xarray==2026.4.0",
-        "pandas netcdf4 scipy bottleneck dask distributed flox sparse cftime",
+        "pandas pyarrow netcdf4 scipy bottleneck dask distributed flox sparse cftime",
     ),
     "shapely": ("shapely/shapely", "2.1.2", ".", "shapely==2.1.2", "none"),
     "geopandas": ("geopandas/geopandas", "v1.1.3", ".", "geopandas==1.1.3", "matplotlib pyarrow"),
@@ -102,12 +102,15 @@ def main() -> None:
     parser.add_argument("--only", nargs="+", choices=[*SUITES], default=[*SUITES], metavar="NAME")
     parser.add_argument("--clones", type=Path)
     parser.add_argument("--sample", default="50")
+    parser.add_argument("--limit", default="60", help="seconds of a case; more on a busy machine")
     settings = parser.parse_args()
     settings.results.mkdir(parents=True, exist_ok=True)
     files = {name: settings.results / f"{name}.json" for name in settings.only}
     for name, answer in files.items():
         if not answer.exists():
-            try_suite(name, answer.absolute(), settings.clones, ["--sample", settings.sample])
+            try_suite(
+                name, answer.absolute(), settings.clones, ["--sample", settings.sample, "--limit", settings.limit]
+            )
     answers = {name: json.loads(file.read_text(encoding="utf-8")) for name, file in files.items() if file.exists()}
     print("\n".join([*table(answers), "", *reasons(answers)]))
 

@@ -22,12 +22,13 @@ from opduel.driver.builds.process import run
 from opduel.driver.suites.discovery import Discovered, discover, suite_environment
 from opduel.frameworks import get_framework
 from opduel.harness.other_runs.smoke_check import smoke_check
-from opduel.records import Build, Case, RunError
+from opduel.records import Case, RunError
 from opduel.records.measurement import SKIPPED
 from opduel.reporters.stream import print_result
 
 EVERY = 100  # cases between two lines of progress
 REASONS = 12  # shown; the JSON has all
+QUICK = str(Path(__file__).resolve().parent.parent / "frameworks" / "asv" / "quick.py")
 LONGEST = 110  # characters of one
 ASV, ASV_TIMEOUT_S = "asv==0.6.5", 7200.0  # what --beside_asv installs, and how long all its cases may take
 
@@ -86,7 +87,8 @@ def _coverage(arguments: Sequence[str] | None) -> int:
     }
     if options.beside_asv:
         python = resolve_build(ASV, get_framework("python"), cache).interpreter
-        facts["asv"] = _by_asv(python, build, suite, choice.cases, suite_environment(build, framework, env), folder)
+        command = [python, QUICK, str(folder), build.interpreter, f"{options.limit:g}"]
+        facts["asv"] = _by_asv(command, suite, choice.cases, suite_environment(build, framework, env))
     print_result("\n".join(_lines(facts)), "redirect it to a file")
     if options.json is not None:
         options.json.write_text(json.dumps(facts, indent=1), encoding="utf-8")
@@ -94,22 +96,21 @@ def _coverage(arguments: Sequence[str] | None) -> int:
 
 
 def _by_asv(
-    python: str, build: Build, suite: Discovered, cases: Sequence[Case], environment: Mapping[str, str], folder: Path
+    command: Sequence[str], suite: Discovered, cases: Sequence[Case], environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the answer of frameworks/asv/quick.py on the suite in ``folder``, its outcomes by case. RunError: there is
-    none."""
+    """Return what frameworks/asv/quick.py answers, its outcomes by case. RunError: nothing."""
     numbers = {
         (benchmark.name, values): number
         for benchmark in suite.benchmarks
         for number, values in enumerate(itertools.product(*benchmark.values))
     }
     places = [(case.operator, numbers[case.operator, tuple(case.inputs.values())]) for case in cases]
-    script = Path(__file__).resolve().parent.parent / "frameworks" / "asv" / "quick.py"
     with tempfile.TemporaryDirectory() as scratch:
         asked, answered = Path(scratch) / "cases.json", Path(scratch) / "answer.json"
         asked.write_text(json.dumps(places), encoding="utf-8")
-        command: list[str | Path] = [python, script, folder, build.interpreter, asked, answered]
-        outcome = run(command, timeout=ASV_TIMEOUT_S, whole_environment=environment, directory=Path(scratch))
+        outcome = run(
+            [*command, asked, answered], timeout=ASV_TIMEOUT_S, whole_environment=environment, directory=Path(scratch)
+        )
         if not outcome.ok:
             raise RunError(f"asv: {outcome.output_tail}: leave --beside_asv out")
         answer = json.loads(answered.read_text(encoding="utf-8"))

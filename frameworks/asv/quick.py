@@ -1,9 +1,9 @@
 """Run cases of a suite by asv itself, as ``asv run --quick`` does: run by path in an environment with asv.
 
-quick.py FOLDER INTERPRETER CASES ANSWER
-    FOLDER has the benchmarks, INTERPRETER the package and asv_runner, CASES a JSON list of [benchmark, number of its
-    set of parameters]. ANSWER gets {"benchmarks": {name: sets of parameters}, "problem": why asv can't import the
-    suite, "outcomes": [[benchmark, number, outcome], ...]}
+quick.py FOLDER INTERPRETER SECONDS CASES ANSWER
+    FOLDER has the benchmarks, INTERPRETER the package and asv_runner; a benchmark without a limit has SECONDS. CASES is
+    a JSON list of [benchmark, number of its set of parameters]. ANSWER gets {"benchmarks": {name: sets of parameters},
+    "problem": why asv can't import the suite, "outcomes": [[benchmark, number, outcome], ...]}
 """
 
 import json
@@ -84,10 +84,10 @@ def last_line(text: str) -> str:
 
 def main() -> None:
     """Discover, run, and write the answer."""
-    folder, interpreter, cases, answer = sys.argv[1:]
+    folder, interpreter, limit_s, cases, answer = sys.argv[1:]
     configuration = Config()
     configuration.project, configuration.repo, configuration.dvcs = "suite", "", "none"
-    configuration.benchmark_dir = folder
+    configuration.benchmark_dir, configuration.default_benchmark_timeout = folder, float(limit_s)
     environment = ExistingEnvironment(configuration, interpreter, {}, {})
     benchmarks, problem = discover(configuration, environment)
     with open(cases, encoding="utf-8") as stream:
