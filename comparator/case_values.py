@@ -96,11 +96,12 @@ class Values:
             if not all(map(math.isfinite, numbers)):
                 raise ValueError(f"{sample.case_id}, round {sample.round}: not a finite measurement")
         reference = _reference(samples)
+        scale = reference or 1.0  # a reference of 0: all values are 0
         return cls(
             tuple(sample.control for sample in samples),
             tuple(sample.treatment for sample in samples),
             tuple(
-                sample.log_ratio if reference is None else sample.treatment / reference - sample.control / reference
+                sample.log_ratio if reference is None else sample.treatment / scale - sample.control / scale
                 for sample in samples
             ),
             noises,
@@ -135,4 +136,4 @@ def _reference(samples: Sequence[PairSample]) -> float | None:
     if all(sample.control > 0 < sample.treatment for sample in samples):
         return None
     sides = ([abs(sample.control) for sample in samples], [abs(sample.treatment) for sample in samples])
-    return max(map(fmean, sides)) or 1.0
+    return max(map(fmean, sides))

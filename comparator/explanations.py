@@ -47,6 +47,8 @@ def _range_in_words(effect: EffectEstimate, measure: Metric) -> str:
 
 def describe_forecast(forecast: Forecast, most: int) -> str:
     """Return in words what would settle an open case; ``most``: the rounds that a case may have."""
+    if forecast.rounds is None and forecast.chance < 0.005:
+        return f"the {most} rounds that a case may have would not settle it: allow more with --max_rounds"
     if forecast.rounds is None:
         return f"with all {most} rounds, the chance to settle it is {forecast.chance:.0%}"
     rounds = f"{forecast.rounds} more round{'' if forecast.rounds == 1 else 's'}"

@@ -31,7 +31,7 @@ def change_and_interval(change: Change, unit: str) -> tuple[str, str]:
     """Return ``+5.3 %`` and ``[+4.1, +6.4]``, or ``0 -> 3`` and ``by +3``, for values in ``unit``."""
     if change.difference is None:
         return human_changes(change.ratio, change.ci)
-    ends = [f"{end:+.3g}" for end in change.difference_ci or ()]
+    ends = [f"{end + 0.0:+.3g}" for end in change.difference_ci or ()]
     interval = " to ".join(dict.fromkeys(ends))
     return human_values(change.control, change.treatment, unit), f"by {interval}" if interval else ABSENT
 

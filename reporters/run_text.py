@@ -4,21 +4,27 @@ import math
 from collections import Counter
 from typing import Any, TypeGuard
 
+from rich.cells import cell_len
+
 from opduel.records import SAMPLED, Build, Comparison, Failure, HostRecord, Report, Work, achieved, roof
 from opduel.records.build import differing_packages
 from opduel.records.host_record import RooflineRecord
 from opduel.records.run_record import SuiteRecord
+from opduel.reporters.text import printable, shorten
 from opduel.reporters.units import human_share, human_size
 from opduel.support.text import duration
 
 _BUSY = 0.05  # share of the CPUs that others took, from which on it is said
+_REQUESTED = 16  # cells of what was requested, at least
 _MOST_PACKAGES = 3  # that differ: the page has all of them
 
 
-def build_text(build: Build) -> str:
-    """Return ``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7) digest 0343360f866f``."""
-    words = f"{build.requested} ({build.description})"
-    return f"{words} digest {build.digest[:12]}" if build.digest else words
+def build_text(build: Build, width: int | None = None) -> str:
+    """Return ``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7) digest 0343360f866f``; what was requested loses its middle
+    if all has to fit into ``width`` cells."""
+    details = f" ({build.description})" + (f" digest {build.digest[:12]}" if build.digest else "")
+    requested = printable(build.requested)
+    return (requested if width is None else shorten(requested, max(_REQUESTED, width - cell_len(details)))) + details
 
 
 def suite_text(suite: SuiteRecord | None) -> str:

@@ -77,8 +77,8 @@ def _header_lines(report: Report, width: int) -> list[Text]:
     spec = " ".join(filter(None, (run.spec, run.framework, report.configuration.platform, suite_text(run.suite))))
     lines = [
         ("suite" if run.suite else "spec", spec or "-"),
-        ("control", build_text(report.control)),
-        ("treatment", build_text(report.treatment)),
+        ("control", build_text(report.control, width - 11)),
+        ("treatment", build_text(report.treatment, width - 11)),
         ("verdicts", frameworks_text(report.control, report.treatment)),
         ("differ", differences_text(report.control, report.treatment)),
         ("host", host_text(report.host)),

@@ -169,16 +169,18 @@ def not_broken_down_line(report: Report) -> str:
 def validity_line(report: Report) -> str:
     """Return what disturbed the run, how many of its verdicts stand nevertheless, and the fix; empty for a valid run.
 
-    The run as a whole can't be trusted only if no verdict stands, or verdicts were not held back.
+    The run as a whole can't be trusted only if no verdict stands. Where every case failed, that was no disturbance.
     """
     validity = report.run.validity
-    if not validity.reasons:
+    if not validity.reasons or report.count("failed") == len(report.comparisons):
         return ""
     reasons = "; ".join(validity.reasons)
     withheld = sum(comparison.held_back is not None for comparison in report.comparisons)
     were = "was" if withheld == 1 else "were"
     words = f"{counted(withheld, 'verdict')} {were} held back" if withheld else "no verdict was held back"
     standing = len(report.standing)
+    if not validity.hold:
+        words = "verdicts are given all the same (--busy_host report)"
     if not standing or not validity.hold:
         return f"this run can't be trusted: {reasons}; {words}; measure again when the machine is quiet"
     stand = f"{counted(standing, 'verdict')} {'stands' if standing == 1 else 'stand'} nevertheless"

@@ -297,7 +297,7 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
         ]
         sentences = [
             work.removeprefix("; "),
-            *(words for examination in differ if (words := _says(examination, case, change))),
+            *_sayings(differ, case, change),
         ]
         return f"{rather}: {'; '.join(sentences)}{memory}"
     for examination in visible:
@@ -309,7 +309,7 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
             grew = _moved(_noun(examination.unit), change_of(examination) or 0.0)
             function = described(often).rstrip(",")
             return f"partly explained: {function}; {grew}, {HOW_IT_DIVIDES}{memory}"
-    sentences = [words for examination in visible if (words := _says(examination, case, change))]
+    sentences = _sayings(visible, case, change)
     return "not explained: " + ("; ".join(sentences) if sentences else "nothing could be looked at") + memory
 
 
@@ -317,6 +317,12 @@ def _is_clear(examination: Examination) -> bool:
     """Return whether an examination's total difference is clear of 0, and its shares are of that."""
     low, high = examination.difference_ci or (0.0, 0.0)
     return (low > 0 or high < 0) and examination.explained is not None and OF_MEASURED not in examination.note
+
+
+def _sayings(examinations: Sequence[Examination], case: str, change: float) -> list[str]:
+    """Return what each examination says; of several that differ in a number alone, what the first does."""
+    words = [_says(examination, case, change) for examination in examinations]
+    return list({text.partition(" (")[0]: text for text in reversed(words) if text}.values())[::-1]
 
 
 def _says(examination: Examination, case: str, change: float) -> str:

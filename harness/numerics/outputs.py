@@ -105,7 +105,7 @@ def difference(
             continue
         other = second_by_name[name]
         if unlike := [part for part in COMPARED if getattr(array, part) != getattr(other, part)]:
-            kinds = f"{getattr(array, unlike[0])} against {getattr(other, unlike[0])}"
+            kinds = " against ".join(_describe_part(unlike[0], getattr(side, unlike[0])) for side in (array, other))
             words, figure = words or f"{name}: {unlike[0]} {kinds}", math.inf
             continue
         close = compare(elements(array), elements(other), tolerance, array.precision)
@@ -122,6 +122,11 @@ def elements(array: Array) -> "np.ndarray[Any, np.dtype[Any]]":
         return np.empty(0, dtype=array.dtype)
     elements = np.memmap(array.file, dtype=array.dtype, mode="r", shape=(array.count,))
     return elements.reshape(array.shape) if array.count == math.prod(array.shape) else elements
+
+
+def _describe_part(part: str, value: Any) -> str:
+    """Return a shape as it is, and a dtype by its name: ``int64`` for ``<i8``."""
+    return np.dtype(value).name if part == "dtype" else str(value)
 
 
 def _describe_closeness(close: Closeness, array: Array) -> str:
