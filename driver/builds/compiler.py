@@ -81,7 +81,7 @@ class Compiler:
         """``variables``: further ones for the script; ``subfolder``: of the work tree, where the script begins."""
         self._variables = variables
         self._subfolder = subfolder
-        self.output = ""  # what the script is to write in the destination, if it is told to write a file
+        self.output = ""  # the name of the one file that the script writes; empty: it fills the destination
         self.platform = platform
         self.flags = tuple(flags)
         self._folder = folder
