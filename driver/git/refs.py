@@ -23,6 +23,7 @@ USUAL_BRANCHES = ("main", "master")
 
 _BEGIN = re.compile(r"[0-9a-f]{4,39}")
 _FULL_ID = re.compile(r"[0-9a-f]{40}")
+_BEFORE = re.compile(r"(?P<name>.+?)(?P<steps>([~^]\d*)+)")  # main~2, v1.0^: gitrevisions
 _SIMILAR = 5
 
 
@@ -96,12 +97,17 @@ class Names:
     git: Git
 
     def resolve(self, name: str) -> Commit:
-        """Return the commit of a full id, a branch of the remote, its tag, a tag of the user's, a branch of theirs, or
-        the beginning of an id, in that order.
+        """Return the commit of a full id, a branch of the remote, its tag, a tag of the user's, a branch of theirs, the
+        beginning of an id, or the remote's ``HEAD``, in that order; or one so many steps before (``main~2``).
 
         Raises:
             UnknownCommit: there is none, or several ids begin so.
         """
+        if before := _BEFORE.fullmatch(name):
+            newer = self.resolve(before["name"])
+            if commit := _peeled(self.git, f"{newer.id}{before['steps']}"):
+                return commit
+            raise UnknownCommit(f"{name!r}: {newer.short} has no such commit before it")
         if _FULL_ID.fullmatch(name.lower()) and (commit := _peeled(self.git, name.lower())):
             return commit
         refs = read_refs(self.git)
@@ -114,6 +120,8 @@ class Names:
             if ids:
                 some = ", ".join(sorted(ids)[:_SIMILAR])
                 raise UnknownCommit(f"{name}: {len(ids)} commits match: {some}: give more digits")
+        if name == "HEAD":
+            return self.branch(self.default_branch())
         hint = _similar(name, refs, (BRANCHES, TAGS, LOCAL_TAGS, LOCAL))
         raise UnknownCommit(f"{name!r}: no branch, tag or commit of that name{hint}")
 

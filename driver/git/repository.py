@@ -5,6 +5,7 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 
 from opduel.driver.git import files, history, mirror, refs, worktree
@@ -59,18 +60,35 @@ class Repository(refs.Names, history.Commits, files.Trees):
         return Fetched(refs.moved(self.git, before, refs.read_refs(self.git, refs.BRANCHES)), changed)
 
     def resolve(self, name: str) -> Commit:
-        """Resolve as `Names.resolve` does, or as the user's repository does: HEAD, HEAD~2.
+        """Resolve as `Names.resolve` does, or as the user's repository does, which ``HEAD`` is always of; without one,
+        as the remote does, if it is a folder.
 
         Raises:
             UnknownCommit: there is none, or several ids begin so.
         """
         try:
-            return super().resolve(name)
-        except history.UnknownCommit:
-            commit_id = self.checkout_of_user.commit_id(name) if self.checkout_of_user else None
-            if commit_id is None:
-                raise
+            if name != "HEAD" or not self._folder:
+                return super().resolve(name)
+            unknown = history.UnknownCommit(f"{name!r}: has no commit")
+        except history.UnknownCommit as error:
+            unknown = error
+        commit_id = self._folder.commit_id(name) if self._folder else None
+        if commit_id is None:
+            raise unknown
+        try:
             return history.read_commit(self.git, commit_id)
+        except CommandFailed:
+            raise history.UnknownCommit(
+                f"{name!r}: {commit_id[:12]} is on no branch of {self.git.access.url}: make one, or use --repo_dir"
+            ) from None
+
+    @cached_property
+    def _folder(self) -> Checkout | None:
+        """The user's repository, or the remote, if it is a folder."""
+        url = self.git.access.url or ""
+        if self.checkout_of_user or self.git.ids or is_url(url) or not os.path.isdir(url):  # with ids it isn't git's
+            return self.checkout_of_user
+        return inspect(Path(url), self.git, "--remote_repository")
 
     def checkout(
         self, commit: Commit, folder: Path, patterns: Sequence[str] = (), submodules: Sequence[str] = ()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from made_repository import RemoteRepository, isolate, run
+from made_repository import RemoteRepository, isolate, run, serve
 
 from opduel.driver.git.refs import UnknownCommit
 from opduel.driver.git.repository import Repository, open_repository
@@ -101,10 +101,44 @@ def test_similar_names_are_offered_up_to_five(origin: RemoteRepository) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["", "-1", "--all", "main~1", "main^{tree}", "@{-1}", "HEAD", "a..b", "a b\nc", "../x"]
+    "name", ["", "-1", "--all", "main~9", "nowhere~1", "HEAD^2", "main^{tree}", "@{-1}", "a..b", "a b\nc", "../x"]
 )
 def test_what_is_no_name_is_unknown_in_one_line(origin: RemoteRepository, name: str) -> None:
     origin.commit()
     with pytest.raises(UnknownCommit) as raised:
         opened(origin).resolve(name)
     assert "\n" not in str(raised.value)
+
+
+def test_head_and_steps_back_are_those_of_the_remote_or_of_the_checkout(
+    origin: RemoteRepository, tmp_path: Path
+) -> None:
+    commits = [origin.commit() for _ in range(3)]
+    origin.tag("v1", commits[1], annotated=True)
+    names = {"HEAD": 2, "HEAD~2": 0, "main~1": 1, "main^": 1, "v1^": 0, f"{commits[2][:12]}~2": 0, "HEAD^^": 0}
+    with serve(tmp_path) as server:
+        by_address = open_repository(tmp_path / "address", f"{server.url}/remote.git")
+        assert {name: by_address.resolve(name).id for name in names} == {n: commits[i] for n, i in names.items()}
+    by_folder = opened(origin)
+    assert {name: by_folder.resolve(name).id for name in names} == {n: commits[i] for n, i in names.items()}
+    run("clone", "--quiet", origin.path, user := tmp_path / "user")
+    run("checkout", "--quiet", "--detach", commits[1], at=user)
+    for repository in (open_repository(tmp_path / "a", str(user)), open_repository(tmp_path / "b", "origin", user)):
+        assert [repository.resolve(name).id for name in ("HEAD", "HEAD~1", "main")] == [
+            commits[1],
+            commits[0],
+            commits[2],
+        ]
+
+
+def test_a_commit_that_only_the_folder_has_needs_a_branch(origin: RemoteRepository, tmp_path: Path) -> None:
+    origin.commit()
+    run("clone", "--quiet", origin.path, user := tmp_path / "user")
+    repository = open_repository(tmp_path / "work", str(user))
+    run("-c", "user.name=a", "-c", "user.email=b@c.example", "commit", "--quiet", "--allow-empty", "-m", "x", at=user)
+    with pytest.raises(
+        UnknownCommit, match=r"^'HEAD': [0-9a-f]{12} is on no branch of .*user: make one, or use --repo"
+    ):
+        repository.resolve("HEAD")
+    repository.fetch()
+    assert repository.resolve("HEAD").subject == "x"
