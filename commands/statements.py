@@ -21,7 +21,6 @@ ALIASES = {
     "tf": "tensorflow",
     "nx": "networkx",
     "sns": "seaborn",
-    "mx": "mxnet",
     "gpd": "geopandas",
     "da": "dask.array",
     "dd": "dask.dataframe",

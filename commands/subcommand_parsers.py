@@ -30,6 +30,21 @@ def list_parser() -> Parser:
     return parser
 
 
+def run_parser() -> Parser:
+    """Return the parser of the options that ``opduel run`` has beside those of ``opduel compare``, as in hyperfine."""
+    parser = Parser(
+        prog="opduel run",
+        epilog='There is no shell: for pipes and the like, write sh -c "..." as the command.',
+    )
+    add = parser.options("around each run")
+    add("-p --prepare COMMAND", "a command before each run, which isn't measured")
+    add("-c --cleanup COMMAND", "a command after each run, which isn't measured")
+    add("--input FILE", "the file on standard input (default: nothing)")
+    add("-i --ignore-failure", "count runs with any exit code")
+    add("-N", "no shell: there is none anyway")
+    return parser
+
+
 def spec_from_parser() -> Parser:
     """Return the parser of ``opduel spec-from``."""
     parser = Parser(

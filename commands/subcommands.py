@@ -59,8 +59,17 @@ def _compare(program: str, words: Words) -> int:
 
 def _named(words: Words, sides: Words) -> list[str]:
     """Give words without an option's name one: builds of the sides that none names, and then statements."""
-    actions = harness_parser()._option_string_actions
-    options: list[str] = []
+    options, unnamed = _apart(words, harness_parser())
+    open_sides = [side for side in sides if not any(option[0].partition("=")[0] == f"--{side}" for option in options)]
+    names = [*open_sides, *["statement"] * max(0, len(unnamed) - len(open_sides))]
+    named = (f"--{name}={word}" for name, word in zip(names, unnamed, strict=False))
+    return [*(word for option in options for word in option), *named]
+
+
+def _apart(words: Words, *parsers: Parser) -> tuple[list[list[str]], list[str]]:
+    """Return the words of each option, with its value, and the other words."""
+    actions = {name: action for parser in parsers for name, action in parser._option_string_actions.items()}
+    options: list[list[str]] = []
     unnamed: list[str] = []
     rest = list(words)
     while rest:
@@ -70,15 +79,29 @@ def _named(words: Words, sides: Words) -> list[str]:
         elif not word.startswith("-"):
             unnamed.append(word)
         else:
-            options.append(word)
             arity = actions[word].nargs if word in actions else 0
-            if rest and (arity in (None, "+") or (arity == "?" and not rest[0].startswith("-"))):
-                options.append(rest.pop(0))
+            has_value = rest and (arity in (None, "+") or (arity == "?" and not rest[0].startswith("-")))
+            options.append([word, rest.pop(0)] if has_value else [word])
             while arity == "+" and rest and _VARIABLE.match(rest[0]):
-                options.append(rest.pop(0))
-    open_sides = [side for side in sides if not any(word.partition("=")[0] == f"--{side}" for word in options)]
-    names = [*open_sides, *["statement"] * max(0, len(unnamed) - len(open_sides))]
-    return [*options, *(f"--{name}={word}" for name, word in zip(names, unnamed, strict=False))]
+                options[-1].append(rest.pop(0))
+    return options, unnamed
+
+
+def _run_commands(program: str, words: Words) -> int:
+    """Two command lines, in this folder."""
+    parser = subcommand_parsers.run_parser()
+    options, commands = _apart(words, harness_parser(), parser)
+    if len(commands) != len(SIDES):
+        raise UsageError(f"give two commands, each in quotes: {program} 'gzip -k big' 'bzip2 -k big'")
+    own: list[str] = []
+    compared: list[str] = []
+    for option in options:
+        (own if option[0].partition("=")[0] in parser._option_string_actions else compared).extend(option)
+    from opduel.commands.two_commands import spec_of
+
+    spec = spec_of(parser.parse_args(own), commands)
+    builds = [f"--{side}={command}" for side, command in zip(SIDES, commands, strict=True)]
+    return _compare("opduel compare", ["-b", str(spec), *builds, *compared])
 
 
 def _json_by_its_format(arguments: Words) -> list[str]:
@@ -235,6 +258,12 @@ SUBCOMMANDS: Mapping[str, Command] = {
         _compare,
         _OF_HARNESS,
         _COMPARED,
+    ),
+    "run": Command(
+        "measure two command lines against each other",
+        "COMMAND COMMAND [--prepare COMMAND] [--cleanup COMMAND] [--input FILE] [OPTIONS OF opduel compare]",
+        _run_commands,
+        (subcommand_parsers.run_parser,),
     ),
     "measure": Command(
         "measure one build alone",

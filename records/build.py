@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 PROGRAM_VARIABLE = "OPDUEL_PROGRAM"  # by which a worker knows the program that it runs
+ARGUMENTS_VARIABLE = "OPDUEL_PROGRAM_ARGUMENTS"  # and the arguments that are a part of the build: a JSON list
 
 
 @dataclass(frozen=True)

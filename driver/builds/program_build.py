@@ -1,7 +1,9 @@
 """A build that is a program: an executable file, and the digests of the libraries that it is linked with."""
 
 import hashlib
+import json
 import os
+import shlex
 import shutil
 import sys
 from collections.abc import Mapping
@@ -9,7 +11,7 @@ from pathlib import Path
 
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import Build, UsageError
-from opduel.records.build import PROGRAM_VARIABLE
+from opduel.records.build import ARGUMENTS_VARIABLE, PROGRAM_VARIABLE
 from opduel.support.digests import file_digest
 from opduel.support.linked import linked_libraries
 
@@ -18,15 +20,19 @@ _ELF = b"\x7fELF"
 
 
 def program_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:
-    """Return the program at a path, or of that name among the user's commands; ``environment`` holds variables that it
-    needs. Raise UsageError if there is none, or it can't be executed."""
-    path = _find(requested)
+    """Return the program at a path, or of that name among the user's commands, perhaps with arguments (``gzip -k``);
+    ``environment`` holds variables that it needs. Raise UsageError if there is none, or it can't be executed."""
+    program, arguments = _program_and_arguments(requested)
+    path = _find(program)
     own = _digest_of(path)
+    if arguments:
+        environment = {**environment, ARGUMENTS_VARIABLE: json.dumps(arguments)}
     if _is_native(path):
         libraries = _libraries(path, environment)
         identities = [own, *map(":".join, sorted(libraries.items()))]
     else:  # a script may run whatever lies beside it: two at different places are different builds
         libraries, identities = {}, [own, str(path)]
+    identities += arguments
     digest = hashlib.sha256("\n".join(identities).encode()).hexdigest()
     return Build(
         framework=framework.name,
@@ -39,6 +45,17 @@ def program_build(requested: str, framework: Framework, environment: Mapping[str
         packages={name: identity[:_SHOWN] for name, identity in libraries.items()},
         environment={**environment, PROGRAM_VARIABLE: str(path)},
     )
+
+
+def _program_and_arguments(requested: str) -> tuple[str, list[str]]:
+    """Return the words of a command line as a shell splits them; a path with spaces in it is one."""
+    if os.path.exists(os.path.expanduser(requested)):
+        return requested, []
+    try:
+        program, *arguments = shlex.split(requested)
+    except ValueError:  # a quote that isn't closed, or nothing
+        return requested, []
+    return program, arguments
 
 
 def _find(requested: str) -> Path:

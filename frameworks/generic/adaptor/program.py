@@ -9,6 +9,7 @@ import collections
 import contextlib
 import ctypes
 import errno
+import json
 import os
 import re
 import select
@@ -20,7 +21,8 @@ from . import tracing
 from .folders import fresh_folder, remove_left_folders, reserved
 from .printed import ProgramError
 
-PROGRAM = "OPDUEL_PROGRAM"  # the variable that names the program; the build sets it
+# Variables that the build sets: the program, and arguments that are a part of the build, a JSON list.
+PROGRAM, ARGUMENTS = "OPDUEL_PROGRAM", "OPDUEL_PROGRAM_ARGUMENTS"
 HIDDEN_PREFIXES = ("OPDUEL_", "PYTHON", "MALLOC_", "LC_ALL")  # variables of opduel's that a program doesn't get
 USER_VARIABLES = "OPDUEL_ENV"  # lists the user's variables, which a program gets whatever they are called
 PADDING = "OPDUEL_PADDING"  # has a random size, on purpose
@@ -51,6 +53,7 @@ class Command:
             name: [os.fsencode(pattern.sub(lambda word: words[word[0]], text)) for text in inputs.get(name) or ()]
             for name in ("command", "prepare", "cleanup")
         }
+        self.lines["command"][1:1] = map(os.fsencode, json.loads(os.environ.get(ARGUMENTS, "[]")))
         passed_on = [PADDING, *os.environ.get(USER_VARIABLES, "").split(",")]
         names = [name for name in os.environ if name in passed_on or not name.startswith(HIDDEN_PREFIXES)]
         self.environment = {name: os.environ[name] for name in names}
