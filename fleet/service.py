@@ -18,6 +18,7 @@ from typing import Any
 import dask
 import platformdirs
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
+from distributed.core import Status
 
 from opduel.fleet.address import (
     DASHBOARD_TOPIC,
@@ -51,6 +52,7 @@ SETTINGS = {
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.low-level-log-length": 100,
     "distributed.comm.timeouts.connect": "10s",
+    "distributed.deploy.lost-worker-timeout": "30s",  # after which a worker of local:N that died is dropped
     # Dask serves pages on hosts and tasks without encryption, also where its connections are encrypted.
     PAGES: [],
     "distributed.worker.http.routes": [],
@@ -263,8 +265,34 @@ def _local_fleet(count: int) -> Iterator[SpecCluster]:
     scheduler = {"cls": Scheduler, "options": options}
     if not each:
         log.warning("fleet: %d workers share %d processors, and disturb each other", count, len(allowed))
-    with SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as cluster:
+    with (
+        SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as cluster,
+        _replacing_lost_workers(cluster, count),
+    ):
         yield cluster
+
+
+@contextlib.contextmanager
+def _replacing_lost_workers(cluster: SpecCluster, count: int) -> Iterator[None]:
+    """Within it start a new worker for one that Dask has given up: it restarts one that dies, but not if it dies again
+    while it starts."""
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.wait(RETRY_S):
+            for name, nanny in list(cluster.workers.items()):
+                if nanny.status in (Status.failed, Status.closed):
+                    cluster.workers.pop(name, None)
+            if len(cluster.workers) < count:
+                cluster.scale(count)
+
+    watcher = threading.Thread(target=look, daemon=True)
+    watcher.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        watcher.join()
 
 
 def own_name() -> str:
