@@ -154,17 +154,20 @@ def is_process(call):
 
 
 def warm_up(call):
-    """Call until caches, pools and lazy set-up have settled; returns the lower quartile of late calls, in ns."""
+    """Call until caches, pools and lazy set-up have settled; returns the lower quartile of late calls, and what the
+    last region took beyond its calls (None of a single one: what comes before it may have been done already), in ns."""
     samples = []
     enough = WARM_UP_PROCESSES if is_process(call) else WARM_UP_CALLS
     if is_of_device(call):  # the first call loads kernels and libraries, which may take longer than all others
         time_calls(call, 1, 1, 0)
     begin = clock()
     while True:
+        start = clock()
         samples.extend(time_calls(call, 1, 1, 0))
-        spent = clock() - begin
-        if spent >= WARM_UP_NS and (len(samples) >= enough or spent >= WARM_UP_LIMIT_NS):
-            return lower_quartile(samples[len(samples) // 2 :])
+        now = clock()
+        if now - begin >= WARM_UP_NS and (len(samples) >= enough or now - begin >= WARM_UP_LIMIT_NS):
+            beyond = now - start - samples[-1] * getattr(call, "number", 1)
+            return lower_quartile(samples[len(samples) // 2 :]), max(0, beyond) if len(samples) > 1 else None
 
 
 def spins_for(call, call_ns, share):
