@@ -143,6 +143,13 @@ def split(url: str) -> tuple[str, Login | None]:
     return clean, Login(f"{parts.scheme}://{host}", user, password or "x-oauth-basic")
 
 
+def token_site(url: str) -> str | None:
+    """Return the site that gets the environment's token for this URL; None without a token, or if the URL is none of
+    the web."""
+    login = _from_environment(url)
+    return None if login is None else login.site
+
+
 def is_url(text: str) -> bool:
     """Tell whether git takes it for a URL or "host:path", not for a folder: gitdocs, "GIT URLS"."""
     return "://" in text or "::" in text or bool(re.match(r"[^/]+:", text))
