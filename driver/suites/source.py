@@ -253,10 +253,11 @@ def literal_words(pattern: str) -> list[str]:
     return re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}", re.sub(r"\\.", " ", pattern))
 
 
-def mentions(suite: Suite, word: str) -> bool:
-    """Tell whether a suite's file has that text, or its path."""
+def mentions(suite: Suite, pattern: str) -> bool:
+    """Tell whether a regular expression matches something in a suite's file, or in its path."""
     paths = (path for path in files_of(suite.folder) if (suite.folder / path).is_file())
-    return any(word in str(path) or word.encode() in (suite.folder / path).read_bytes() for path in paths)
+    in_path, in_file = re.compile(pattern), re.compile(pattern.encode())
+    return any(in_path.search(str(path)) or in_file.search((suite.folder / path).read_bytes()) for path in paths)
 
 
 def _state_of(folder: Path) -> tuple[str | None, bool | None]:

@@ -6,15 +6,15 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opduel.driver.builds.process import run
-from opduel.driver.suites.configuration import DEFAULT_TIMEOUT_S
+from opduel.driver.suites.configuration import CONFIGURATION, DEFAULT_TIMEOUT_S
 from opduel.driver.suites.discovery import SuiteCase, suite_environment
-from opduel.driver.suites.source import Suite, copy_suite
+from opduel.driver.suites.source import LEFT_OUT, Suite, copy_suite
 from opduel.frameworks import Framework
 from opduel.records import Build, RunError
 from opduel.records.measurement import SIDES, Side
@@ -96,6 +96,25 @@ class SuiteWork:
         variables = {_COPY: str(self.copies[side]), _WORK: str(self.place(side))}
         return replace(build, environment={**build.environment, **variables})
 
+    def link_neighbours(self, side: Side, build: Build) -> None:
+        """Link what lies beside the suite in its project, which benchmarks may import or read, beside the side's copy.
+
+        What the build has itself is left out, or the checkout's files would be measured in place of the build's.
+        RunError: a link can't be made.
+        """
+        place, copy = self.suite.folder.parent, self.copies[side].parent
+        if not any((folder / CONFIGURATION).is_file() for folder in (place, place.parent)):
+            return
+        neighbours = [path for path in place.iterdir() if not path.name.startswith(".") and path.name not in LEFT_OUT]
+        modules = {path: _modules_in(path) for path in neighbours}
+        installed = _installed({name for names in modules.values() for name in names}, build)
+        try:
+            for path, names in modules.items():
+                if not names & installed and not os.path.lexists(copy / path.name):
+                    (copy / path.name).symlink_to(path.absolute())
+        except OSError as error:
+            raise RunError(f"{copy}: {error.strerror}: set TMPDIR to another folder") from None
+
     def framework(self, framework: Framework, modules: Sequence[str]) -> Framework:
         """Return the framework whose runs are known by this suite, and import these modules before they fork."""
         variables = {"OPDUEL_SUITE_DIGEST": self.suite.digest, "OPDUEL_SUITE_MODULES": ",".join(modules)}
@@ -156,6 +175,22 @@ class SuiteWork:
             _make_folder(folder)
             return f"wrote {size >> 20} MiB, more than {most >> 20}"
         return None
+
+
+def _modules_in(path: Path) -> set[str]:
+    """Return the modules that a file or folder is or, as ``src``, has."""
+    if path.suffix == ".py" or not path.is_dir():
+        return {path.stem} if path.suffix == ".py" else set()
+    inner = [] if (path / "__init__.py").exists() else path.iterdir()
+    return {path.name, *(child.stem for child in inner if child.suffix == ".py" or (child / "__init__.py").exists())}
+
+
+def _installed(names: Collection[str], build: Build) -> set[str]:
+    """Return those of the modules that the build has."""
+    code = "import importlib.util, sys; print(*(name for name in sys.argv[1:] if importlib.util.find_spec(name)))"
+    plain = sorted(name for name in names if name.isidentifier())
+    outcome = run([build.interpreter, "-I", "-c", code, *plain], timeout=60, directory=Path(os.sep))
+    return set(outcome.stdout.split()) if outcome.ok else set(names)
 
 
 def without_suite(environment: Mapping[str, str]) -> dict[str, str]:

@@ -398,3 +398,24 @@ def test_a_shared_cache_is_made_by_a_benchmark_that_the_side_has(
         assert own_work.make_caches(builds, FRAMEWORK, cache_orders(chosen, None)) == []
         assert calls == [("control", "m.old", 90.0), ("treatment", "m.new", 90.0), ("treatment", "m.alone", 60.0)]
         calls.clear()
+
+
+def test_what_lies_beside_a_suite_is_beside_its_copies_but_for_what_the_build_has(tmp_path: Path) -> None:
+    bench = tmp_path / "project"
+    files = ("benchmarks/one.py", "shared/__init__.py", "data/x.csv", "helper.py", "pytest/__init__.py", "env/big.bin")
+    for name in (*files, "src/packaging/__init__.py", ".git/config"):
+        (bench / name).parent.mkdir(parents=True, exist_ok=True)
+        (bench / name).write_text("")
+    suite = opened(str(bench / "benchmarks"), tmp_path)
+    with tempfile.TemporaryDirectory() as folder:
+        SuiteWork.within(suite, Path(folder)).link_neighbours("control", BUILD)
+        assert [path.name for path in Path(folder, "c").iterdir()] == [
+            "benchmarks"
+        ]  # another's folder, for all we know
+    (bench / "asv.conf.json").write_text("{}")
+    with tempfile.TemporaryDirectory() as folder:
+        work = SuiteWork.within(suite, Path(folder))
+        for _ in range(2):
+            work.link_neighbours("control", BUILD)
+        linked = {path.name for path in Path(folder, "c").iterdir() if path.is_symlink()}
+        assert linked == {"asv.conf.json", "shared", "data", "helper.py"}  # pytest and packaging are this build's
