@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import logging
+import os
 import re
 import shlex
 from collections import Counter
@@ -17,6 +18,7 @@ from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.suite_patterns import check_patterns, named_by, unmatched
 from opduel.driver.builds.requirements import requirements_of
+from opduel.driver.git.access import TOKEN_VARIABLE, token_site
 from opduel.driver.suites.configuration import CONFIGURATION, SuiteConfiguration
 from opduel.driver.suites.configured import read_suite_settings
 from opduel.driver.suites.discovery import (
@@ -91,7 +93,9 @@ class SuiteSelection:
         unknown: list[str] = []
         for pattern in self.patterns:
             words = (
-                word for word in literal_words(pattern) if not mentions(self.suite, word) and not is_in_repository(word)
+                word
+                for word in literal_words(pattern)
+                if not mentions(self.suite, re.escape(word)) and not is_in_repository(word)
             )
             if (word := next(words, None)) is None:
                 return
@@ -105,7 +109,9 @@ class SuiteSelection:
         return Choice(self.framework.name, None, [], self.suite.name, framework=self.framework, resources=self.work)
 
     def on_sides(self, builds: Mapping[Side, Build]) -> dict[Side, Build]:
-        """The builds, as the suite's workers need them."""
+        """The builds, as the suite's workers need them. RunError: what lies beside the suite can't be linked."""
+        for side, build in builds.items():
+            self.work.link_neighbours(side, build)
         return {side: self.work.on_side(side, build) for side, build in builds.items()}
 
     def choose(self, sides: Mapping[Side, Build], seed: int = 0) -> Choice:
@@ -116,6 +122,7 @@ class SuiteSelection:
         options, benchmarks_by_side = self.options, self._discovered(sides)
         every = all_cases(benchmarks_by_side)
         problems = [self._with_fix(line) for line in problems_of(benchmarks_by_side)]
+        problems += self._without_pympler(sides, benchmarks_by_side)
         if not every:
             why = f": {problems[0]}" if problems else ""
             raise UsageError(f"--suite {options.suite}: has no benchmarks{why}: name the folder that has them")
@@ -162,6 +169,15 @@ class SuiteSelection:
         if missing and missing[1] in self.suite.configuration.elsewhere:
             return f"{problem}: {CONFIGURATION} lists it: add it with --suite_packages"
         return problem
+
+    def _without_pympler(self, sides: Mapping[Side, Build], benchmarks_by_side: Mapping[Side, Discovered]) -> list[str]:
+        """Return a line for each build in which asv_runner finds no mem_* benchmarks of a suite that has some."""
+        lines = []
+        for side, build in sides.items():
+            finds_some = any(benchmark.kind == "mem" for benchmark in benchmarks_by_side[side].benchmarks)
+            if "pympler" not in build.packages and not finds_some and mentions(self.suite, r"\b(mem_|Mem[A-Z_])\w"):
+                lines.append(f"{build.requested}: has no pympler, without which mem_* aren't found: install it there")
+        return list(dict.fromkeys(lines))
 
     def _discovered(self, sides: Mapping[Side, Build]) -> dict[Side, Discovered]:
         """What each side finds; asked once where both are one build."""
@@ -216,6 +232,12 @@ def suite_of_driver(options: DriverOptions) -> tuple[SuiteSelection, DriverOptio
     log.info("the suite of all commits: %s", suite.suite.description)
     if own.local is None and not own.bisect_releases and own.repo_dir is None and own.remote_repository is None:
         if suite_settings.repository is not None:
+            site = token_site(suite_settings.repository)
+            if site is not None and site != token_site(suite.suite.requested):
+                raise UsageError(
+                    f"{TOKEN_VARIABLE} would go to {site}, which {CONFIGURATION} names: if it is meant for that, add "
+                    f"--remote_repository {suite_settings.repository}, or else unset it"
+                )
             own = dataclasses.replace(own, remote_repository=suite_settings.repository)
             log.info("commits of %s, from the suite's configuration", redact(suite_settings.repository))
         if own.branch is None and suite_settings.branch is not None:
@@ -246,10 +268,13 @@ def _with_packages(
 def _with_variables(
     options: HarnessOptions, variables: Mapping[str, str], framework: Framework
 ) -> tuple[HarnessOptions, Sequence[str]]:
-    """Return the options with the configuration's variables, and a line for each that opduel sets to another value;
-    those of ``--env`` count more."""
+    """Return the options with the configuration's variables and the modules' folders that asv takes from its
+    ``ASV_PYTHONPATH``, and a line for each variable that opduel sets to another value; those of ``--env`` count more.
+    """
     ours = {**worker_environment(), **framework.environment(options.threads)}
     set_variables, notes = dict(options.variables), []
+    if folders := os.environ.get("ASV_PYTHONPATH"):
+        set_variables.setdefault("PYTHONPATH", os.pathsep.join(map(os.path.abspath, folders.split(os.pathsep))))
     for name, value in variables.items():
         if name in options.variables or ours.get(name) == value:
             continue

@@ -1,6 +1,7 @@
 """--suite: the cases that the options choose of a suite, and what they are measured by; on this environment."""
 
 import functools
+import os
 import sys
 import tempfile
 from dataclasses import replace
@@ -244,3 +245,20 @@ def test_benchmarks_without_a_limit_have_the_configurations() -> None:
     selection.suite = replace(selection.suite, configuration=configuration)
     (case,) = selection.choose(selection.on_sides({"control": BUILD, "treatment": BUILD})).cases
     assert case.timeout_s == 300.0
+
+
+def test_modules_are_found_where_asv_looks_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("ASV_PYTHONPATH", f"helpers{os.pathsep}/opt/shared")
+    expected = f"{tmp_path / 'helpers'}{os.pathsep}/opt/shared"
+    assert SuiteSelection(parsed()).options.variables == {"PYTHONPATH": expected}
+    assert SuiteSelection(parsed("--env", "PYTHONPATH=/own")).options.variables == {"PYTHONPATH": "/own"}
+
+
+def test_a_build_without_pympler_is_said_where_a_suite_has_what_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = discovered()
+    without = replace(found, benchmarks=tuple(each for each in found.benchmarks if each.kind != "mem"))
+    monkeypatch.setattr(suite_selection, "discover", lambda *_: without)
+    record = chosen("-b", "time_sum").suite_record
+    assert record is not None
+    assert record.problems[-1] == "this one: has no pympler, without which mem_* aren't found: install it there"
