@@ -17,16 +17,18 @@ from hook_server import Answer, HookServer
 from results_server import REPORTS, running_server
 
 from opduel.commands.driver_log import logging_to
-from opduel.commands.driver_options import driver_parser
+from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.notifying import Notifications
 from opduel.commands.options import harness_parser, read_options
 from opduel.commands.recorded_options import KEPT_OPTIONS, recorded
 from opduel.commands.run_bench import run_bench_parser
 from opduel.commands.session import deliver_report, plan_session
 from opduel.commands.subcommand_parsers import spec_from_parser
+from opduel.commands.suite_selection import suite_of_driver
+from opduel.driver.git.access import TOKEN_VARIABLE
 from opduel.driver.journal import Journal
 from opduel.driver.outcome import Outcome
-from opduel.records import Failure, RunConfiguration
+from opduel.records import Failure, RunConfiguration, UsageError
 from opduel.reporters.document import to_bytes
 from opduel.reporters.formats import FORMATS
 from opduel.reporters.notifier import Notifier
@@ -210,3 +212,24 @@ def test_no_error_shows_a_secret(arguments: Sequence[str], capsys: pytest.Captur
     assert harness_main(arguments) == 2
     captured = capsys.readouterr()
     assert MARKER not in captured.out + captured.err
+
+
+@pytest.mark.parametrize(
+    ("repository", "options", "is_refused"),
+    [
+        ("https://theirs.example/x.git", [], True),
+        ("https://theirs.example/x.git", ["--remote_repository", "https://theirs.example/x.git"], False),
+        ("..", [], False),
+    ],
+)
+def test_a_suites_configuration_sends_no_git_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: str, options: list[str], is_refused: bool
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, MARKER)
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "one.py").write_text("def time_it(): pass\n")
+    (tmp_path / "asv.conf.json").write_text(json.dumps({"project": "x", "repo": repository}))
+    words = ["--ab_testing", "--suite", str(tmp_path), *options]
+    refused = pytest.raises(UsageError, match=r"would go to https://theirs\.example, which asv\.conf\.json names")
+    with refused if is_refused else contextlib.nullcontext():
+        suite_of_driver(parse_driver_options(words))
