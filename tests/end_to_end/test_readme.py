@@ -35,7 +35,7 @@ def test_there_are_commands() -> None:
     assert MADE == ["make demo", "make demo-numpy"]
     assert MEASURED
     assert DRIVEN
-    assert len(INSTALLED) == 2
+    assert len(INSTALLED) == 3
 
 
 @pytest.mark.parametrize("command", [*MADE, ".venv/bin/python -m pytest -m nightly tests/end_to_end/test_readme.py"])
