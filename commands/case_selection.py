@@ -88,7 +88,7 @@ def choose_cases(options: HarnessOptions, seed: int) -> Choice:
     cases = expand_cases(spec, thresholds=options.threshold, metrics=options.metric, settings=settings, seed=seed)
     framework = get_framework(spec.framework)
     refuse_program_options(options, framework)
-    cases = fill_command_lines(cases, options)
+    cases = fill_command_lines(cases, options, path)
     if not are_discovered(cases, framework) and (own or not options.inputs):
         cases = pick_cases(cases, options)
     elif not are_discovered(cases, framework):

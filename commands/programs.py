@@ -5,6 +5,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from opduel.commands.harness_options import HarnessOptions
 from opduel.frameworks import Framework
@@ -34,7 +35,7 @@ def program_of(options: HarnessOptions, build: str) -> str:
     return build if options.build_program is None else options.build_program.replace(BUILD, build)
 
 
-def fill_command_lines(cases: Sequence[Case], options: HarnessOptions) -> list[Case]:
+def fill_command_lines(cases: Sequence[Case], options: HarnessOptions, spec: Path | None) -> list[Case]:
     """The cases of programs with the words of ``--string_map`` put in place, and ``--command_args`` at their ends.
 
     A program may print what it is given: from now on the values of its variables, unless these can hold no secret, and
@@ -51,7 +52,7 @@ def fill_command_lines(cases: Sequence[Case], options: HarnessOptions) -> list[C
         check_words(more)
     except ValueError as error:
         raise UsageError(f"--command_args: {error}") from None
-    return [_fill_words(case, words, more) for case in cases]
+    return [_fill_words(case, words, more, spec) for case in cases]
 
 
 def _is_program(case: Case) -> bool:
@@ -64,7 +65,7 @@ def _secret_variables(variables: Mapping[str, str]) -> list[str]:
     return [value for name, value in variables.items() if recorded_by_name[name] != value]
 
 
-def _fill_words(case: Case, words: Mapping[str, str], more: Sequence[str]) -> Case:
+def _fill_words(case: Case, words: Mapping[str, str], more: Sequence[str], spec: Path | None) -> Case:
     def fill(text: str) -> str:
         for name, value in words.items():
             text = text.replace(f"{{{name}}}", value)
@@ -74,7 +75,7 @@ def _fill_words(case: Case, words: Mapping[str, str], more: Sequence[str]) -> Ca
     for name in _WORD.findall(" ".join(word for line in lines.values() for word in line)):
         if name not in words:
             raise UsageError(
-                f"{case.id}: nothing replaces {{{name}}} in its command lines: add it to --string_map, "
+                f"{spec}: {case.id}: nothing replaces {{{name}}} in its command lines: add it to --string_map, "
                 f'\'{{"{name}": "TEXT"}}\'; TEXT may be {{{name}}} itself'
             )
     filled = {name: list(map(fill, line)) for name, line in lines.items()}

@@ -52,7 +52,7 @@ def test_patterns_wait_for_the_values_that_programs_print(tmp_path: Path) -> Non
         (("--string_map", '{"program": "x"}'), "--string_map: .* is not a JSON object of texts and numbers"),
         (
             (),
-            r"^first/forward: nothing replaces {size} in its command lines: add it to --string_map, '{\"size\"",
+            r"/own.json: first/forward: nothing replaces {size} in its command lines: add it to --string_map, '{\"siz",
         ),
         ((*SIZES, "--command_args", "-x < a"), "^--command_args: has '<', and there is no shell: name the file in"),
         (("--command_args", "'"), "--command_args: .*No closing quotation: quote it as for a shell"),
