@@ -1,6 +1,7 @@
 """What every command shares: errors become one line and an exit code, and a signal stops it without losing anything."""
 
 import contextlib
+import errno
 import logging
 import os
 import signal
@@ -84,6 +85,9 @@ def _outcome(action: Callable[[], int]) -> int:
         if isinstance(error, OSError) and is_full(error):
             log.error("error: %s", disk_error("a disk", error, "name another folder for temporary files in TMPDIR"))
             return INCOMPLETE
+        if isinstance(error, OSError) and error.errno in (errno.ENAMETOOLONG, errno.ELOOP):  # pathlib passes it on
+            log.error("error: %s", one_line(f"{error.filename}: {error.strerror}: give another path"))
+            return USAGE
         # A fault of ours: still one line, and not the exit code of a regression.
         log.error("internal error: %s", one_line(f"{type(error).__name__}: {error}"))
         log.debug("", exc_info=True)

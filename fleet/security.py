@@ -1,6 +1,7 @@
 """Mutual TLS: whoever has a certificate of the fleet's own authority belongs to the fleet."""
 
 import datetime
+import os
 from pathlib import Path
 
 from cryptography import x509
@@ -115,7 +116,7 @@ def security_of(folder: Path, option: str = "--fleet_certificates") -> Security:
     certificate has expired or is not the authority's."""
     paths = {name: folder / name for name in NEEDED}
     for path in paths.values():
-        if not path.is_file():
+        if not os.path.isfile(path):  # Path.is_file raises where a name is too long
             raise UsageError(f"{option} {folder}: {path.name} is missing: {MAKE_THEM}")
     try:
         authority = x509.load_pem_x509_certificate(paths[AUTHORITY].read_bytes())

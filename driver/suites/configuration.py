@@ -78,7 +78,9 @@ def read_configuration(path: Path) -> Mapping[str, Any]:
     text = re.sub(rf"{string}|,(\s*[}}\]])", lambda match: match[1] or match[2], text)
     try:
         configuration = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except RecursionError:
+        raise UsageError(f"{path}: is nested too deeply: make it flatter") from None
+    except ValueError as error:
         raise UsageError(f"{path}: is not JSON with comments ({error}): correct it") from None
     if not isinstance(configuration, dict):
         raise UsageError(f"{path}: is not a JSON object: correct it")

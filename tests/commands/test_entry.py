@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 from command_line import fresh_logging
 from pydantic import TypeAdapter, ValidationError
 
-from opduel.commands.entry import DONE, INCOMPLETE, STOPPING, patience, run_command
+from opduel.commands.entry import DONE, INCOMPLETE, STOPPING, USAGE, patience, run_command
 from opduel.records import RunError, UsageError
 from opduel.reporters.arguments import Parser
 from opduel.reporters.stream import print_result
@@ -70,6 +71,11 @@ def test_an_error_is_one_line_and_its_exit_code(
 def test_a_bug_is_reported_and_is_no_regression(capsys: pytest.CaptureFixture[str]) -> None:
     assert command(raising(ZeroDivisionError("by\nzero"))) == INCOMPLETE
     assert capsys.readouterr().err == "do.py: internal error: ZeroDivisionError: by zero\n"
+
+
+def test_a_path_that_no_system_takes_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(lambda: int(Path("x" * 300).is_dir())) == USAGE
+    assert re.fullmatch(r"do\.py: error: x+\.\.\.x+: File name too long: give another path\n", capsys.readouterr().err)
 
 
 def test_what_cannot_be_printed_is_one_line_whenever_it_is_noticed(

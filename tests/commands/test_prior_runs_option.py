@@ -116,6 +116,10 @@ def _refusals(run: Run, server: RunningServer) -> None:
         assert server.write_token not in line
 
 
+def test_a_name_that_no_folder_can_have_is_wrong_usage(run: Run) -> None:
+    assert "is not a folder: give" in run(*MINIMAL, "--prior_runs", "x" * 300).error_line()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

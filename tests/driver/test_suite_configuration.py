@@ -157,5 +157,5 @@ def test_comments_and_commas_are_read_over_and_deep_nesting_is_refused(tmp_path:
     path.write_text('{\n // "no": 1\n "repo": "https://host/x", /* "no": 2\n */ "odd": "a\\"//,]", "list": [1,\n ],\n}')
     assert read_configuration(path) == {"repo": "https://host/x", "odd": 'a"//,]', "list": [1]}
     path.write_text("[" * 100_000)
-    with pytest.raises(UsageError, match="is not JSON with comments"):
+    with pytest.raises(UsageError, match="is nested too deeply: make it flatter"):
         read_configuration(path)

@@ -63,6 +63,8 @@ def test_what_is_wrong_is_said_in_one_line(folder: Path, tmp_path: Path) -> None
     (other / CERTIFICATE).unlink()
     with pytest.raises(UsageError, match=r"fleet\.pem is missing: make them with: opduel fleet certificates"):
         security_of(other)
+    with pytest.raises(UsageError, match=r"is missing"):
+        security_of(Path("x" * 300))
 
 
 def test_half_an_authority_is_refused(folder: Path, tmp_path: Path) -> None:
