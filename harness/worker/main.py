@@ -60,6 +60,7 @@ import itertools
 import os
 import shutil
 import sys
+import types
 
 NEXT_SEED = 2654435761  # from one set of inputs to the next: far away, so that seeds that follow each other share none
 # The folder of what adaptors share, the package opduel_common.
@@ -329,6 +330,8 @@ def main(make_session=Session):
     serving.die_with_parent()
     sys.path.pop(0)  # this file's folder: the framework must not import our modules by accident
     adaptor = load_adaptor(options.adaptor)
+    sys.modules["opduel_main"] = sys.modules["__main__"]
+    sys.modules["__main__"] = types.ModuleType("__main__")  # which a case's own processes import (multiprocessing)
     serving.freeze_garbage()
     gc.disable()
     control, *slots = (serving.Channel(*map(int, text.split(","))) for text in [options.control, *options.slot])

@@ -79,11 +79,12 @@ def call_all(env: dict[str, str], folder: Path) -> None:
     assert discovered.problems == ()
     suite_cases = all_cases({"control": discovered})
     assert work.make_caches({"control": build}, framework, cache_orders(suite_cases, None), env) == []
-    for hash_seed in ("1", "2"):  # a parameter is a set
+    with_parameters = [suite_case for suite_case in suite_cases if suite_case.parameters]
+    for hash_seed, cases in (("1", suite_cases), ("2", with_parameters)):  # one is a set
         environment = run_environment(framework, 1, {**env, "PYTHONHASHSEED": hash_seed})
         cpus = frozenset(os.sched_getaffinity(0))
         with RestartingWorker("control", build, framework.adaptor, environment, cpus) as worker:
-            for suite_case in suite_cases:
+            for suite_case in cases:
                 measure(worker, suite_case)
             for _ in range(SLOTS):
                 worker.ask([], 30.0)  # waits until the last cases have ended

@@ -24,12 +24,13 @@ SUITE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite" / "mad
 @pytest.fixture(scope="module")
 def adaptor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """As a worker loads it, under a name of its own."""
-    modules, finders = set(sys.modules), list(sys.meta_path)
+    modules, finders, paths = set(sys.modules), list(sys.meta_path), list(sys.path)
     sys.path.append(str(FRAMEWORK.adaptor.parent.parent / "common"))
     work = tmp_path_factory.mktemp("work")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPDUEL_SUITE", str(SUITE))
         patch.setenv("OPDUEL_SUITE_WORK", str(work))
+        patch.setenv("PYTHONPATH", "")
         spec = importlib.util.spec_from_file_location(
             "asv_adaptor", FRAMEWORK.adaptor / "__init__.py", submodule_search_locations=[str(FRAMEWORK.adaptor)]
         )
@@ -39,7 +40,7 @@ def adaptor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
         sys.modules[spec.name] = module
         spec.loader.exec_module(module)
         yield module
-    sys.meta_path[:] = finders
+    sys.meta_path[:], sys.path[:] = finders, paths
     for name in set(sys.modules) - modules:
         if name.partition(".")[0] in ("asv_adaptor", "made_benchmarks"):
             del sys.modules[name]
@@ -321,6 +322,7 @@ def test_a_parameter_that_is_a_path_of_the_suite_has_the_same_text_in_every_copy
     benchmarks = sys.modules[f"{adaptor.__name__}.benchmarks"]
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(benchmarks, "PLACES", [])
+    monkeypatch.setenv("PYTHONPATH", "")
     texts = set()
     for copy in ("c", "t"):
         (tmp_path / copy / "bench").mkdir(parents=True)

@@ -1,6 +1,7 @@
 """The processes of an asv suite's cases: each has imported its own module and no other, mostly before it is forked."""
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +69,27 @@ BODIES = {
                 yield
             def time_it(self):
                 pass
+        """,
+    "pools": """import multiprocessing, subprocess, sys
+        def main_file(_):
+            return getattr(sys.modules["__main__"], "__file__", None)
+        def start(method):
+            with multiprocessing.get_context(method).Pool(1) as pool:
+                assert pool.map(main_file, [1]) == [None]
+            return 1
+        def track_spawn():
+            return start("spawn")
+        def track_forkserver():
+            return start("forkserver")
+        def track_program():
+            return int(subprocess.check_output([sys.executable, "-c", "import noted_suite.pools; print(3)"]))
+        def timeraw_import():
+            return "import noted_suite.pools"
+        class Cached:
+            def setup_cache(self):
+                return start("spawn")
+            def track_it(self, cache):
+                return cache
         """,
     "crashing": "import os\nos.abort()\n",
     "raising": "raise OSError('no such device')\n",
@@ -139,6 +161,20 @@ def test_a_worker_ends_with_a_process_that_forks_its_cases(worker: RestartingWor
     assert isinstance(failure, Failure)
     assert failure.kind == "killed"
     assert value(worker, "third.track_nothing") == 1
+
+
+@pytest.mark.parametrize(("name", "result"), [("spawn", 1), ("forkserver", 1), ("program", 3)])
+def test_a_case_s_own_processes_import_the_suite_and_not_the_worker(
+    worker: RestartingWorker, name: str, result: int
+) -> None:
+    assert value(worker, f"pools.track_{name}") == result
+
+
+def test_the_processes_of_setup_cache_and_of_timeraw_import_the_suite(worker: RestartingWorker, tmp_path: Path) -> None:
+    script, suite = str(get_framework("asv").scripts.suite), str(tmp_path / "noted_suite")
+    command = [sys.executable, script, "cache", suite, "pools.Cached.track_it", str(tmp_path), str(1 << 20)]
+    subprocess.run(command, check=True, env=worker_environment(), timeout=30)
+    assert not isinstance(worker.ask([prepare("pools.timeraw_import")], 30.0), Failure)
 
 
 def prepare(operator: str) -> dict[str, Any]:

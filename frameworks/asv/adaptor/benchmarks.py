@@ -44,8 +44,12 @@ class NoCache(Exception):
 
 
 def make_importable(root):
-    """Make the suite importable by the name of its folder, as asv does."""
+    """Make the suite importable by the name of its folder, as asv does, and in processes that benchmarks start."""
     update_sys_path(root)
+    folder = os.path.dirname(root)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)  # multiprocessing passes it on
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [folder, os.environ.get("PYTHONPATH")]))
     PLACES[:] = sorted({root, os.path.realpath(root)}, key=len, reverse=True)
 
 

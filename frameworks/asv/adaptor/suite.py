@@ -19,6 +19,7 @@ import signal
 import sys
 import time
 import traceback
+import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.pop(0)  # this folder, whose modules would hide the build's
@@ -166,6 +167,7 @@ def main():
     if sys.argv[1] == "discover":
         answer(discover, sys.argv[2])
     os.dup2(2, 1)
+    sys.modules["__main__"] = types.ModuleType("__main__")  # which a suite's own processes import (multiprocessing)
     try:
         make_cache(sys.argv[2], sys.argv[3], sys.argv[4], int(sys.argv[5]))
     except BaseException as error:
