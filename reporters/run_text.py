@@ -12,7 +12,7 @@ from opduel.records.host_record import RooflineRecord
 from opduel.records.run_record import SuiteRecord
 from opduel.reporters.text import printable, shorten
 from opduel.reporters.units import human_share, human_size
-from opduel.support.text import duration
+from opduel.support.text import counted, duration
 
 _BUSY = 0.05  # share of the CPUs that others took, from which on it is said
 _REQUESTED = 16  # cells of what was requested, at least
@@ -108,7 +108,7 @@ def effort_text(report: Report) -> str:
         f"alpha {report.configuration.alpha:g}",
         f"seed {run.seed}" if run.seed is not None else "",
         threads_text(report),
-        "" if run.rounds is None else f"{run.rounds} rounds",
+        "" if run.rounds is None else counted(run.rounds, "round"),
         "" if run.wall_s is None else duration(run.wall_s),
     ]
     return ", ".join(filter(None, words))

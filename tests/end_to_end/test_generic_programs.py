@@ -38,12 +38,18 @@ def measured(folder: Path, code: int, tests: list[dict[str, Any]], *sides: str) 
 
 
 def test_programs_are_measured_and_what_they_print_is_compared(tmp_path: Path) -> None:
-    same, noise = line("same", 4, "MB"), "echo not json"
+    same, noise = line("same", 4, "MB") + "; " + line("copies", 0, ""), "echo not json"
     strict = '[ -z "$STRICT" ] || { [ "$(cat made)" = "$(cat)" ] && rm made && exit 7; }'
     control = program(tmp_path / "a", strict, noise, line("rate", 100, "MB/s", False), line("rise", 5, "ms"), same)
     bad = "[ -z \"$BAD\" ] || { echo 'no data' >&2; exit 3; }"
     treatment = program(
-        tmp_path / "b", strict, bad, line("rate", 80, "MB/s", False), line("rise", 4, "ms"), line("new", 1, "")
+        tmp_path / "b",
+        strict,
+        bad,
+        line("rate", 80, "MB/s", False),
+        line("rise", 4, "ms"),
+        line("new", 1, ""),
+        line("copies", 3, ""),
     )
     prepare = ["sh", "-c", "echo own > made"]
     surroundings = {"stdin": "own.txt", "exit_codes": [7], "fresh_folder": True, "prepare": prepare}
@@ -59,11 +65,14 @@ def test_programs_are_measured_and_what_they_print_is_compared(tmp_path: Path) -
     assert {case: one["verdict"] for case, one in found.items() if one["metric"] == "value"} == {
         "it.rate/forward/value": "regressed",
         "it.rise/forward/value": "improved",
+        "it.copies/forward/value": "regressed",
         "it.same/forward/value": "failed",
         "it.new/forward/value": "failed",
     }
     rise, rate = found["it.rise/forward/value"], found["it.rate/forward/value"]
     assert (rise["control"], rise["treatment"], rise["unit"]) == (5e6, 4e6, "ns")
+    copies = found["it.copies/forward/value"]
+    assert [copies[name] for name in ("ratio", "control", "treatment", "difference")] == [None, 0, 3, 3]
     assert (rate["unit"], rate["lower_is_better"]) == ("MB/s", False)
     sides_of = {
         case: one["failure"] and (one["failure"]["side"], one["failure"]["kind"]) for case, one in found.items()
