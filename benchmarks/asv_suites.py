@@ -49,8 +49,9 @@ SUITES = {
         "MDAnalysisTests==2.7.0",
     ),
     "Qiskit": ("Qiskit/qiskit", "2.5.2", ".", "qiskit==2.5.2", None),
-    "Kedro": ("kedro-org/kedro", "1.5.0", ".", "kedro==1.5.0", "kedro-datasets[pandas-csvdataset]"),
+    "Kedro": ("kedro-org/kedro", "1.5.0", "kedro_benchmarks", "kedro==1.5.0", "kedro-datasets[pandas-csvdataset]"),
 }
+SDISTS = {"MDAnalysis"}  # need a package that has no wheels
 GROUPS = ("ran", "skipped", "failed")
 HEAD = "| suite | benchmarks: asv, opduel | cases: asv, opduel | sample | asv: ran, skipped, failed | opduel | differ |"
 
@@ -62,6 +63,7 @@ def try_suite(name: str, answer: Path, clones: Path | None, options: Sequence[st
     command = [sys.executable, "-m", "opduel.commands.suite_coverage", f"{place}@{commit}:{folder}", build]
     command += ["--beside_asv", "--json", str(answer), *options]
     command += ["--suite_packages", packages] if packages else []
+    command += ["--allow_sdist"] if name in SDISTS else []
     print(name, *command[3:5], file=sys.stderr)
     subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
 
