@@ -6,7 +6,6 @@ import logging
 import os
 import re
 import shlex
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -150,7 +149,7 @@ class SuiteSelection:
         if options.fleet is None:
             problems += self.work.make_caches(sides, self.framework, orders, options.variables)
         _log_problems(problems)
-        framework = self.work.framework(self.framework, _modules(chosen, benchmarks_by_side))
+        framework = self.work.framework(self.framework)
         record = self._record(benchmarks_by_side, chosen, problems)
         keys = {
             suite_case.benchmark.name: suite_case.benchmark.setup_cache
@@ -320,12 +319,6 @@ def cases_of(suite_case: SuiteCase, options: HarnessOptions, usual_s: float, hig
             )
         )
     return cases
-
-
-def _modules(chosen: Sequence[SuiteCase], benchmarks_by_side: Mapping[Side, Discovered]) -> list[str]:
-    """What workers import before they fork: the chosen benchmarks' modules that every side has imported."""
-    imported = frozenset.intersection(*(side.modules for side in benchmarks_by_side.values()))
-    return [name for name in Counter(suite_case.benchmark.module for suite_case in chosen) if name in imported]
 
 
 def _refuse_metrics(metrics: Sequence[str]) -> None:

@@ -64,7 +64,6 @@ class Discovered:
 
     benchmarks: tuple[Benchmark, ...]
     problems: tuple[str, ...]
-    modules: frozenset[str]  # those that were imported
 
 
 def discover(
@@ -106,9 +105,7 @@ def _read(answer: Mapping[str, Any]) -> Discovered:
     modules = answer["modules"]
     benchmarks = _BENCHMARKS.validate_python([entry for module in modules for entry in module["benchmarks"]])
     problems = tuple(str(line) for module in modules for line in module["problems"])
-    failed = {str(line).partition(":")[0].partition(" ")[0] for line in problems}
-    imported = frozenset(str(module["module"]) for module in modules) - failed
-    return Discovered(benchmarks, problems, imported)
+    return Discovered(benchmarks, problems)
 
 
 @dataclass(frozen=True)

@@ -115,10 +115,9 @@ class SuiteWork:
         except OSError as error:
             raise RunError(f"{copy}: {error.strerror}: set TMPDIR to another folder") from None
 
-    def framework(self, framework: Framework, modules: Sequence[str]) -> Framework:
-        """Return the framework whose runs are known by this suite, and import these modules before they fork."""
-        variables = {"OPDUEL_SUITE_DIGEST": self.suite.digest, "OPDUEL_SUITE_MODULES": ",".join(modules)}
-        return framework.of_suite(variables)
+    def framework(self, framework: Framework) -> Framework:
+        """Return the framework whose runs are known by this suite."""
+        return framework.of_suite({"OPDUEL_SUITE_DIGEST": self.suite.digest})
 
     def is_made(self, order: CacheOrder) -> bool:
         """Tell whether that ``setup_cache`` was run here, with or without success."""

@@ -72,7 +72,6 @@ def test_cases_are_named_as_asv_names_them_and_measured_by_what_their_benchmarks
     assert choice.framework
     environment = choice.framework.environment(1)
     assert environment["OPDUEL_SUITE_DIGEST"] == record.digest
-    assert environment["OPDUEL_SUITE_MODULES"] == "made_benchmarks.kinds"
 
 
 def test_patterns_match_the_whole_name_and_operators_choose_further() -> None:

@@ -71,7 +71,9 @@ def host_with(suite: Suite, folder: Path) -> Path:
 
 
 def job(suite: Suite, run: str = "0" * 16, orders: Sequence[CacheOrder] = ORDERS) -> tuple[Job, SuiteJob]:
-    own = SuiteJob(suite.digest, suite.folder.name, suite.requirements, {"OPDUEL_SUITE_DIGEST": suite.digest}, orders)
+    own = SuiteJob(
+        suite.digest, suite.folder.name, suite.configuration.requirements, {"OPDUEL_SUITE_DIGEST": suite.digest}, orders
+    )
     return Job(run, "1-a", "asv", BUILD, BUILD, [], 1, RunConfiguration(), RunLabels(), 0, suite=own), own
 
 
