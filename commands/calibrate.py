@@ -36,6 +36,7 @@ from opduel.reporters.options import WEBHOOK_VARIABLE as WEBHOOK
 from opduel.reporters.options import ReporterOptions
 from opduel.reporters.stream import write_text
 from opduel.support.atomic import check_folder, user_path, write_atomically
+from opduel.support.text import printable
 
 DEFAULT_BUDGET_S = 300.0
 CASE_S = 6.0  # of a case of at most 50 rounds in one run, about, if it is slowed: how many cases a budget gets
@@ -83,7 +84,8 @@ def calibrate(options: HarnessOptions) -> int:
         raise RunError(f"{path}: cannot be written: {error.strerror}") from None
     finally:
         with contextlib.suppress(OSError):
-            write_text(sys.stdout, "\n".join([*outcome_lines(outcome), f"kept in {calibration.folder}", ""]))
+            folder = printable(str(calibration.folder))
+            write_text(sys.stdout, "\n".join([*outcome_lines(outcome), f"kept in {folder}", ""]))
     if calibration.broken:
         log.error("not completed: %s", calibration.broken)
     return INCOMPLETE if calibration.broken else DONE

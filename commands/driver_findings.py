@@ -17,6 +17,7 @@ from opduel.reporters import Reporter, catch_up_all
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.simple_screen import JsonReporter
 from opduel.reporters.stream import discard, write_text
+from opduel.reporters.text import printable_lines
 
 
 class Teller:
@@ -94,7 +95,7 @@ def say(lines: Sequence[str], stream: TextIO | None = None) -> None:
     """To a stream, standard output unless given; where that can't be written it is logged, and stops nothing."""
     stream = stream or sys.stdout
     try:
-        write_text(stream, "".join(f"{line}\n" for line in lines))
+        write_text(stream, "".join(f"{printable_lines(line)}\n" for line in lines))
     except OSError as error:
         discard(stream)
         name = "standard error" if stream is sys.stderr else "standard output"

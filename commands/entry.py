@@ -7,13 +7,15 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import PurePath
 from types import FrameType
 
 from opduel.records import OpduelError, disk_error, is_full
 from opduel.reporters.stream import discard, open_closed_streams
+from opduel.reporters.text import printable_lines
 from opduel.support.command_names import named_for
 from opduel.support.redaction import redact
-from opduel.support.text import one_line, with_short_words
+from opduel.support.text import one_line, printable, with_short_words
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -95,8 +97,11 @@ def _outcome(action: Callable[[], int]) -> int:
 
 
 def redacts(record: logging.LogRecord) -> bool:
-    """A filter of log handlers: no line shows a secret, or repeats a very long argument. It lets every line through."""
-    record.msg, record.args = with_short_words(redact(record.getMessage())), ()
+    """A filter of log handlers, which lets every line through: none shows a secret, repeats a very long argument or
+    moves the cursor."""
+    if isinstance(record.args, tuple):
+        record.args = tuple(printable(str(word)) if isinstance(word, PurePath) else word for word in record.args)
+    record.msg, record.args = printable_lines(with_short_words(redact(record.getMessage()))), ()
     return True
 
 

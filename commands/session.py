@@ -42,6 +42,7 @@ from opduel.reporters.local import FolderReporter, LocalReporter, report_on_disk
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line
+from opduel.reporters.text import printable_lines
 from opduel.support.atomic import check_folder
 from opduel.support.text import counted, duration
 
@@ -290,7 +291,7 @@ def deliver_report(
 
 def _print_outcome(stream: TextIO, outcome: ReportOutcome) -> None:
     with contextlib.suppress(OSError):  # the terminal may have been closed; the reports are written
-        write_text(stream, "".join(f"{line}\n" for line in outcome.lines))
+        write_text(stream, "".join(f"{printable_lines(line)}\n" for line in outcome.lines))
 
 
 def warn_of_report(report: Report) -> None:

@@ -11,6 +11,7 @@ from opduel.reporters.base import Reporter, writing
 from opduel.reporters.formats import FORMATS, check_side, write_format
 from opduel.reporters.options import RUN, SIDE
 from opduel.support.atomic import check_file, check_folder, path_part, user_path, write_atomically
+from opduel.support.text import printable
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,9 @@ class Export:
                 if not path.parent.exists():  # the run's id may name it
                     path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomically(path, written.text.encode("utf-8", "backslashreplace"))
-            lines.append(f"{self.to}: {path}" + (f" (left out: {written.left_out})" if written.left_out else ""))
+            lines.append(
+                f"{self.to}: {printable(str(path))}" + (f" (left out: {written.left_out})" if written.left_out else "")
+            )
         return lines
 
     def files(self, run: str = RUN) -> list[Path]:

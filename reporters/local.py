@@ -18,6 +18,7 @@ from opduel.reporters.document import REPORT_NAME, read_report, to_bytes, write_
 from opduel.reporters.html import write_page
 from opduel.reporters.interchange.speedscope import has_frames, to_speedscope
 from opduel.support.atomic import check_folder, path_part, user_path, write_atomically
+from opduel.support.text import printable
 
 PAGE, FLAMES, CALLGRIND = ".html", ".speedscope.json", ".callgrind"
 BESIDE = (PAGE, FLAMES, CALLGRIND)  # suffixes of what lies beside a report; the last one is a folder
@@ -140,7 +141,7 @@ def _write_beside(path: Path, report: Report, callgrind: Path | None) -> str:
     """Write the page of the report that lies at ``path`` beside it, the flame graphs of its causes for speedscope, and
     callgrind's files of them; returns the line that says where the report is. Raises PartlyReportedError: one of these
     could not be made or written. The report is there all the same."""
-    line, written = f"report: {path}", path.with_suffix(PAGE)
+    line, written = f"report: {printable(str(path))}", path.with_suffix(PAGE)
     try:
         write_page(written, report)
         if any(map(has_frames, report.comparisons)):

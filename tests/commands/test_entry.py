@@ -15,7 +15,7 @@ import pytest
 from command_line import fresh_logging
 from pydantic import TypeAdapter, ValidationError
 
-from opduel.commands.entry import DONE, INCOMPLETE, STOPPING, USAGE, patience, run_command
+from opduel.commands.entry import DONE, INCOMPLETE, STOPPING, USAGE, log, patience, run_command
 from opduel.records import RunError, UsageError
 from opduel.reporters.arguments import Parser
 from opduel.reporters.stream import print_result
@@ -291,3 +291,13 @@ def test_a_signal_while_a_report_is_written_stops_what_would_follow(capsys: pyte
     assert command(action) == INCOMPLETE
     assert events == ["written"]
     assert capsys.readouterr().err.endswith("do.py: stopped by SIGTERM\n")
+
+
+def test_a_path_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    def telling() -> int:
+        log.info("kept in %s", Path("a\x1b[31m\nb"))
+        log.info("one\ntwo\r")
+        return DONE
+
+    assert command(telling) == DONE
+    assert capsys.readouterr().err == "do.py: kept in a\\x1b[31m\\x0ab\ndo.py: one\ntwo\n"

@@ -311,6 +311,14 @@ def test_labels_are_in_the_report(run: Run, home: Path) -> None:
     assert document["command"] == ["harness.py", *MINIMAL, *labels]
 
 
+def test_a_reports_path_moves_no_cursor(run: Run, tmp_path: Path) -> None:
+    folder = f"{tmp_path}/a\x1b[31m\nb"
+    places = ("--simple_local_reporter", folder, "--html_reporter", f"{folder}/x.html")
+    lines = run(*MINIMAL, *places, "--export_reporter", f"csv={folder}/x.csv").err.splitlines()
+    shown = f"{tmp_path}/a\\x1b[31m\\x0ab"
+    assert {f"report: {shown}/report.json", f"page: {shown}/x.html", f"csv: {shown}/x.csv"} <= set(lines)
+
+
 def test_exports_are_written_beside_the_report_and_named(run: Run, home: Path) -> None:
     exports = ("--export_reporter", f"csv={home}/new/cases.csv", "--export_reporter", f"pyperf={home}/{{side}}.json")
     outcome = run(*MINIMAL, *exports)
