@@ -141,9 +141,9 @@ def tried(trial: Trial) -> Iterator[tuple[str, str, str]]:
 def options_tried(readme: str) -> Iterator[tuple[str, str, str]]:
     """Yield each option of the README, and whether it is taken."""
     parsers = harness_parser(), driver_parser(), run_bench_parser()
-    known = {name for parser in parsers for name in parser._option_string_actions}
+    option_strings = {name for parser in parsers for name in parser._option_string_actions}
     for name in sorted(set(re.findall(r"^ +(?:-\w [A-Z_]+, )?(--\w+)", readme, re.MULTILINE))):
-        outcome = "works" if name in known else "unknown"
+        outcome = "works" if name in option_strings else "unknown"
         for options, line in (
             (IGNORED, "ignored, with a line"),
             (NOT_TAKEN, "refused, with a line that names the fix"),
