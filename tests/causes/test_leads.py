@@ -63,6 +63,9 @@ def test_a_difference_whose_shares_are_of_the_measured_change_is_not_called_clea
     cause = cause_of(GROWN, (examination,))
     assert cause is not None
     assert cause.sentence == "not explained: time by function: no clear difference (10 %) although time grew by 70 %"
+    twice = cause_of(GROWN, (examination, replace(examination, treatment=112.0)))
+    assert twice is not None
+    assert twice.sentence == cause.sentence
     of_its_own = cause_of(GROWN, (replace(examination, note=""),))
     assert of_its_own is not None
     assert of_its_own.sentence == "not explained: time by function grew by 10 %, with nothing that accounts for it"

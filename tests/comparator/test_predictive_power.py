@@ -140,6 +140,10 @@ def test_a_case_that_lies_on_a_side_has_a_forecast_only_if_it_looks_changed() ->
         (Forecast(0.9, 12), "about 12 more rounds would likely settle it"),
         (Forecast(0.9, 12, 170.0), "about 2 min 50 s more (12 more rounds) would likely settle it"),
         (Forecast(0.4, None), "with all 30 rounds, the chance to settle it is 40%"),
+        (
+            Forecast(0.001, None),
+            "the 30 rounds that a case may have would not settle it: allow more with --max_rounds",
+        ),
     ],
 )
 def test_words(forecast: Forecast, words: str) -> None:

@@ -101,6 +101,21 @@ def test_no_failed_comparison_is_done(side: Side | Literal["both"], kind: str, w
     assert conclusion(samples.report([broken])) == ("regressed" if want == "regressed" else "incomplete")
 
 
+def test_of_a_long_path_the_versions_stay() -> None:
+    path = "/home/somebody/projects/benchmarks/environments/control-2.2.6/bin/python"
+    (line,) = [
+        line
+        for line in render(replace(samples.report(), control=replace(samples.CONTROL, requested=path))).splitlines()
+        if line.startswith("control")
+    ]
+    assert line.endswith("/python (mxnet 1.8.0, Python 3.11.7) digest aaaaaaaaaaaa")
+    assert len(line) <= 80
+
+
+def test_where_every_case_failed_the_host_is_not_blamed() -> None:
+    assert validity_line(samples.report([samples.failed("a", samples.CRASH)], **DISTRUSTED)) == ""
+
+
 def test_the_whole_screen() -> None:
     assert render(samples.report()) == WHOLE_SCREEN
 
