@@ -268,9 +268,11 @@ class ImportedChildren(Children):
         (requests, asking), (answer, answering) = os.pipe(), os.pipe()
         self.starting = pid = self.fork()
         if pid == 0:
-            os.close(asking)
-            self.serve_forks(names, Channel(requests, answering))
-            os._exit(0)
+            try:
+                os.close(asking)
+                self.serve_forks(names, Channel(requests, answering))
+            finally:  # whatever an import raises
+                os._exit(0)
         os.close(requests)
         os.close(answering)
         ready = []
