@@ -78,8 +78,9 @@ def table(answers: Mapping[str, Any]) -> Iterator[str]:
         counts = [Counter(map(group, side.values())) for side in (theirs, outcomes)]
         cells = [", ".join(str(count[kind]) for kind in GROUPS) for count in counts]
         differing = sum(group(outcomes[case]) != group(theirs[case]) for case in outcomes)
-        finds = f"{len(asv['benchmarks']):,}, {len(ours):,}"
-        cases = f"{sum(asv['benchmarks'].values()):,}, {sum(ours.values()):,}"
+        stops = "0; " if asv["problem"] else ""  # asv itself, where a module can't be imported
+        finds = f"{stops}{len(asv['benchmarks']):,}, {len(ours):,}"
+        cases = f"{stops}{sum(asv['benchmarks'].values()):,}, {sum(ours.values()):,}"
         build = facts["build"].replace("==", " ")
         yield f"| {build} | {finds} | {cases} | {len(outcomes)} | {cells[0]} | {cells[1]} | {differing} |"
 
