@@ -123,8 +123,8 @@ class SuiteSelection:
         problems = [self._with_fix(line) for line in problems_of(benchmarks_by_side)]
         problems += self._without_pympler(sides, benchmarks_by_side)
         if not every:
-            why = f": {problems[0]}" if problems else ""
-            raise UsageError(f"--suite {options.suite}: has no benchmarks{why}: name the folder that has them")
+            why = f"{problems[0]}: correct that" if problems else "name the folder that has them"
+            raise UsageError(f"--suite {options.suite}: has no benchmarks: {why}")
         names = {name for pattern in self.patterns or [""] for name in named_by(pattern, every)}
         chosen = [suite_case for suite_case in every if suite_case.name in names]
         if not chosen:
@@ -166,7 +166,7 @@ class SuiteSelection:
         """Return the line, with the option that installs the module that it misses, if the configuration lists that."""
         missing = re.search(r"No module named '(\w+)", problem)
         if missing and missing[1] in self.suite.configuration.elsewhere:
-            return f"{problem}: {CONFIGURATION} lists it: add it with --suite_packages"
+            return f"{problem} ({CONFIGURATION} lists it: add it with --suite_packages)"
         return problem
 
     def _without_pympler(self, sides: Mapping[Side, Build], benchmarks_by_side: Mapping[Side, Discovered]) -> list[str]:
