@@ -15,6 +15,7 @@ STAGES: tuple[Stage, Stage] = ("screening", "confirmation")
 Profiler = Literal["python", "native"]  # how calls are timed: by a clock, or by the framework's own profiler
 
 SKIPPED = "skipped"  # the kind of a failure that is none where both sides have it
+MISSING = "missing"  # of an operator, function or benchmark that a build doesn't have
 FROM_OUTSIDE = ("killed", "out-of-memory")  # kinds of failure that the machine may have to answer for
 
 

@@ -10,7 +10,7 @@ from opduel.records.case import METRICS, VALUE, Case, Metric, measure_of, withou
 from opduel.records.cause import Cause
 from opduel.records.configuration import RunConfiguration
 from opduel.records.host_record import HostRecord
-from opduel.records.measurement import FROM_OUTSIDE, SKIPPED, Failure, PairSample, Side
+from opduel.records.measurement import FROM_OUTSIDE, MISSING, SKIPPED, Failure, PairSample, Side
 from opduel.records.run_record import RunRecord
 from opduel.records.work import Work
 from opduel.support.redaction import redact_data, redact_inputs
@@ -266,9 +266,9 @@ class Comparison:
         return self.failure is not None and self.failure.side == "treatment" and self.failure.kind not in FROM_OUTSIDE
 
     @property
-    def is_skipped_by_control(self) -> bool:
-        """Whether the control alone skips the case, by its own word: there was nothing to compare."""
-        return self.failure is not None and self.failure.side == "control" and self.failure.kind == SKIPPED
+    def is_absent_from_control(self) -> bool:
+        """Whether the control alone skips the case by its own word, or doesn't have it, as one that is new."""
+        return self.failure is not None and self.failure.side == "control" and self.failure.kind in (SKIPPED, MISSING)
 
     @property
     def finding(self) -> Verdict | None:
@@ -337,11 +337,11 @@ class Report:
     @property
     def uncompared(self) -> list[Comparison]:
         """The cases that could not be compared, although the treatment isn't shown to be the reason: those that fail on
-        both sides, on the control, or from outside."""
+        both sides, on the control (unless it has no such case), or from outside."""
         return [
             comparison
             for comparison in self.comparisons
-            if comparison.verdict == "failed" and not comparison.is_worse and not comparison.is_skipped_by_control
+            if comparison.verdict == "failed" and not comparison.is_worse and not comparison.is_absent_from_control
         ]
 
     @property

@@ -42,7 +42,7 @@ _FIGURES = (
 def to_junit(report: Report) -> Rendered:
     """Return one suite: regressed is a failure, failed an error, inconclusive is skipped, as is what a build skipped,
     and all other verdicts pass."""
-    skipped_by_control = sum(comparison.is_skipped_by_control for comparison in report.comparisons)
+    skipped_by_control = sum(comparison.is_absent_from_control for comparison in report.comparisons)
     skipped = len(report.run.skipped) + skipped_by_control + report.count("inconclusive")
     counts = {
         "tests": str(len(report.comparisons) + len(report.run.skipped)),
@@ -90,7 +90,7 @@ def _test(suite: Element, comparison: Comparison, name: str, spec: str) -> None:
         failure = comparison.failure
         kind = f"{failure.side} {failure.kind}" if failure else "failed"
         reason = failure.reason if failure else comparison.note
-        tag = "skipped" if comparison.is_skipped_by_control else "error"
+        tag = "skipped" if comparison.is_absent_from_control else "error"
         _say(test, tag, one_line(kind), one_line(reason), printable_lines(failure.output_tail if failure else ""))
     SubElement(test, "system-out").text = _figures(comparison)
 
