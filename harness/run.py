@@ -58,7 +58,7 @@ def run_ab(request: RunRequest, on_progress: ReportProgress = lambda _: None) ->
 
 
 def prepare(request: RunRequest) -> PreparedRun:
-    """Read programs anew, check what forks lose and which inputs differ, and begin to watch the host. Raises: as
+    """Read programs again, check what forks lose and which inputs differ, and begin to watch the host. Raises: as
     ``run_ab``."""
     began, bench, configuration = time.monotonic(), make_bench(request), request.configuration
     lay_programs_afresh(bench.builds, bench.environment)

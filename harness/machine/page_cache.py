@@ -19,7 +19,7 @@ _CHUNK = 1 << 20
 
 
 def lay_programs_afresh(builds: Mapping[Side, Build], environment: Mapping[str, str]) -> None:
-    """Read the files of each side's program anew that are not the other's, too; none of builds that aren't programs.
+    """Read the files of each side's program again that are not the other's, too; none of builds that aren't programs.
     ``environment`` is the workers'. What can't be read, or is in use, is left as it is."""
     control, treatment = (_files_of(build, environment) for build in builds.values())
     for path in sorted(control ^ treatment):
