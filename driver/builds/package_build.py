@@ -221,7 +221,10 @@ def _import(environment: FreshEnvironment, names: Sequence[str], request: str, f
     """Raise BrokenBuildError if one of the package's modules can't be imported."""
     command = [str(environment.interpreter), "-c", "".join(f"import {name}\n" for name in names)]
     variables = {**worker_environment(), **framework.environment(1)}
-    outcome = run(command, timeout=TIMEOUT_S, whole_environment=variables, inherit=(environment.lock,))
+    elsewhere = Path(os.sep)  # in a checkout its own package would be imported
+    outcome = run(
+        command, timeout=TIMEOUT_S, whole_environment=variables, directory=elsewhere, inherit=(environment.lock,)
+    )
     if not outcome.ok:
         raise BrokenBuildError(f"{request} was built, but can't be imported: {outcome.output_tail}")
 

@@ -157,8 +157,12 @@ def test_a_package_of_python_alone_needs_no_compiler(tmp_path: Path) -> None:
     assert builds[0].details == {}  # no compiler took part
 
 
-def test_a_package_below_the_top_is_built_there_with_variables_of_its_own(tmp_path: Path) -> None:
+def test_a_package_below_the_top_is_built_there_with_variables_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     tiny = Tiny(tmp_path)
+    (tmp_path / "tinysum.py").write_text("1 / 0\n")
+    monkeypatch.chdir(tmp_path)  # in a checkout it is the build that counts
     project = PROJECT.partition("[tool")[0].replace('version = "1.0"', 'dynamic = ["version"]')
     setup = 'import os, setuptools\nsetuptools.setup(version=os.environ["TINY_VERSION"], package_dir={"": "src"})\n'
     files = {"python/pyproject.toml": project.replace('dependencies = ["packaging"]\n', ""), "python/setup.py": setup}
@@ -170,6 +174,7 @@ def test_a_package_below_the_top_is_built_there_with_variables_of_its_own(tmp_pa
     settings = BuildSettings(Limits(300.0, 0, jobs=2), subfolder="python", variables={"TINY_VERSION": "7.0"})
     builder = builder_of(PYTHON, tiny.repository, tiny.cache, settings, tiny.work / "builds")
     first, python, docs = (builder.build(tiny.commit(name), "auto") for name in ("first", "python", "docs"))
+    monkeypatch.chdir(tiny.folder)
     assert [(build.strategy, answer(build)) for build in (first, python)] == [("source", "1"), ("overlay", "2")]
     assert docs.directory == python.directory
     assert first.version == "tiny-sum 7.0"
