@@ -161,19 +161,17 @@ class RunAnalysis:
         ]
         waiting_metrics = set() if self.is_replication else {case.metric for case in unlooked}
 
+        def run_test(case: Case, closing: bool) -> SequentialTest:
+            looks = self.looks.of_metric(case.metric)
+            prior = priors[case.metric]
+            return run_sequential_test(case, values[case.id], prior, looks, self.alpha, closing, self.is_replication)
+
         def run_tests(closing: bool) -> list[SequentialTest]:
-            return [
-                run_sequential_test(
-                    case,
-                    values[case.id],
-                    priors[case.metric],
-                    self.looks.of_metric(case.metric),
-                    self.alpha,
-                    closing,
-                    self.is_replication,
-                )
-                for case in self.cases
-            ]
+            unmeasured: dict[str, SequentialTest] = {}  # by metric: of thousands of cases a budget may measure a few
+            for case in self.cases:
+                if not len(values[case.id]) and case.metric not in unmeasured:
+                    unmeasured[case.metric] = run_test(case, closing)
+            return [run_test(case, closing) if len(values[case.id]) else unmeasured[case.metric] for case in self.cases]
 
         tests = run_tests(closing=False)
         q_values = self._q_values_of_tests(tests)

@@ -195,3 +195,15 @@ def test_asking_in_between_changes_nothing() -> None:
     assert {name: place.verdict for name, place in before.items()} == {
         name: place.verdict for name, place in after.items()
     }
+
+
+def test_cases_without_samples_are_analysed_as_each_by_itself() -> None:
+    """They share one test of their metric."""
+    cases = [a_case(), *(replace(a_case(), id=name, threshold=share) for name, share in (("b", 0.02), ("c", 0.5)))]
+    samples = {"a": pairs("a", "screening", [0.1, 0.11, 0.1, 0.12, 0.1])}
+    together = RunAnalysis(cases, samples, {}, LOOKS, priors={"time": NO_PRIOR})
+    for case in cases[1:]:
+        by_itself = RunAnalysis([case], {}, {}, LOOKS, priors={"time": NO_PRIOR})
+        assert together.interim()[case.id] == by_itself.interim()[case.id]
+        comparison = next(part for part in together.comparisons() if part.case == case.id)
+        assert comparison == by_itself.comparisons()[0]
