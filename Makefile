@@ -13,8 +13,11 @@ export PYTHONDONTWRITEBYTECODE =
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes
 define INSTALL
 sed -n '/^uv==/,/[^\\]$$/p' $< > $(VENV)/uv.lock
-$(PIP) -r $(VENV)/uv.lock && $(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r $< || $(PIP) -r $<
+$(PIP) -r $(VENV)/uv.lock && $(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes -r $< || $(PIP) -r $<
 endef
+
+# With PYTHONDONTWRITEBYTECODE set, whatever isn't compiled here is compiled at each start.
+PACKAGES := opduel causes commands comparator driver fleet frameworks harness records reporters server support
 
 # Everything: what running, the server, tests and linters need.
 setup: $(ALL)
@@ -22,11 +25,13 @@ setup: $(ALL)
 $(RUN): requirements.lock
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL)
+	-$(BIN)/python -m compileall -qq -j 0 $(PACKAGES)
 	touch $@
 
 $(ALL): requirements-dev.lock
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL)
+	-$(BIN)/python -m compileall -qq -j 0 $(PACKAGES)
 	touch $(RUN) $@
 
 # What measures has the machine to itself; everything else runs on all processors, at most four, each file on one. Among

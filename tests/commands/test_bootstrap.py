@@ -241,3 +241,15 @@ def test_a_signal_that_is_ignored_stays_so(bare_python: Path, checkout: Path) ->
     command = shlex.join([str(bare_python), str(checkout / "harness.py"), "--help"])
     script = f"trap '' HUP; {command} & sleep 0.1; kill -HUP $!; wait $!"
     assert run_process(["sh", "-c", script]).code == 0
+
+
+def test_setup_compiles_all_that_a_start_imports() -> None:
+    """With PYTHONDONTWRITEBYTECODE set, each start would do it again."""
+    command = ["make", "--dry-run", "--always-make", "setup"]
+    lines = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert any("uv pip install" in line and "--compile-bytecode" in line for line in lines)
+    (compiling,) = [line for line in lines if "compileall" in line]
+    packages = {
+        path.name for path in (ROOT / "opduel").iterdir() if path.is_symlink() and (path / "__init__.py").exists()
+    }
+    assert packages <= set(compiling.split())
