@@ -165,7 +165,7 @@ class SuiteSelection:
     def _with_fix(self, problem: str) -> str:
         """Return the line, with the option that installs the module that it misses, if the configuration lists that."""
         missing = re.search(r"No module named '(\w+)", problem)
-        if missing and missing[1] in self.suite.configuration.elsewhere:
+        if missing and missing[1] in self.suite.configuration.conda_packages:
             return f"{problem} ({CONFIGURATION} lists it: add it with --suite_packages)"
         return problem
 
@@ -254,12 +254,12 @@ def _with_packages(
         requirements = () if text == NO_PACKAGES else requirements_of(text)
         if requirements is None:
             raise UsageError(f"--suite_packages {text}: is a path: give requirements, such as numpy==2.2.6")
-        return dataclasses.replace(configuration, requirements=requirements, elsewhere=()), ()
-    if not configuration.elsewhere:
+        return dataclasses.replace(configuration, requirements=requirements, conda_packages=()), ()
+    if not configuration.conda_packages:
         return configuration, ()
-    names = " ".join((*configuration.requirements, *configuration.elsewhere))
+    names = " ".join((*configuration.requirements, *configuration.conda_packages))
     return configuration, (
-        f"{CONFIGURATION}: {', '.join(configuration.elsewhere)}: not installed, as PyPI may have others of these "
+        f"{CONFIGURATION}: {', '.join(configuration.conda_packages)}: not installed, as PyPI may have others of these "
         f"names: give those that the benchmarks need, as --suite_packages {shlex.quote(names)}",
     )
 

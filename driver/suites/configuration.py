@@ -53,13 +53,13 @@ Key = tuple[str, str]  # the kind of an entry, and its name: ("req", "numpy"), (
 class SuiteConfiguration:
     """What a suite's configuration says of its environment and its limits.
 
-    ``requirements`` are installed beside the project; ``elsewhere`` are packages of another installer, by its names,
-    which aren't. ``variables`` are set when benchmarks run, ``build_variables``, some of them, when the project is
-    built, too. ``notes`` has a line for each kind of thing that is not followed.
+    ``requirements`` are installed beside the project; ``conda_packages``, by the names that conda or another installer
+    gives them, are not. ``variables`` are set when benchmarks run, ``build_variables``, some of them, when the project
+    is built, too. ``notes`` has a line for each kind of thing that is not followed.
     """
 
     requirements: tuple[str, ...] = ()
-    elsewhere: tuple[str, ...] = ()
+    conda_packages: tuple[str, ...] = ()
     variables: Mapping[str, str] = field(default_factory=dict)
     build_variables: Mapping[str, str] = field(default_factory=dict)
     subfolder: str = ""  # of the repository: that of the package
@@ -92,11 +92,11 @@ def interpret(configuration: Mapping[str, Any], label: str = CONFIGURATION) -> S
     try:
         environments = list(itertools.islice(_environments(configuration), _MOST_ENVIRONMENTS))
         environment: Mapping[Key, str] = environments[0] if environments else {}
-        requirements, elsewhere, refused = _requirements(environment, _tool(configuration))
+        requirements, conda_packages, refused = _requirements(environment, _tool(configuration))
         variables = {name: value for (kind, name), value in environment.items() if kind.startswith("env")}
         return SuiteConfiguration(
             requirements,
-            elsewhere,
+            conda_packages,
             variables,
             {name: value for (kind, name), value in environment.items() if kind == "env"},
             _subfolder(configuration),
@@ -184,26 +184,26 @@ def _texts(value: Any, name: str) -> Sequence[str | None]:
 def _of_type(configuration: Mapping[str, Any], name: str, kind: type, where: str = "") -> Any:
     value = configuration.get(name)
     if value is not None and not isinstance(value, kind):
-        what = "a JSON list" if kind is list else 'a JSON object, such as {"numpy": ["2.2"]}'
-        raise UsageError(f"{where}{name}: is not {what}: correct it")
+        expected = "a JSON list" if kind is list else 'a JSON object, such as {"numpy": ["2.2"]}'
+        raise UsageError(f"{where}{name}: is not {expected}: correct it")
     return value
 
 
 def _requirements(environment: Mapping[Key, str], tool: str) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
     """Return the environment's requirements, the names that are another installer's, and what is no requirement."""
-    requirements, elsewhere, refused = [], [], []
+    requirements, conda_packages, refused = [], [], []
     for (kind, name), version in environment.items():
         if kind != "req":
             continue
         specifier = version if not version or _VERSIONS.match(version) else f"=={version}"
         line = f"{name.removeprefix('pip+')}{specifier}".replace(" ", "")
-        if _is_elsewhere(name, tool):
-            elsewhere.append(name)
+        if _is_of_conda(name, tool):
+            conda_packages.append(name)
         elif _REQUIREMENT.fullmatch(line):
             requirements.append(line)
         else:
             refused.append(line)
-    return tuple(requirements), tuple(elsewhere), refused
+    return tuple(requirements), tuple(conda_packages), refused
 
 
 def _subfolder(configuration: Mapping[str, Any]) -> str:
@@ -262,11 +262,11 @@ def _described(environment: Mapping[Key, str], tool: str) -> str:
     words = [
         f"{name.removeprefix('pip+')} {value}".strip() if kind == "req" else f"{name}={value}"
         for (kind, name), value in environment.items()
-        if kind.startswith("env") or (kind == "req" and not _is_elsewhere(name, tool))
+        if kind.startswith("env") or (kind == "req" and not _is_of_conda(name, tool))
     ]
     return ", ".join(words) or "without packages"
 
 
-def _is_elsewhere(name: str, tool: str) -> bool:
+def _is_of_conda(name: str, tool: str) -> bool:
     """Tell whether a package has the name that another installer than pip gives it."""
     return tool not in _OF_PIP and not name.startswith("pip+")

@@ -55,8 +55,8 @@ def test_only_env_is_for_building() -> None:
 
 def test_names_of_another_installer_are_no_requirements() -> None:
     interpreted = interpret({"environment_type": "conda", "matrix": {"numpy": [], "geos": ["3.12"], "pip+xxhash": []}})
-    assert (interpreted.requirements, interpreted.elsewhere) == (("xxhash",), ("numpy", "geos"))
-    assert interpret(PVLIB).elsewhere == ("build", "pandas")
+    assert (interpreted.requirements, interpreted.conda_packages) == (("xxhash",), ("numpy", "geos"))
+    assert interpret(PVLIB).conda_packages == ("build", "pandas")
 
 
 def test_limits_and_the_place_of_the_package() -> None:
