@@ -17,7 +17,7 @@ from opduel.reporters import Reporter, catch_up_all
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.simple_screen import JsonReporter
 from opduel.reporters.stream import discard, write_text
-from opduel.reporters.text import printable_lines
+from opduel.support.text import printable_lines
 
 
 class Teller:

@@ -12,10 +12,9 @@ from types import FrameType
 
 from opduel.records import OpduelError, disk_error, is_full
 from opduel.reporters.stream import discard, open_closed_streams
-from opduel.reporters.text import printable_lines
 from opduel.support.command_names import named_for
 from opduel.support.redaction import redact
-from opduel.support.text import one_line, printable, with_short_words
+from opduel.support.text import one_line, printable, printable_lines, with_short_words
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)

@@ -42,9 +42,8 @@ from opduel.reporters.local import FolderReporter, LocalReporter, report_on_disk
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line
-from opduel.reporters.text import printable_lines
 from opduel.support.atomic import check_folder
-from opduel.support.text import counted, duration
+from opduel.support.text import counted, duration, printable_lines
 
 
 @dataclass(frozen=True)

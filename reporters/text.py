@@ -14,11 +14,6 @@ _BREAK_AFTER = " /,;:._-)]}|"
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
-def printable_lines(text: str) -> str:
-    """Return ``text`` printable, line by line; nothing is left that XML 1.0 forbids, either."""
-    return "\n".join(map(printable, text.splitlines()))
-
-
 def short_line(text: str, longest: int) -> str:
     """Return ``text`` printable, on one line, cut to at most ``longest`` characters (3 or more)."""
     line = printable(" ".join(text[: 4 * longest].split()))

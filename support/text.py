@@ -47,6 +47,11 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() else escape(char) for char in text)
 
 
+def printable_lines(text: str) -> str:
+    """Return ``text`` printable, line by line; nothing is left that XML 1.0 forbids, either."""
+    return "\n".join(map(printable, text.splitlines()))
+
+
 def without_controls(text: str) -> str:
     """Return ``text`` without escape sequences and control characters; tabs and line feeds stay."""
     return _CONTROLS.sub("", text)

@@ -20,14 +20,13 @@ from opduel.records import (
 from opduel.reporters.cause_text import breakdown_rows, caption, cells
 from opduel.reporters.changes import change_and_interval, effect_text
 from opduel.reporters.run_text import confidence_text, failure_text, rates_words
-from opduel.reporters.text import printable, printable_lines
 from opduel.reporters.units import (
     human_share,
     human_size,
     human_value,
     scale_of,
 )
-from opduel.support.text import counted, duration
+from opduel.support.text import counted, duration, printable, printable_lines
 
 _DIGITS = 8  # of the numbers that are drawn; those in the table are complete
 

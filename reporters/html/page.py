@@ -21,8 +21,8 @@ from opduel.reporters.reproduce import reproduction
 from opduel.reporters.run_text import confidence_text, failure_text
 from opduel.reporters.summary import WORST_FIRST, worst_first
 from opduel.reporters.templates import environment
-from opduel.reporters.text import printable_lines
 from opduel.support.atomic import write_atomically
+from opduel.support.text import printable_lines
 
 _HERE = Path(__file__).parent
 _MOST_ROWS = 200  # of a table in a notebook

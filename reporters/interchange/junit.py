@@ -17,8 +17,8 @@ from opduel.reporters.interchange.cases import (
 )
 from opduel.reporters.run_text import is_number
 from opduel.reporters.summary import caveats
-from opduel.reporters.text import printable_lines
 from opduel.reporters.units import human_value
+from opduel.support.text import printable_lines
 
 _FIGURES = (
     *(
