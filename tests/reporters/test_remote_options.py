@@ -100,17 +100,6 @@ def test_each_place_is_reported_once() -> None:
         remote("a.org/x|nightly", "a.org/x|weekly")
 
 
-def test_one_token_is_for_one_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    places = ("--remote_reporter", "https://a.org/x|c", "--remote_reporter", "https://a.org/y|c")
-    another = ("--remote_reporter", "https://b.org/x|c")
-    assert len(reporters_of(*places, *another)) == 3, "without a token none is sent"
-    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
-    assert len(reporters_of(*places)) == 2
-    with pytest.raises(UsageError, match=r"https://a\.org:443 and https://b\.org:443 would get one token") as refused:
-        reporters_of(*places, *another)
-    assert TOKEN not in str(refused.value)
-
-
 @pytest.mark.parametrize("option", ["--remote_access_token", "--remote_access_token_file", "--spool"])
 def test_its_options_without_it_are_a_mistake(option: str) -> None:
     assert option.removeprefix("--") in reporter_options()
