@@ -81,7 +81,7 @@ def test_metrics_and_what_can_not_run(tmp_path: Path) -> None:
         {"operator": "torch.exp", "identifier": "on_gpu", "inputs": {"input": [8]}, "context": "gpu"},
     ]
     spec.write_text(json.dumps({"framework": "torch", "tests": tests}), encoding="utf-8")
-    report = finished(tmp_path, 0, "-b", str(spec), "--max_rounds", "2")
+    report = finished(tmp_path, 3, "-b", str(spec), "--max_rounds", "2")
     by_name = {one["case"]: one for one in report["comparisons"]}
     failure = by_name["on_gpu/gpu/forward"]["failure"]
     assert (failure["side"], failure["kind"]) == ("both", "error")
