@@ -74,7 +74,7 @@ def test_large_tensors_are_those_that_32_bits_can_t_number() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "give a spec with -b/--benchmark_file"),
+        ([], "a spec with -b/--benchmark_file"),
         (["--operators", "nd.broadcast_ad"], "did you mean nd.broadcast_add"),
         (["-b", "smoke", "--category", "unary"], "is not a bundle, so it has no categories"),
         (["--category", "no_such"], "has no category 'no_such': use unary"),

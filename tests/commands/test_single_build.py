@@ -30,6 +30,9 @@ def harness(*arguments: str | Path) -> Outcome:
     return run_script(HARNESS, *arguments)
 
 
+TWO_SIDES = '{"control": {"program": "/bin/true"}, "treatment": {"program": "/bin/true"}}'
+
+
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
@@ -42,7 +45,7 @@ def harness(*arguments: str | Path) -> Outcome:
         (("--rounds", "3", "--verify"), "--verify: belongs to an A/B, and --rounds measures one build alone"),
         (("--warmup", "0", "--metric", "time"), "--metric: belongs to an A/B, and --warmup measures one build alone"),
         (("--single", "--control", RELEASE), "--control: --single measures one build alone: leave one of the two"),
-        (("--single", "--info", "{}"), "--info: --single measures one build alone: leave one of the two"),
+        (("--single", "--info", TWO_SIDES), "--info: --single measures one build alone: leave one of the two"),
         (("--control", RELEASE, "--baseline", "x"), "--baseline: only applies to one build alone"),
         (
             ("--control", RELEASE, "--warmup", "0"),
