@@ -79,7 +79,7 @@ def test_what_would_be_done_with_a_suite_of_the_repository(tiny: Tiny, tmp_path:
     assert "1 to measure on the suite's cases that match sums.time; nothing was built or measured" in ended.stdout
     assert f"the suite of all commits: {tiny.folder}@{newest}:asv_bench\n" in ended.stderr
     assert f"commits of {tiny.folder}, from the suite's configuration\n" in ended.stderr
-    assert ended.stderr.count("asv.conf.json: not followed: pythons") == 1
+    assert "not followed" not in ended.stderr
     refused = driven(tmp_path, *suite, "--bench", "sums.time_anwser", *ends)
     assert refused.returncode == 2
     assert "-b sums.time_anwser: matches no benchmark of the suite: no file of it or of the" in refused.stderr
