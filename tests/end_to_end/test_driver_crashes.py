@@ -41,7 +41,9 @@ def count(driver: ToyDriver, table: str) -> int:
 
 
 def is_compiling(driver: ToyDriver) -> bool:
-    return (driver.work / "builds" / "host" / ".compiling").exists()
+    """Whether a compile has noted who leads its processes."""
+    lock = driver.work / "builds" / "host" / ".lock"
+    return lock.exists() and lock.read_text() != ""
 
 
 def check_end(outcome: Outcome, driver: ToyDriver) -> None:
