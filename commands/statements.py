@@ -31,8 +31,12 @@ ALIASES = {
 def statement_choice(options: HarnessOptions) -> Choice:
     """Return one case for each statement and metric. UsageError: code that is no Python, or a metric that a statement
     doesn't have."""
-    cases = [case for code in dict.fromkeys(options.statement) for case in _cases(code, options)]
-    return Choice("python", None, cases, "statements")
+    cases: dict[str, Case] = {}
+    for case in (case for code in dict.fromkeys(options.statement) for case in _cases(code, options)):
+        if case.id in cases:
+            raise UsageError(f"{options.label('statement')} {case.id}: stands twice, but for white space: leave it out")
+        cases[case.id] = case
+    return Choice("python", None, list(cases.values()), "statements")
 
 
 def _cases(statement: str, options: HarnessOptions) -> Iterator[Case]:

@@ -3,6 +3,7 @@
 What measures is imported when the words have been parsed and checked: it takes a second.
 """
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -61,6 +62,10 @@ def _named(words: Words, sides: Words) -> list[str]:
     """Give words without an option's name one: builds of the sides that none names, and then statements."""
     options, unnamed = _apart(words, harness_parser())
     open_sides = [side for side in sides if not any(option[0].partition("=")[0] == f"--{side}" for option in options)]
+    for word in unnamed[: len(open_sides)]:
+        if "(" in word and not os.path.exists(word):
+            example = "numpy==1.26.4 numpy==2.2.6 'np.sort([2, 1])'"
+            raise UsageError(f"{word}: is in a build's place: give both builds before lines of Python, as in {example}")
     names = [*open_sides, *["statement"] * max(0, len(unnamed) - len(open_sides))]
     named = (f"--{name}={word}" for name, word in zip(names, unnamed, strict=False))
     return [*(word for option in options for word in option), *named]
@@ -96,6 +101,8 @@ def _run_commands(program: str, words: Words) -> int:
     own: list[str] = []
     compared: list[str] = []
     for option in options:
+        if option[0].partition("=")[0] in ("--control", "--treatment", "--info", "-b", "--benchmark_file"):
+            raise UsageError(f"{option[0]}: the two commands say what is measured: leave it out")
         (own if option[0].partition("=")[0] in parser._option_string_actions else compared).extend(option)
     from opduel.commands.two_commands import spec_of
 

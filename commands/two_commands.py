@@ -12,7 +12,7 @@ import platformdirs
 
 from opduel.harness.specs import validate
 from opduel.harness.specs.programs import check_words
-from opduel.records import UsageError
+from opduel.records import UsageError, disk_error
 from opduel.support.atomic import write_atomically
 
 
@@ -24,13 +24,17 @@ def spec_of(options: argparse.Namespace, commands: Sequence[str]) -> Path:
             check_words(shlex.split(command), 'write sh -c "..." around it')
         except ValueError as error:
             raise UsageError(f"{command}: {error}") from None
+    try:
+        folder = os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("this folder was removed: change into one that is there") from None
     fields = {
         "identifier": "run",
         "command": ["{program}"],
-        "cwd": os.getcwd(),
+        "cwd": folder,
         "prepare": options.prepare,
         "cleanup": options.cleanup,
-        "stdin": options.input and os.path.abspath(options.input),
+        "stdin": options.input and os.path.join(folder, options.input),
         "exit_codes": list(range(256)) if options.ignore_failure else None,
     }
     test = {name: value for name, value in fields.items() if value is not None}
@@ -40,8 +44,15 @@ def spec_of(options: argparse.Namespace, commands: Sequence[str]) -> Path:
     except UsageError as error:
         raise UsageError(str(error).replace("tests[0].", "--")) from None
     text = json.dumps(spec, indent=1)
-    folder = platformdirs.user_cache_path("opduel") / "commands" / hashlib.sha256(text.encode()).hexdigest()[:12]
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / "run.json"
-    write_atomically(path, text.encode())
+    path = (
+        platformdirs.user_cache_path("opduel")
+        / "commands"
+        / hashlib.sha256(text.encode()).hexdigest()[:12]
+        / "run.json"
+    )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, text.encode())
+    except OSError as error:
+        raise disk_error(path, error, "set XDG_CACHE_HOME to another folder") from None
     return path

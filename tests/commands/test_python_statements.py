@@ -55,9 +55,14 @@ def test_the_report_keeps_builds_setup_and_statements_as_they_were_given(report:
         (["-s", "x = = 1", "x"], "--setup x = = 1: is no Python code (invalid syntax)"),
         (["# nothing"], "--statement # nothing: has nothing to execute"),
         (["1 + 1", "--metric", "error"], "--metric error: a statement has no outputs to compare"),
+        (["1 + 1", "1  + 1"], "--statement 1 + 1: stands twice, but for white space"),
         (["1 + 1", "-b", "conv"], "--benchmark_file: is not for --statement"),
         (["-s", "x = 1", "-b", "conv"], "--setup: belongs to statements"),
     ],
 )
 def test_bad_code_and_what_does_not_go_with_it_is_wrong_usage(words: list[str], message: str) -> None:
     assert message in compare(*BUILDS, *words).error_line()
+
+
+def test_a_line_in_a_builds_place_is_told_so() -> None:
+    assert "np.sort(x): is in a build's place" in compare(BUILDS[0], "np.sort(x)").error_line()

@@ -56,7 +56,16 @@ def test_two_commands_are_compared_with_what_is_around_each_run(tmp_path: Path) 
         (["ls", "no-such-command -x"], "no-such-command: no such program"),
         (["ls", "ls -l", "-p", "cp a b && rm a"], "--prepare has '&&', and there is no shell"),
         (["ls", "ls -l", "--input", "missing"], "missing"),
+        (["ls", "ls -l", "--control", "cat"], "--control: the two commands say what is measured"),
     ],
 )
 def test_what_can_not_be_run_is_wrong_usage(tmp_path: Path, words: list[str], message: str) -> None:
     assert message in run(tmp_path, *words).error_line()
+
+
+def test_a_cache_that_can_not_be_written_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    outcome = run(tmp_path, "ls", "ls -l")
+    assert outcome.code == 3
+    assert outcome.err.count("\n") == 1
+    assert "internal error" not in outcome.err
