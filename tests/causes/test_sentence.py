@@ -7,7 +7,6 @@ from made_samples import a_case
 
 from opduel.causes.attribution.call_division import REST
 from opduel.causes.attribution.shares import examine
-from opduel.causes.function_names import bare, is_of_the_interpreter
 from opduel.causes.wording.processor import SAME_WORK
 from opduel.causes.wording.sentence import cause_of
 from opduel.records import Comparison
@@ -141,36 +140,17 @@ def test_parts_that_all_changed_one_way_make_up_for_nothing() -> None:
     assert words.startswith("f: 71 % of the instructions saved, g: 71 %")
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("sort", "sort"),
-        ("numpy.core.sort", "numpy.core.sort"),
-        ("int quicksort_<npy::int_tag, int>(int*, long)", "quicksort_<npy::int_tag, int>"),
-        ("void a::b<c::d>(e<f>*, double) const", "a::b<c::d>"),
-        ("void a::(anonymous namespace)::b<(anonymous namespace)::c>(float*, int)", "a::b<c>"),
-        ("int f<aaaaaaaaaaaaaaaaaaaaaaaa, bbbbbbb>(x) [clone .isra.0]", "f<...>"),
-        ("(all else)", "(all else)"),
-        ("libblas.so (no symbols)", "libblas.so (no symbols)"),
-    ],
-)
-def test_a_name_is_short(name: str, expected: str) -> None:
-    assert bare(name) == expected
-
-
 def test_native_code_is_named_beside_the_python_function_that_runs_it() -> None:
     slower = examined("Python functions", "ns", {"numpy.partition": Part(100)}, {"numpy.partition": Part(112)})
     select = {"common": Part(40.0), "introselect": Part(60.0)}
     simd = {"common": Part(40.0), "np::QSelect_AVX2": Part(45.0), "unrolled": Part(15.4)}
     words = "numpy.partition accounts for 100 % of the added time"
     native = examined("native functions", "instructions", select, simd)
-    assert sentence(slower, native) == (f"{words}; in native code, introselect gave way to np::QSelect_AVX2 and 1 more")
+    other_code = f"{words}; in native code, introselect gave way to np::QSelect_AVX2 and 1 more"
+    assert sentence(slower, native) == other_code
     for note, added in ((NO_AVX512, "; valgrind has no AVX-512, with which other code may run"), ("no symbols", "")):
         noted = replace(native, note=note)
-        assert (
-            sentence(slower, noted)
-            == f"{words}; in native code, introselect gave way to np::QSelect_AVX2 and 1 more{added}"
-        )
+        assert sentence(slower, noted) == f"{other_code}{added}"
     for_all = examined("native functions", "instructions", select, {"common": Part(40.0), "select": Part(60.4)})
     assert "AVX-512" not in sentence(slower, replace(for_all, note=NO_AVX512)), "neither is for some processors alone"
     small = {"common": Part(96.0), "introselect": Part(4.0)}, {"common": Part(96.0), "np::QSelect_AVX2": Part(4.5)}
@@ -281,22 +261,6 @@ def test_the_interpreter_is_no_cause() -> None:
     assert sentence(native, python, comparison=quick) == (
         "finalize, 1 call per call where it was 2, accounts for 100 % of the time saved"
     )
-
-
-@pytest.mark.parametrize(
-    ("name", "where", "is_one"),
-    [
-        ("_PyEval_EvalFrameDefault", "/tmp/python-build/Python-3.11.7/Python/ceval.c:1630", True),
-        ("insertdict", "Objects/dictobject.c:361", True),
-        ("_PyObject_Malloc", "libpython3.11.so.1.0", True),
-        ("PyObject_Call", "", True),
-        ("PyArray_NewFromDescr_int", "_multiarray_umath.cpython-311-x86_64-linux-gnu.so", False),
-        ("PyArray_Scalar", "numpy/core/src/multiarray/scalarapi.c:575", False),
-        ("introselect", "", False),
-    ],
-)
-def test_which_functions_are_the_interpreters(name: str, where: str, is_one: bool) -> None:
-    assert is_of_the_interpreter(name, where) == is_one
 
 
 def test_the_kernel_s_part_is_said_beside_what_calls_it() -> None:
