@@ -1,0 +1,183 @@
+"""The folders that a suite works in: copies for both sides, what ``setup_cache`` makes, and what lies beside."""
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from opduel.driver.suites import work as suite_work
+from opduel.driver.suites.discovery import Benchmark, SuiteCase, all_cases, discover
+from opduel.driver.suites.source import Suite, open_suite
+from opduel.driver.suites.work import CacheOrder, SuiteWork, cache_orders, new_work_folder
+from opduel.frameworks import get_framework
+from opduel.records import Build
+
+FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
+FRAMEWORK = get_framework("asv")
+BUILD = Build("asv", "this one", "interpreter", sys.executable, "1", "3", "d1")
+PLAIN = Benchmark("m.time_one", "time", "b.m", (), (), frozenset(), None, None, None, "seconds", "v", None, True)
+
+
+def opened(text: str, folder: Path) -> Suite:
+    return open_suite(text, folder / "cache", folder / "scratch")
+
+
+def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite_work, "CACHE_BYTES", 32 << 20)
+    own_work = SuiteWork.of(opened(str(FIXTURE), tmp_path), new_work_folder())
+    builds = {side: own_work.on_side(side, BUILD) for side in own_work.copies}
+    folders = [build.environment["OPDUEL_SUITE"] for build in builds.values()]
+    assert len(set(folders)) == 2
+    assert len({len(folder) for folder in folders}) == 1
+    discovered = discover(builds["control"], FRAMEWORK, own_work.copies["control"], own_work.place("control"))
+    chosen = [case for case in all_cases(dict.fromkeys(builds, discovered)) if case.benchmark.setup_cache]
+    problems = own_work.make_caches(builds, FRAMEWORK, cache_orders(chosen, None))
+    failures: Sequence[tuple[str, str]] = [
+        ("CacheFails", "OSError: no data set"),
+        ("CacheTooLarge", "wrote more than 32 MiB"),
+        ("CacheHangs", "took more than 1 s"),
+        ("CacheUnpicklable", "lambda"),
+    ]
+    for side in builds:
+        for name, why in failures:
+            (line,) = [case for case in problems if case.startswith(f"{side}: setup_cache of misbehaving.{name}.")]
+            assert why in line
+            assert "\n" not in line
+        (cached,) = {case.benchmark.setup_cache for case in chosen if ".Cached." in case.name}
+        assert (own_work.place(side) / str(cached) / "written.txt").read_text() == "by setup_cache"
+        swept = own_work.copies[side] / "swept"
+        assert {path.name: path.read_text() for path in swept.iterdir()} == {"Sweeps": "3", "SweepsToo": "3"}
+    assert len(problems) == 8
+    folder = own_work.root
+    del own_work
+    assert not folder.exists()
+
+
+WRITERS = """
+from pathlib import Path
+HERE = Path(__file__).parent
+
+class Writer:
+    files = 0
+    def setup_cache(self):
+        for number in range(self.files):
+            with open(HERE / f"of-{type(self).__name__}-{number}", "wb") as stream:
+                stream.truncate(700 << 10)
+    def time_nothing(self, cache=None):
+        pass
+
+class Small(Writer):
+    files = 1
+    def setup_cache(self): super().setup_cache()
+
+class Large(Writer):
+    files = 2
+    def setup_cache(self): super().setup_cache()
+
+class Fails(Writer):
+    files = 1
+    def setup_cache(self):
+        super().setup_cache()
+        raise OSError("no data set")
+
+class Another(Writer):
+    files = 1
+    def setup_cache(self): super().setup_cache()
+"""
+
+
+def test_one_setup_cache_that_writes_too_much_into_the_suite_costs_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite_work, "CACHE_BYTES", 1 << 20)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "one.py").write_text(WRITERS)
+    own_work = SuiteWork.of(opened(str(tmp_path / "own"), tmp_path), new_work_folder())
+    builds = {"control": own_work.on_side("control", BUILD)}
+    discovered = discover(builds["control"], FRAMEWORK, own_work.copies["control"], own_work.place("control"))
+    chosen = {case.benchmark.name.split(".")[1]: case for case in all_cases({"control": discovered})}
+    order = [chosen[name] for name in ("Small", "Large", "Fails", "Another", "Writer")]
+    too_large, failed = own_work.make_caches(builds, FRAMEWORK, cache_orders(order, None))
+    assert "setup_cache of one.Large.time_nothing" in too_large
+    assert "more than 1 MiB" in too_large
+    assert failed == "control: setup_cache of one.Fails.time_nothing: OSError: no data set"
+    assert {path.name for path in own_work.copies["control"].glob("of-*")} == {
+        "of-Small-0",
+        "of-Fails-0",
+        "of-Another-0",
+    }
+
+
+def test_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "opduel-suite-of-nobody").mkdir()  # it may be about to be locked
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            folder = new_work_folder()
+            os.write(writing, folder.name.encode())
+            signal.pause()
+        finally:
+            os._exit(1)
+    os.close(writing)
+    killed = Path(os.read(reading, 1000).decode())
+    os.close(reading)
+    try:
+        (killed / "c").mkdir()
+        living = [new_work_folder(), new_work_folder()]
+        assert (killed / "c").is_dir()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    living.append(new_work_folder())
+    names = {Path(case.name).name for case in living}
+    assert {path.name for path in tmp_path.iterdir()} == {*names, "opduel-suite-of-nobody"}
+
+
+def test_a_shared_cache_is_made_by_a_benchmark_that_the_side_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own_work = SuiteWork.of(opened(str(FIXTURE), tmp_path), new_work_folder())
+    calls: list[tuple[str, str, float]] = []
+
+    def make(work: SuiteWork, order: CacheOrder, *_: object) -> None:
+        calls.append((order.side, order.benchmark, order.limit_s))
+
+    monkeypatch.setattr(SuiteWork, "_make_cache", make)
+    old = SuiteCase(replace(PLAIN, name="m.old", setup_cache="cache-1", timeout=90.0), {}, ("control",))
+    new = SuiteCase(replace(PLAIN, name="m.new", setup_cache="cache-1", timeout=70.0), {}, ("treatment",))
+    alone = SuiteCase(replace(PLAIN, name="m.alone", setup_cache="cache-2"), {}, ("treatment",))
+    builds = dict.fromkeys(own_work.copies, BUILD)
+    for chosen in ([old, new, alone], [new, old, alone]):
+        assert own_work.make_caches(builds, FRAMEWORK, cache_orders(chosen, None)) == []
+        assert calls == [("control", "m.old", 90.0), ("treatment", "m.new", 90.0), ("treatment", "m.alone", 60.0)]
+        calls.clear()
+
+
+def test_what_lies_beside_a_suite_is_beside_its_copies_but_for_what_the_build_has(tmp_path: Path) -> None:
+    bench = tmp_path / "project"
+    files = ("benchmarks/one.py", "shared/__init__.py", "data/x.csv", "helper.py", "pytest/__init__.py", "env/big.bin")
+    for name in (*files, "src/packaging/__init__.py", ".git/config"):
+        (bench / name).parent.mkdir(parents=True, exist_ok=True)
+        (bench / name).write_text("")
+    suite = opened(str(bench / "benchmarks"), tmp_path)
+    with tempfile.TemporaryDirectory() as folder:
+        SuiteWork.within(suite, Path(folder)).link_neighbours("control", BUILD)
+        assert [path.name for path in Path(folder, "c").iterdir()] == [
+            "benchmarks"
+        ]  # another's folder, for all we know
+    (bench / "asv.conf.json").write_text("{}")
+    with tempfile.TemporaryDirectory() as folder:
+        work = SuiteWork.within(suite, Path(folder))
+        for _ in range(2):
+            work.link_neighbours("control", BUILD)
+        linked = {path.name for path in Path(folder, "c").iterdir() if path.is_symlink()}
+        assert linked == {"asv.conf.json", "shared", "data", "helper.py"}  # pytest and packaging are this build's
