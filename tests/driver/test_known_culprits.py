@@ -3,73 +3,22 @@ knows."""
 
 import json
 import math
-from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import BIASED, MadeHarness, MadePoint, a_comparison
+from made_runs import BIASED, a_comparison
+from made_week import WORSE, Week, culprits_of, known_culprits
 
-from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
-from opduel.driver.outcome import Outcome, culprits_document
-from opduel.driver.runs import TRIES, RunOrder, Runs
-from opduel.records import Comparison, Report, RunError, RunRecord, Verdict
-
-WORSE: Sequence[Verdict] = ("regressed", "failed")
+from opduel.driver.outcome import culprits_document
+from opduel.driver.runs import TRIES, RunOrder
+from opduel.records import Comparison, Report, RunError, RunRecord
 
 
-class Week:
-    """Commits p0, p1, ...; each investigation is of a line from ``first`` to one of them, on the same journal."""
-
-    def __init__(self, path: Path, **cases: Sequence[float | None]) -> None:
-        self.path = path
-        levels = {case: {f"p{number}": level for number, level in enumerate(of)} for case, of in cases.items()}
-        self.harness = MadeHarness(levels)
-        self.revisions = [MadePoint(number) for number in range(max(map(len, cases.values())))]
-
-    def land(self, last: int, first: int = 0, settings: str = "", again: bool = False, **more: Any) -> Outcome:
-        """Investigate the line from ``first`` to ``last``."""
-        journal = Journal(self.path)
-        try:
-            runs = Runs(journal, self.harness, 0.0, lambda _: None)
-            revisions = [
-                revision
-                for revision in self.revisions[first : last + 1]
-                if revision.number not in more.get("without", ())
-            ]
-            investigation = Investigation(revisions, runs, journal, settings)
-            if again:
-                runs.forget(investigation.name)
-            return investigation.investigate(more.get("sought", WORSE))
-        finally:
-            journal.close()
-
-    def runs_since(self, before: int) -> list[tuple[str, str, str]]:
-        orders = self.harness.orders[before:]
-        return [(order.run_type, order.control.requested, order.treatment.requested) for order in orders]
-
-    @property
-    def count(self) -> int:
-        return len(self.harness.orders)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Iterator[Path]:
-    return tmp_path / "journal.db"
-
-
-def culprits_of(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
-    return [(culprit.revisions[-1].name, tuple(culprit.range.cases)) for culprit in outcome.culprits or ()]
-
-
-def known_culprits(outcome: Outcome) -> list[tuple[str, tuple[str, ...]]]:
-    return [(item.revisions[-1].name, tuple(item.range.cases)) for item in outcome.known_culprits]
-
-
-def test_later_commits_of_the_week_cost_a_benchmark_each(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6], b=[1] * 7)
+def test_later_commits_of_the_week_cost_a_benchmark_each(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6], b=[1] * 7)
     assert culprits_of(week.land(4)) == [("p3", ("a",))]
     for last in (5, 6):
         before = week.count
@@ -86,8 +35,8 @@ def test_later_commits_of_the_week_cost_a_benchmark_each(path: Path) -> None:
         assert culprit.evidence == week.land(4).culprits[0].evidence  # type: ignore[index]
 
 
-def test_an_investigation_made_again_from_its_journal_says_the_same(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
+def test_an_investigation_made_again_from_its_journal_says_the_same(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1, 1.6, 1.6, 1.6])
     first = week.land(4), week.land(5)
     before = week.count
     again = week.land(4), week.land(5)
@@ -97,15 +46,15 @@ def test_an_investigation_made_again_from_its_journal_says_the_same(path: Path) 
     assert week.count == before
 
 
-def test_made_again_on_demand_a_line_looks_for_its_own_culprit_again(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
+def test_made_again_on_demand_a_line_looks_for_its_own_culprit_again(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1, 1.6, 1.6, 1.6])
     week.land(4)
     assert culprits_of(week.land(4, again=True)) == [("p3", ("a",))]
     assert known_culprits(week.land(5)) == [("p3", ("a",))]
 
 
-def test_of_another_regression_on_top_only_that_is_sought(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6, 1.9, 1.9])
+def test_of_another_regression_on_top_only_that_is_sought(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6, 1.9, 1.9])
     week.land(4)
     before = week.count
     outcome = week.land(8)
@@ -120,8 +69,8 @@ def test_of_another_regression_on_top_only_that_is_sought(path: Path) -> None:
     assert known_culprits(week.land(8, again=True)) == [("p3", ("a",))]
 
 
-def test_three_culprits_of_one_case_are_added_up(path: Path) -> None:
-    week = Week(path, a=[1, 1.2, 1.2, 1.5, 1.5, 2.0, 2.0, 2.0])
+def test_three_culprits_of_one_case_are_added_up(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1.2, 1.2, 1.5, 1.5, 2.0, 2.0, 2.0])
     assert [name for name, _ in culprits_of(week.land(2))] == ["p1"]
     assert [name for name, _ in culprits_of(week.land(4))] == ["p3"]
     assert [name for name, _ in culprits_of(week.land(6))] == ["p5"]
@@ -135,8 +84,8 @@ def test_three_culprits_of_one_case_are_added_up(path: Path) -> None:
     assert share.high - share.estimate == pytest.approx(math.sqrt(3) * math.log(1.01))
 
 
-def test_another_case_is_verified_and_bisected_without_the_one_that_is_known(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.6], b=[1, 1, 1, 1, 1.4, 1.4])
+def test_another_case_is_verified_and_bisected_without_the_one_that_is_known(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.6, 1.6], b=[1, 1, 1, 1, 1.4, 1.4])
     week.land(3)
     before = len(week.harness.orders)
     outcome = week.land(5)
@@ -145,8 +94,8 @@ def test_another_case_is_verified_and_bisected_without_the_one_that_is_known(pat
     assert [kind for kind, _, _ in week.runs_since(before)][:2] == ["benchmark", "verify"]
 
 
-def test_a_commit_that_slows_a_known_case_and_another_one_is_one_culprit(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.9, 1.9], b=[1, 1, 1, 1, 1.4, 1.4])
+def test_a_commit_that_slows_a_known_case_and_another_one_is_one_culprit(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.9, 1.9], b=[1, 1, 1, 1, 1.4, 1.4])
     week.land(3)
     outcome = week.land(5)
     assert (culprits_of(outcome), known_culprits(outcome)) == ([("p4", ("b", "a"))], [("p2", ("a",))])
@@ -156,9 +105,9 @@ def test_a_commit_that_slows_a_known_case_and_another_one_is_one_culprit(path: P
     assert known_culprits(week.land(5, first=1)) == [("p2", ("a",)), ("p4", ("a", "b"))]
 
 
-def test_a_culprit_that_was_reverted_hides_no_later_one(path: Path) -> None:
+def test_a_culprit_that_was_reverted_hides_no_later_one(tmp_path: Path) -> None:
     """The later one is as large, so that the whole is what it was before."""
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1, 1, 1.6, 1.6])
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1, 1, 1.6, 1.6])
     week.land(3)
     quiet = week.land(5)
     assert (quiet.culprits, quiet.known_culprits, quiet.attributions) == (None, (), {})
@@ -169,8 +118,8 @@ def test_a_culprit_that_was_reverted_hides_no_later_one(path: Path) -> None:
     assert week.count == before
 
 
-def test_a_culprit_that_was_fixed_in_part_accounts_for_what_is_left(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.3, 1.3, 1.6, 1.6])
+def test_a_culprit_that_was_fixed_in_part_accounts_for_what_is_left(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.3, 1.3, 1.6, 1.6])
     week.land(3)
     before = week.count
     partly = week.land(5)
@@ -181,28 +130,28 @@ def test_a_culprit_that_was_fixed_in_part_accounts_for_what_is_left(path: Path) 
     assert culprits_of(outcome) == [("p6", ("a",))]
 
 
-def test_a_culprit_that_is_no_longer_in_the_history_accounts_for_nothing(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.6])
+def test_a_culprit_that_is_no_longer_in_the_history_accounts_for_nothing(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.6, 1.6])
     week.land(3)
     outcome = week.land(5, without=(2,))  # p2 was squashed into p3
     assert (culprits_of(outcome), known_culprits(outcome)) == ([("p3", ("a",))], [])
 
 
-def test_where_the_control_holds_it_a_culprit_accounts_for_nothing(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 2.2, 2.2])
+def test_where_the_control_holds_it_a_culprit_accounts_for_nothing(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 2.2, 2.2])
     week.land(3)
     outcome = week.land(5, first=2)
     assert (culprits_of(outcome), known_culprits(outcome)) == ([("p4", ("a",))], [])
 
 
-def test_with_other_settings_it_is_another_measurement(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])
+def test_with_other_settings_it_is_another_measurement(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.6])
     week.land(3)
     assert culprits_of(week.land(4, settings="another spec")) == [("p2", ("a",))]
 
 
-def test_a_case_that_fails_is_sought_once_until_it_works_again(path: Path) -> None:
-    week = Week(path, a=[1, 1, None, None, None, 1, None, None])
+def test_a_case_that_fails_is_sought_once_until_it_works_again(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, None, None, None, 1, None, None])
     assert culprits_of(week.land(3)) == [("p2", ("a",))]
     before = week.count
     outcome = week.land(4)
@@ -213,14 +162,14 @@ def test_a_case_that_fails_is_sought_once_until_it_works_again(path: Path) -> No
     assert (culprits_of(outcome), known_culprits(outcome)) == ([("p6", ("a",))], [])
 
 
-def test_a_slow_case_that_then_fails_is_bisected_for_failing(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, None, None])
+def test_a_slow_case_that_then_fails_is_bisected_for_failing(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, None, None])
     week.land(3)
     assert culprits_of(week.land(5)) == [("p4", ("a",))]
 
 
-def test_improvements_are_known_too_when_they_are_sought(path: Path) -> None:
-    week = Week(path, a=[1, 1, 0.6, 0.6, 0.6, 0.4, 0.4])
+def test_improvements_are_known_too_when_they_are_sought(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 0.6, 0.6, 0.6, 0.4, 0.4])
     sought: Any = [*WORSE, "improved"]
     assert culprits_of(week.land(3, sought=sought)) == [("p2", ("a",))]
     before = week.count
@@ -229,9 +178,9 @@ def test_improvements_are_known_too_when_they_are_sought(path: Path) -> None:
     assert culprits_of(week.land(6, sought=sought)) == [("p5", ("a",))]
 
 
-def test_what_was_sought_and_not_found_is_not_sought_again(path: Path) -> None:
+def test_what_was_sought_and_not_found_is_not_sought_again(tmp_path: Path) -> None:
     """The culprit's own A/B said a little too little: each later run finds more than it accounts for."""
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.6])
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.6, 1.6])
     measure = week.harness._compare
 
     def low(case: str, order: RunOrder, is_held_back: bool) -> Comparison:
@@ -251,8 +200,8 @@ def test_what_was_sought_and_not_found_is_not_sought_again(path: Path) -> None:
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
 
 
-def test_a_range_that_could_not_be_split_is_known_as_such(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
+def test_a_range_that_could_not_be_split_is_known_as_such(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1, 1.6, 1.6, 1.6])
     week.revisions[2].broken = True
     (traced,) = week.land(4).culprits or ()
     assert not traced.range.is_named
@@ -264,8 +213,8 @@ def test_a_range_that_could_not_be_split_is_known_as_such(path: Path) -> None:
     ]
 
 
-def test_a_search_that_ended_early_makes_nothing_known(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6])
+def test_a_search_that_ended_early_makes_nothing_known(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1, 1.6, 1.6, 1.6])
     week.revisions[2].amiss = RunError("the package index can't be reached")
     assert week.land(4).unfinished
     week.revisions[2].amiss = None
@@ -273,8 +222,8 @@ def test_a_search_that_ended_early_makes_nothing_known(path: Path) -> None:
     assert (culprits_of(outcome), known_culprits(outcome)) == ([("p3", ("a",))], [])
 
 
-def test_a_search_for_the_rest_that_ended_early_goes_on(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6, 1.9, 1.9])
+def test_a_search_for_the_rest_that_ended_early_goes_on(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6, 1.9, 1.9])
     week.land(4)
     week.revisions[6].amiss = RunError("the package index can't be reached")
     week.revisions[5].amiss = RunError("the package index can't be reached")
@@ -288,8 +237,8 @@ def test_a_search_for_the_rest_that_ended_early_goes_on(path: Path) -> None:
     assert ("benchmark", "p0", "p8") not in week.runs_since(before)
 
 
-def test_verdicts_held_back_make_nothing_known_and_are_attributed_to_nobody(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])
+def test_verdicts_held_back_make_nothing_known_and_are_attributed_to_nobody(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.6])
     week.land(3)
     week.harness.endings = ["held"] * 3
     outcome = week.land(4)
@@ -297,8 +246,10 @@ def test_verdicts_held_back_make_nothing_known_and_are_attributed_to_nobody(path
     assert known_culprits(week.land(4)) == [("p2", ("a",))]
 
 
-def test_a_verdict_that_is_held_back_beside_others_that_stand_does_not_say_that_a_change_is_gone(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1, 1.6], b=[1] * 6)
+def test_a_verdict_that_is_held_back_beside_others_that_stand_does_not_say_that_a_change_is_gone(
+    tmp_path: Path,
+) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1, 1.6], b=[1] * 6)
     week.land(3)
     compare = week.harness._compare
 
@@ -312,8 +263,10 @@ def test_a_verdict_that_is_held_back_beside_others_that_stand_does_not_say_that_
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
 
 
-def test_a_ratio_from_a_host_whose_aa_check_found_a_difference_takes_no_part_of_a_known_change_back(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.6], b=[1] * 6)
+def test_a_ratio_from_a_host_whose_aa_check_found_a_difference_takes_no_part_of_a_known_change_back(
+    tmp_path: Path,
+) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.6, 1.6], b=[1] * 6)
     week.land(3)
     measure = week.harness.measure
     hosts = [{"name": "a", "valid": False}, {"name": "b", "valid": True}]  # each measured the case of its name
@@ -340,8 +293,8 @@ def test_a_ratio_from_a_host_whose_aa_check_found_a_difference_takes_no_part_of_
     assert week.runs_since(before) == [("benchmark", "p0", "p5")]
 
 
-def test_what_a_disturbed_host_confirmed_is_not_searched_by_its_size(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6], b=[1, 1, 1.6, 1.6, 1.6])
+def test_what_a_disturbed_host_confirmed_is_not_searched_by_its_size(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.6], b=[1, 1, 1.6, 1.6, 1.6])
     measure, busy = week.harness.measure, [True]
     hosts = [{"name": "a", "valid": False}, {"name": "b", "valid": True}]  # each measured the case of its name
 
@@ -365,9 +318,11 @@ def test_what_a_disturbed_host_confirmed_is_not_searched_by_its_size(path: Path)
 
 
 @pytest.mark.parametrize("stands", [False, True])
-def test_a_rest_of_which_no_step_can_be_trusted_is_looked_for_again_by_the_next_line(path: Path, stands: bool) -> None:
+def test_a_rest_of_which_no_step_can_be_trusted_is_looked_for_again_by_the_next_line(
+    tmp_path: Path, stands: bool
+) -> None:
     """Whether its verdicts were held back, or stand though they may be off."""
-    week = Week(path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6, 1.9, 1.9, 1.9])
+    week = Week(tmp_path, a=[1, 1, 1, 1.6, 1.6, 1.6, 1.6, 1.9, 1.9, 1.9])
     week.land(4)
     compare, measure, busy = week.harness._compare, week.harness.measure, [True]
 
@@ -390,17 +345,17 @@ def test_a_rest_of_which_no_step_can_be_trusted_is_looked_for_again_by_the_next_
 
 
 @pytest.mark.parametrize("damage", ["{", "[1]", '[{"good": "p1"}]', '{"a": 1}', "null"])
-def test_notes_that_are_damaged_cost_a_search_and_no_more(path: Path, damage: str) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])
+def test_notes_that_are_damaged_cost_a_search_and_no_more(tmp_path: Path, damage: str) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.6])
     week.land(3)
-    journal = Journal(path)
+    journal = Journal(week.path)
     journal._connection.execute("UPDATE facts SET text = ? WHERE name LIKE 'known/%'", (damage,))
     journal.close()
     assert culprits_of(week.land(4)) == [("p2", ("a",))]
 
 
-def test_the_document_has_shares_and_rests(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6, 1.9, 1.9])
+def test_the_document_has_shares_and_rests(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.6, 1.9, 1.9])
     week.land(3)
     document = json.loads(json.dumps(culprits_document(week.land(6), "line")))
     (culprit,) = document["known"]
@@ -414,7 +369,7 @@ def test_the_document_has_shares_and_rests(path: Path) -> None:
     assert new["bad"][0]["subject"] == "Change 5"
 
 
-def test_a_benchmark_alone_knows_nothing(path: Path) -> None:
-    week = Week(path, a=[1, 1, 1.6, 1.6, 1.6])
+def test_a_benchmark_alone_knows_nothing(tmp_path: Path) -> None:
+    week = Week(tmp_path, a=[1, 1, 1.6, 1.6, 1.6])
     week.land(3)
     assert week.land(4, sought=()) == replace(week.land(4, sought=()), known_culprits=(), attributions={})

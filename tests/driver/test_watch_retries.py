@@ -6,6 +6,7 @@ import pytest
 from made_runs import a_commit
 from made_watch import HOUR_S, Loop, MadeRepository
 
+from opduel.driver.runs import BUDGETS
 from opduel.records import Commit, RunError, UsageError
 
 SIDE = a_commit(40)
@@ -164,3 +165,43 @@ def test_the_last_commit_asked_for_again_is_dealt_with(loop: Loop) -> None:
 def test_a_commit_that_is_asked_for_wrongly_is_wrong_usage(loop: Loop) -> None:
     with pytest.raises(UsageError, match="--commit 'nothing'"):
         loop.watch(commit="nothing").once()
+
+
+def test_with_again_the_newest_is_measured_whatever_the_step(loop: Loop) -> None:
+    for again in (False, False, True):
+        loop.watch(step=3, commit_file=None, again=again).once()
+    assert loop.ear.treatments == ["Change 3", "Change 3"]
+
+
+def test_with_again_all_is_measured_again(loop: Loop) -> None:
+    settings = {"commit": a_commit(2).id}
+    loop.watch(**settings).once()
+    loop.last.unlink()
+    loop.watch(**settings).once()
+    assert len(loop.harness.orders) == 1
+    loop.last.unlink()
+    loop.watch(**settings, again=True).once()
+    assert len(loop.harness.orders) == 2
+
+
+def test_with_again_a_start_begins_once_and_its_passes_go_on(loop: Loop) -> None:
+    loop.harness.endings = ["open"] * 10
+    watch = loop.watch(again=True)
+    for _ in range(BUDGETS + 1):
+        watch.once()
+    assert [order.budgets for order in loop.harness.orders] == list(range(1, BUDGETS + 1))
+    assert loop.dealt_with() == "Change 3"
+
+
+def test_with_again_what_an_earlier_start_settled_beyond_another_goes_on_too(loop: Loop) -> None:
+    loop.last.write_text(a_commit(1).id)
+    loop.harness.endings = ["open"]
+    loop.watch().once()
+    assert loop.ear.treatments == ["Change 2", "Change 3"], "and the second one is settled"
+    loop.harness.endings = ["open", "open"]
+    watch = loop.watch(again=True)
+    watch.once()
+    watch.once()
+    assert loop.ear.treatments[2:] == ["Change 2", "Change 3", "Change 2", "Change 3"]
+    assert [order.budgets for order in loop.harness.orders[2:]] == [1, 1, 2, 2]
+    assert loop.dealt_with() == "Change 3"
