@@ -42,3 +42,10 @@ def nights(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
         for report in made_reports(RUNS, CASES, newest_samples_only=True):
             assert server.post(report).status_code == 201
         yield server
+
+
+@pytest.fixture(scope="session")
+def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
+    """Yield a server without runs that anybody may read; nobody posts to it."""
+    with running_server(tmp_path_factory.mktemp("untouched"), open_read=True) as server:
+        yield server

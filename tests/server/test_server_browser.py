@@ -10,8 +10,8 @@ from made_nights import case_id
 from made_report import made_report
 from playwright.sync_api import Browser, Page, Request, expect
 from results_server import CASES, COMMIT_URL, RunningServer, numbered, running_server
+from server_pages import HOSTILE_PATHS, hostile
 from test_server_drift import fill
-from test_server_pages import HOSTILE_PATHS, hostile
 
 
 @pytest.fixture

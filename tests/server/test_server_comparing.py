@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 from results_server import RunningServer, numbered, running_server
-from test_server_pages import compared, get_page
+from server_pages import compared, get_page
 
 from opduel.records import Commit, Report
 from opduel.server.comparing import in_words

@@ -84,18 +84,14 @@ def test_a_step_is_found_acknowledged_and_comes_back_when_it_changes(server: Run
             assert client.put(path, json={"note": "the price of a fix"}).status_code == status
     (acknowledged,) = points(server, state="acknowledged")
     acknowledgement = acknowledged["acknowledgement"]
-    assert (acknowledgement["by"], acknowledgement["note"], acknowledgement["counts"]) == (
-        "writes",
-        "the price of a fix",
-        True,
-    )
+    expected = {"by": "writes", "note": "the price of a fix", "counts": True}
+    assert {name: acknowledgement[name] for name in expected} == expected
     assert points(server) == []
     fill(server, nights=range(STAR, STAR + 4))  # more of the same changes nothing
     assert points(server) == []
     keep(server, *(night(number, 1.12) for number in range(STAR + 4, STAR + 20)))
-    keep(
-        server, *(night(number, 1.12, id=f"again-{number}") for number in range(STEP_AT, STAR + 4))
-    )  # larger, it seems
+    # larger, it seems
+    keep(server, *(night(number, 1.12, id=f"again-{number}") for number in range(STEP_AT, STAR + 4)))
     back = [listed for listed in points(server) if listed["number"] == point["number"]]
     assert len(back) == 1
     assert back[0]["acknowledgement"]["counts"] is False
@@ -104,16 +100,9 @@ def test_a_step_is_found_acknowledged_and_comes_back_when_it_changes(server: Run
         assert client.delete(path).json()["acknowledgement"] is None
 
 
-@pytest.fixture(scope="module")
-def unfilled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """Yield a server without runs; nobody posts to it."""
-    with running_server(tmp_path_factory.mktemp("unfilled")) as running:
-        yield running
-
-
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"note": ""}', b'{"note": "  "}', b'{"note": 7}', b"[", b"x" * 70_000])
-def test_an_acknowledgement_is_a_note_and_no_more(unfilled: RunningServer, body: bytes) -> None:
-    with unfilled.client("write") as client:
+def test_an_acknowledgement_is_a_note_and_no_more(untouched: RunningServer, body: bytes) -> None:
+    with untouched.client("write") as client:
         answer = client.put("/api/v1/change_points/1/acknowledgement", content=body)
         assert answer.status_code == (413 if len(body) > 65_536 else 422)
         assert client.put("/api/v1/change_points/1/acknowledgement", json={"note": "x"}).status_code == 404
@@ -373,10 +362,8 @@ def test_where_more_is_better_a_loss_is_the_slowdown(tmp_path: Path, database_ur
         assert "gain" not in text
         with server.client("read") as client:
             feed = feedparser.parse(client.get("/drift.atom").text)
-        assert {finding.title.split()[0]: finding.tags[0].term for finding in feed.entries} == {
-            "loss": "slower",
-            "gain": "faster",
-        }
+        terms = {finding.title.split()[0]: finding.tags[0].term for finding in feed.entries}
+        assert terms == {"loss": "slower", "gain": "faster"}
 
 
 def test_of_a_fleet_s_run_only_what_a_disturbed_host_measured_is_left_out(tmp_path: Path, database_url: str) -> None:
@@ -400,12 +387,8 @@ def test_of_a_fleet_s_run_only_what_a_disturbed_host_measured_is_left_out(tmp_pa
         assert [finding["case"]["case"] for finding in points(server)] == ["quiet"]
         assert trusted(server) == {"busy": {False}, "quiet": {True}, "alone": {False}}
         with server.client("read") as client:
+            numbers = {listed["case"]: listed["number"] for listed in client.get("/api/v1/cases").json()["cases"]}
             for case, left_out in (("busy", True), ("quiet", False)):
-                (number,) = [
-                    finding["number"]
-                    for finding in client.get("/api/v1/cases").json()["cases"]
-                    if finding["case"] == case
-                ]
-                history = client.get(f"/api/v1/cases/{number}/history").json()["points"]
+                history = client.get(f"/api/v1/cases/{numbers[case]}/history").json()["points"]
                 assert {finding["trusted"] for finding in history} == {not left_out}
-                assert ("t be trusted" in client.get(f"/cases/{number}").text) is left_out
+                assert ("t be trusted" in client.get(f"/cases/{numbers[case]}").text) is left_out

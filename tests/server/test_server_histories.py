@@ -11,9 +11,9 @@ import pytest
 import report_samples as samples
 from raw_requests import wait_for
 from results_server import RunningServer, numbered, running_server
+from server_pages import compared
 from sqlalchemy import select
 from sqlalchemy.orm import joinedload
-from test_server_pages import compared
 
 from opduel.comparator.history.network_meta_analysis import Component, Drift
 from opduel.server import drift

@@ -4,9 +4,7 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import httpx
@@ -14,76 +12,16 @@ import pytest
 import report_samples as samples
 from made_nights import TRUTH, case_id, commit_id, made_reports
 from results_server import CASES, COMMIT_URL, RUNS, RunningServer, numbered, running_server
+from server_pages import HOSTILE_PATHS, PAYLOAD, Page, compared, get_page, hostile
 
-from opduel.records import ONE_SIDED, Commit, HostRecord, Report
+from opduel.records import ONE_SIDED
 from opduel.server import pages
-
-# Ends whatever it may stand in, and would then run.
-PAYLOAD = (
-    "</script></title>--><img src=x onerror=\"window.hacked='img'\"><script>window.hacked='script'</script>'\"`{{7*7}}"
-)
-
-
-class Page(HTMLParser):
-    """What tests ask of a page: its links, its elements, its text."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self.texts: list[str] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        attributes = dict(attrs)
-        self.tags.append((tag, attributes))
-        if attributes.get("method") == "post":
-            return
-        for name in ("href", "src", "action"):
-            if attributes.get(name) and attributes[name] != "data:,":  # no icon
-                self.links.append(str(attributes[name]))
-
-    def handle_data(self, data: str) -> None:
-        self.texts.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join(" ".join(self.texts).split())
-
-
-def get_page(server: RunningServer, path: str, **parameters: str) -> Page:
-    with server.client(None) as client:
-        answer = client.get(path, params=parameters or None)
-    assert answer.status_code == 200, answer.text
-    policy = answer.headers["Content-Security-Policy"]
-    assert "default-src 'none'" in policy
-    assert "unsafe" not in policy
-    return Page(answer.text)
 
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Iterator[RunningServer]:
     with running_server(tmp_path, open_read=True, commit_url=COMMIT_URL) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def untouched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
-    """Yield a server without runs; nobody posts to it."""
-    with running_server(tmp_path_factory.mktemp("untouched"), open_read=True) as server:
-        yield server
-
-
-def compared(control: str, treatment: str, number: int, ratio: float = 1.05, **changes: Any) -> Report:
-    """Return a report of one case between builds that are named by what they are."""
-    report = numbered(number, **changes)
-    sides = [
-        replace(side, requested=name, digest=name.encode().hex(), version=f"1.{ord(name[0])}")
-        for side, name in ((samples.CONTROL, control), (samples.TREATMENT, treatment))
-    ]
-    return replace(
-        report, control=sides[0], treatment=sides[1], comparisons=(samples.comparison("steady", ratio=ratio),), cases=()
-    )
 
 
 def test_every_link_of_every_page_leads_somewhere(nights: RunningServer) -> None:
@@ -293,46 +231,6 @@ def test_platforms_and_threads_have_histories_of_their_own(empty: RunningServer)
     assert "+5.0 %" in get_page(empty, "/cases/1", platform="cpu", threads="1").text
     with empty.client(None) as client:
         assert client.get("/cases/1", params={"platform": "none"}).status_code == 404
-
-
-def hostile(number: int) -> Report:
-    """Return a report with ``PAYLOAD`` in every text that the server takes one in."""
-    report = numbered(
-        number,
-        platform=PAYLOAD,
-        spec=PAYLOAD,
-        user_identifier=PAYLOAD,
-        run_type=PAYLOAD,
-        validity=samples.validity(PAYLOAD),
-    )
-    commit = Commit("ab" * 20, 1_700_000_000, f"{PAYLOAD} <a@example.org>", PAYLOAD)
-    builds = [
-        replace(side, requested=f"javascript:alert(1) {PAYLOAD}", version=PAYLOAD, digest="", commit=side_commit)
-        for side, side_commit in ((samples.CONTROL, None), (samples.TREATMENT, commit))
-    ]
-    crash = replace(samples.CRASH, reason=PAYLOAD, output_tail=PAYLOAD)
-    comparisons = (
-        samples.comparison(PAYLOAD, "regressed", 1.2, operator=PAYLOAD, note=PAYLOAD, unit=PAYLOAD),
-        samples.failed(f"failed {PAYLOAD}", crash, operator=PAYLOAD, metric=PAYLOAD),
-    )
-    host = HostRecord(name=PAYLOAD, cpu_model=PAYLOAD, machine=PAYLOAD, kernel=PAYLOAD)
-    return replace(report, control=builds[0], treatment=builds[1], comparisons=comparisons, host=host, cases=())
-
-
-HOSTILE_PATHS = (
-    "/",
-    "/drift",
-    "/hosts",
-    f"/hosts/{quote(PAYLOAD)}",
-    "/compare",
-    "/compare?first=run-1&second=run-2",
-    "/runs/run-1",
-    "/cases/1",
-    "/cases/2",
-    "/search?q=script",
-    "/search?q=%3Cscript%3Ewindow.hacked=1%3C/script%3E%22onfocus=%22hacked",
-    "/?text=%22%3E%3Cscript%3Ehacked%3C/script%3E&platform=%3Cscript%3E&commit=%3Cscript%3E",
-)
 
 
 def test_hostile_texts_stay_texts(empty: RunningServer) -> None:
