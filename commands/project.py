@@ -10,12 +10,13 @@ Options of the subcommands by name, for all that have them, and in tables for on
     regression = true
 
 The file comes with a checkout, of which the user may know nothing: it can set only what neither executes anything, nor
-names a file or an address, nor takes anything away.
+names a file or an address, nor takes anything away. `opduel local` builds and executes the checkout anyway: for it the
+file may also name the suite or the statements that are measured.
 """
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,9 @@ _OF_REPORTS = (
     *("user_identifier", "run_type"),
 )
 HARMLESS = frozenset((*_OF_CASES, *_OF_DECISIONS, *_OF_REPORTS))
+# What `opduel local` executes of a checkout, as it executes the checkout itself: its own file alone names it.
+OF_CHECKOUT = frozenset(("statement", "setup", "suite"))
+SAYS_WHAT = ("statement", "suite", "benchmark_file", "operators", "category", "inputs", "network", "int64_tensor")
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,8 @@ class Setting:
 def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path | None = None) -> list[Setting]:
     """The settings that hold for a subcommand, its own table's before those for all; empty without a file. UsageError:
     the file is no TOML, or has a table of no subcommand, or a setting that isn't harmless."""
-    place = _find((folder or Path.cwd()).absolute())
+    start = (folder or Path.cwd()).absolute()
+    place = _find(start)
     if place is None:
         return []
     path, table = place
@@ -66,11 +71,30 @@ def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path |
         Setting(path, prefix + where, where.rpartition(".")[2].replace("-", "_"), value)
         for where, value in {**own, **shared}.items()
     ]
-    for setting in settings:
-        if setting.name not in HARMLESS:
+    top = _top_of_checkout(start, path)
+    for number, setting in enumerate(settings):
+        if top is not None and setting.name in OF_CHECKOUT and setting.where == f"{prefix}local.{setting.name}":
+            settings[number] = replace(setting, value=_in_checkout(setting, top))
+        elif setting.name not in HARMLESS:
             fix = "take it out, and use the command line or your own config"
             raise UsageError(f"{setting.where}: is not one of the settings that a project can make for you: {fix}")
     return settings
+
+
+def _top_of_checkout(folder: Path, file: Path) -> Path | None:
+    """Return the top of the checkout that a folder and the file are in; None if there is none, or the file is not."""
+    top = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+    return top if top is not None and file.is_relative_to(top) else None
+
+
+def _in_checkout(setting: Setting, top: Path) -> Any:
+    """Return the value, with a suite's path from the file's folder on. UsageError: it is outside the checkout."""
+    if setting.name != "suite" or not isinstance(setting.value, str):
+        return setting.value
+    path = setting.file.parent / setting.value
+    if ":" in setting.value or "@" in setting.value or not path.resolve().is_relative_to(top.resolve()):
+        raise UsageError(f"{setting.where}: {setting.value} is not in this checkout: name a folder or file in it")
+    return str(path)
 
 
 def _find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:

@@ -1,0 +1,51 @@
+"""The words of a command line: those of each option, and those without an option's name."""
+
+import os
+import re
+from collections.abc import Sequence
+
+from opduel.commands.driver_options import driver_parser
+from opduel.commands.options import Parser, harness_parser
+
+_VARIABLE = re.compile(r"[A-Za-z_]\w*=(?!=)")  # of --env, and no release
+
+
+def options_and_others(words: Sequence[str], *parsers: Parser) -> tuple[list[list[str]], list[str]]:
+    """Return the words of each option, with its value, and the other words."""
+    actions = {name: action for parser in parsers for name, action in parser._option_string_actions.items()}
+    options: list[list[str]] = []
+    unnamed: list[str] = []
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            unnamed, rest = [*unnamed, *rest], []
+        elif not word.startswith("-"):
+            unnamed.append(word)
+        else:
+            arity = actions[word].nargs if word in actions else 0
+            if arity == "?":
+                arity = int(bool(rest) and not rest[0].startswith("-"))
+            count = arity if isinstance(arity, int) else 1
+            options.append([word, *rest[:count]])
+            del rest[:count]
+            while arity == "+" and rest and _VARIABLE.match(rest[0]):
+                options[-1].append(rest.pop(0))
+    return options, unnamed
+
+
+def words_of_checkout(words: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the folder that the words of ``opduel local`` name, the current one if none does, and the options: each
+    further word is a statement."""
+    options, unnamed = options_and_others(words, driver_parser(), harness_parser())
+    named = [option for option in options if option[0].partition("=")[0] == "--local"]
+    folder = (named[-1][1:] or [named[-1][0].partition("=")[2]])[0] if named else ""
+    if not named and unnamed and _is_folder(unnamed[0]):
+        folder = unnamed.pop(0)
+    others = [word for option in options if option not in named for word in option]
+    return folder or ".", [*others, *(f"--statement={statement}" for statement in unnamed)]
+
+
+def _is_folder(word: str) -> bool:
+    """Tell whether a word is a folder, or looks like one that isn't there, rather than like Python."""
+    return os.path.isdir(word) or (os.sep in word and not re.search(r"[\s(\"']", word))
