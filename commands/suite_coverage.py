@@ -63,7 +63,7 @@ def _coverage(arguments: Sequence[str] | None) -> int:
     cache = BuildCache(options.exec_dir)
     began = time.monotonic()
     build = resolve_build(options.build, selection.framework, cache, sdists=options.allow_sdist)
-    made = time.monotonic()
+    built = time.monotonic()
     builds = selection.on_sides({"treatment": build})
     build, folder = builds["treatment"], selection.work.copies["treatment"]
     suite = discover(build, selection.framework, folder, selection.work.place("treatment"), env)
@@ -80,8 +80,8 @@ def _coverage(arguments: Sequence[str] | None) -> int:
         **(asdict(choice.suite_record) if choice.suite_record else {}),
         "build": build.requested,
         "benchmarks_of_suite": {benchmark.name: benchmark.count for benchmark in suite.benchmarks},
-        "made_s": round(made - began, 1),
-        "discovered_s": round(discovered - made, 1),
+        "built_s": round(built - began, 1),
+        "discovered_s": round(discovered - built, 1),
         "checked_s": round(time.monotonic() - discovered, 1),
         "outcomes": outcomes,
     }
@@ -106,14 +106,17 @@ def _by_asv(
     }
     places = [(case.operator, numbers[case.operator, tuple(case.inputs.values())]) for case in cases]
     with tempfile.TemporaryDirectory() as scratch:
-        asked, answered = Path(scratch) / "cases.json", Path(scratch) / "answer.json"
-        asked.write_text(json.dumps(places), encoding="utf-8")
+        cases_file, answer_file = Path(scratch) / "cases.json", Path(scratch) / "answer.json"
+        cases_file.write_text(json.dumps(places), encoding="utf-8")
         outcome = run(
-            [*command, asked, answered], timeout=ASV_TIMEOUT_S, whole_environment=environment, directory=Path(scratch)
+            [*command, cases_file, answer_file],
+            timeout=ASV_TIMEOUT_S,
+            whole_environment=environment,
+            directory=Path(scratch),
         )
         if not outcome.ok:
             raise RunError(f"asv: {outcome.output_tail}: leave --beside_asv out")
-        answer = json.loads(answered.read_text(encoding="utf-8"))
+        answer = json.loads(answer_file.read_text(encoding="utf-8"))
     ids = {place: case.id for place, case in zip(places, cases, strict=True)}
     return {**answer, "outcomes": {ids[name, number]: outcome for name, number, outcome in answer["outcomes"]}}
 

@@ -51,7 +51,7 @@ class Investigation:
         self._runs = runs
         self._journal = journal
         self._branch = branch
-        self._ends: Range = 0, len(revisions) - 1
+        self._line: Range = 0, len(revisions) - 1
         self._builds: dict[int, Build] = {}
         self._unsure: set[str] = set()  # cases with a measurement of a part of the line that can't be trusted
         self._turns = turns or BuildTurns()
@@ -67,7 +67,7 @@ class Investigation:
         Raises:
             UnbuildableError: control or treatment can't be built.
         """
-        benchmark = self._make(f"{self.name}/benchmark", "benchmark", self._ends)
+        benchmark = self._make(f"{self.name}/benchmark", "benchmark", self._line)
         outcome = self._follow_up(benchmark, sought)
         if outcome.why_untrusted:
             self._runs.forget(f"{self.name}/")
@@ -75,7 +75,7 @@ class Investigation:
 
     def build_ends(self) -> tuple[Build, Build]:
         """Build control and treatment. Raise UnbuildableError if one can't be built."""
-        return self._build(self._ends[0]), self._build(self._ends[1])
+        return self._build(self._line[0]), self._build(self._line[1])
 
     def begin_ahead(self, rank: int, measures: bool, given_up: threading.Event) -> bool:
         """Build control and treatment before it is this line's turn, and make the benchmark, too, if it ``measures``.
@@ -87,7 +87,7 @@ class Investigation:
             UnbuildableError: control or treatment can't be built.
             KeyboardInterrupt: the benchmark was given up.
         """
-        builds = self._build_ahead(self._ends, rank, given_up)
+        builds = self._build_ahead(self._line, rank, given_up)
         if builds is None or not measures:
             return False
         order = self._order(f"{self.name}/benchmark", "benchmark", builds)
@@ -153,7 +153,7 @@ class Investigation:
             in_vain = attribution is not None and attribution.finding == "more" and not new
             later, threshold = step_of(comparison).change, comparison.threshold
             remainder = remaining_change(comparison.verdict, later, changes, threshold, in_vain)
-            if remainder is not None and remainder[2] < self._ends[1]:
+            if remainder is not None and remainder[2] < self._line[1]:
                 remainder_kind, size, end = remainder
                 new.append(KnownChange(names[end], names[-1], remainder_kind, size, self.name))
         return {case: new for case, new in changes_by_case.items() if new}
@@ -178,7 +178,7 @@ class Investigation:
         log.info("known culprits do not account for all of: %s; measuring the rest", ", ".join(more))
         cases: dict[Range, list[str]] = {}
         for case in sorted(more):
-            for gap in gaps(self._ends[1], [placed_change.range for placed_change in known_by_case[case]]):
+            for gap in gaps(self._line[1], [placed_change.range for placed_change in known_by_case[case]]):
                 cases.setdefault(gap, []).append(case)
         confirmed = set(outcome.confirmed)
         culprits: list[Culprit] = []
@@ -208,7 +208,7 @@ class Investigation:
         if not suspects:
             return Outcome(benchmark)
         log.info("flagged: %s; verifying on fresh processes", ", ".join(suspects))
-        verification = self._make(f"{self.name}/verify", "verify", self._ends, sorted(suspects), benchmark)
+        verification = self._make(f"{self.name}/verify", "verify", self._line, sorted(suspects), benchmark)
         if verification.is_biased:
             return Outcome(benchmark, verification)
         verified = {comparison.case: comparison for comparison in verification.comparisons}
@@ -226,7 +226,7 @@ class Investigation:
         steps = {case: step_of(verified[case]) for case in confirmed if case not in untrusted}
         thresholds = {case: verified[case].threshold for case in steps}
         try:
-            return replace(outcome, culprits=self._bisect(steps, thresholds, self._ends))
+            return replace(outcome, culprits=self._bisect(steps, thresholds, self._line))
         except RunError as error:  # the next pass continues this search; confirmed cases stay confirmed
             return outcome.cut_short(error)
 
@@ -327,7 +327,7 @@ class Investigation:
 
     def _evidence(self, between: CulpritRange) -> tuple[Report, ...]:
         """Return the reports of a range's direct A/B: those of the verification when the range is the whole line."""
-        if (between.start, between.end) == self._ends:
+        if (between.start, between.end) == self._line:
             return self._runs.reports(f"{self.name}/verify")
         names = f"{self._revisions[between.start].name}..{self._revisions[between.end].name}"
         return self._runs.reports(f"{self.name}/regress/{names}/")

@@ -34,15 +34,18 @@ class KnownChanges:
     def at_beginning(self) -> dict[str, tuple[PlacedChange, ...]]:
         """Return the changes on the line by case, without those that this investigation found itself."""
         fact = f"{self._line}/known"
-        known = _read(_BY_CASE, self._journal.get_fact(fact))
-        if known is None:
-            known = {
+        changes_by_case = _read(_BY_CASE, self._journal.get_fact(fact))
+        if changes_by_case is None:
+            changes_by_case = {
                 name.removeprefix(self._prefix): [change for change in _changes(text) if change.line != self._line]
                 for name, text in self._journal.facts(self._prefix).items()
             }
-            known = {case: [placed.known_change for placed in self._placed(changes)] for case, changes in known.items()}
-            self._journal.set_fact(fact, json.dumps(_BY_CASE.dump_python(known)))
-        return {case: placed for case, changes in known.items() if (placed := self._placed(changes))}
+            changes_by_case = {
+                case: [placed.known_change for placed in self._placed(changes)]
+                for case, changes in changes_by_case.items()
+            }
+            self._journal.set_fact(fact, json.dumps(_BY_CASE.dump_python(changes_by_case)))
+        return {case: placed for case, changes in changes_by_case.items() if (placed := self._placed(changes))}
 
     def record(self, new_by_case: Mapping[str, Sequence[KnownChange]]) -> None:
         """Keep the changes that this investigation found, unless that was done before.
