@@ -65,10 +65,10 @@ class Fleet:
         self.wait_for(lambda: f"{name} measures for" in log.read_text())
         return process
 
-    def wait_for(self, what: Callable[[], object]) -> None:
+    def wait_for(self, holds: Callable[[], object]) -> None:
         """Until it is true."""
         end = time.monotonic() + LONG_S
-        while not what():
+        while not holds():
             assert time.monotonic() < end
             time.sleep(0.05)
 
@@ -97,8 +97,8 @@ def command(folder: Path, fleet: Fleet, *words: str, functions: Sequence[str] = 
     sides = ["--control", own, "--treatment", own]
     bounds = ["--max_rounds", "2", "--sentinels", "0", "--busy_host", "report", "--explain", "none"]
     place = ["--fleet", fleet.address, "--fleet_certificates", str(fleet.certificates)]
-    made = [sys.executable, str(ROOT / "harness.py"), "-b", str(spec(folder, functions)), *sides, *bounds]
-    return [*made, "--simple_local_reporter", str(folder / "report"), *place, *words]
+    harness = [sys.executable, str(ROOT / "harness.py"), "-b", str(spec(folder, functions)), *sides, *bounds]
+    return [*harness, "--simple_local_reporter", str(folder / "report"), *place, *words]
 
 
 def report(folder: Path) -> dict[str, Any]:

@@ -96,10 +96,10 @@ def measure(worker: RestartingWorker, suite_case: SuiteCase) -> None:
     inputs = dict(suite_case.parameters)
     request = CaseRequest(Case(suite_case.name, name, "forward", inputs, "", "cpu", 0.02, 30.0, metric=metric), 1)
     block = {"op": "low_block", "discard": 1, "calls": 3, "inner": 4, "most_ns": 1e9, "share": 0.1}
-    asked = [request.message("control"), {"op": "resident", "calls": 3} if kind == "peakmem" else block]
+    message = [request.message("control"), {"op": "resident", "calls": 3} if kind == "peakmem" else block]
     if metric == "value":
-        asked = [{"op": "value", "case": request.description(), "seed": 1}]
-    answer = worker.ask(asked, 30.0)
+        message = [{"op": "value", "case": request.description(), "seed": 1}]
+    answer = worker.ask(message, 30.0)
     assert (name == "hooks.Skips.time_it") == isinstance(answer, Failure), answer
 
 
@@ -146,5 +146,5 @@ def test_both_call_the_same_with_the_same_arguments_in_the_same_surroundings(not
 
 
 def test_each_class_has_its_setup_cache_once(notes: dict[str, Path]) -> None:
-    made = [lines[-1][0] for lines in processes(notes["opduel"]) if lines[-1][1] == "setup_cache"]
-    assert sorted(map(str, made)) == sorted(WITH_CACHES)
+    cache_makers = [lines[-1][0] for lines in processes(notes["opduel"]) if lines[-1][1] == "setup_cache"]
+    assert sorted(map(str, cache_makers)) == sorted(WITH_CACHES)

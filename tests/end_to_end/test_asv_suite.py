@@ -27,23 +27,23 @@ def test_a_suite_is_measured_as_it_is_and_what_goes_wrong_names_its_side(tmp_pat
     names = "numeric|Consumed|track_score|track_made|Raw|without_feature|NoFeature|raises|HangsIn|CacheFails"
     sides = ("--control", "numpy==2.2.6", "--treatment", "numpy==1.26.4", "--max_rounds", "2")
     report, output, errors = finished(tmp_path, 1, "-b", names, *sides, "--screen_reporter")
-    found = {one["case"]: one for one in report["comparisons"]}
-    failures = {case: one["failure"] for case, one in found.items() if one["failure"]}
-    assert {case: (one["side"], one["kind"]) for case, one in failures.items()} == {
+    rows = {row["case"]: row for row in report["comparisons"]}
+    failures = {case: row["failure"] for case, row in rows.items() if row["failure"]}
+    assert {case: (row["side"], row["kind"]) for case, row in failures.items()} == {
         "numeric.time_vecdot": ("treatment", "error"),
         "misbehaving.time_raises": ("both", "error"),
         "misbehaving.HangsInSetup.time_never": ("both", "timeout"),
         "misbehaving.CacheFails.time_with_it": ("both", "error"),
     }
     assert "setup_cache of misbehaving.CacheFails.time_with_it: OSError: no data set" in str(failures)
-    measured = {case: one for case, one in found.items() if not one["failure"]}
-    assert all(one["rounds"] >= 2 for one in measured.values())
+    measured = {case: row for case, row in rows.items() if not row["failure"]}
+    assert all(row["rounds"] >= 2 for row in measured.values())
     assert "kinds.Consumed.time_pop" in measured
     assert measured["kinds.Cached.track_made/value"]["control"] == 7
     assert measured["kinds.track_score/value"]["unit"] == "share"
     assert measured["kinds.Raw.timeraw_loop(20000)"]["control"] > 1000
     assert len([case for case in measured if case.startswith("numeric.Array.")]) == 4
-    assert {one["case"] for one in report["run"]["skipped"]} == {
+    assert {row["case"] for row in report["run"]["skipped"]} == {
         "kinds.NoFeature.time_nothing",
         "kinds.time_without_feature",
     }
@@ -61,6 +61,6 @@ def test_an_injected_slowdown_is_found_whatever_a_call_needs_before_it(tmp_path:
     names = "kinds.(Consumed|Raw|time_sum|time_product)|numeric.Array"
     sides = ("--control", "numpy==2.2.6", "--treatment", "numpy==2.2.6", "--inject", "0.5", "--threshold", "10%")
     report, _, _ = finished(tmp_path, 1, "-b", names, *sides, "--max_rounds", "10")
-    injected = {one["case"] for one in report["comparisons"] if one["injected"]}
+    injected = {row["case"] for row in report["comparisons"] if row["injected"]}
     assert len(injected) == 4
-    assert {one["case"] for one in report["comparisons"] if one["verdict"] == "regressed"} == injected
+    assert {row["case"] for row in report["comparisons"] if row["verdict"] == "regressed"} == injected

@@ -23,8 +23,8 @@ def script(name: str, step: str) -> str:
     """The script of a recipe's step."""
     document = yaml.safe_load((EXAMPLES / name).read_text(encoding="utf-8"))
     jobs = [document["runs"]] if "runs" in document else document["jobs"].values()
-    (found,) = (one["run"] for job in jobs for one in job["steps"] if one.get("name") == step)
-    return str(found)
+    (text,) = (entry["run"] for job in jobs for entry in job["steps"] if entry.get("name") == step)
+    return str(text)
 
 
 class Workspace:
@@ -49,7 +49,7 @@ class Workspace:
         )
         shim.chmod(0o755)
 
-    def run(self, text: str, **variables: str) -> "Ended":
+    def run(self, text: str, **variables: str) -> "StepOutcome":
         """Run a step's script as the runner does: ``bash -e`` on a file, with files of its own."""
         self.number += 1
         step = self.folder / f"step-{self.number}"
@@ -70,7 +70,7 @@ class Workspace:
             "MIN_FREE": "0",
             **variables,
         }
-        done = subprocess.run(
+        process = subprocess.run(
             ["bash", "-e", str(step / "script")],
             cwd=self.folder,
             env=environment,
@@ -80,10 +80,10 @@ class Workspace:
             timeout=LONG_S,
             check=False,
         )
-        return Ended(done.returncode, done.stdout, done.stderr, step)
+        return StepOutcome(process.returncode, process.stdout, process.stderr, step)
 
 
-class Ended:
+class StepOutcome:
     """How a step ended."""
 
     def __init__(self, code: int, out: str, err: str, step: Path) -> None:
@@ -131,20 +131,20 @@ class Hook:
 
 @pytest.fixture
 def hook() -> Iterator[Hook]:
-    made = Hook()
-    yield made
-    made.close()
+    webhook = Hook()
+    yield webhook
+    webhook.close()
 
 
 @pytest.fixture
 def workspace(shared: Shared, tmp_path: Path) -> Workspace:
     """With a clone of the toy in which the slow commit is checked out."""
     driver = toy_driver(tmp_path, shared.project, shared.caches)
-    made = Workspace(tmp_path / "workspace", driver)
-    clone = made.folder / "framework"
+    workspace = Workspace(tmp_path / "workspace", driver)
+    clone = workspace.folder / "framework"
     subprocess.run(["git", "clone", "--quiet", str(shared.project.folder), str(clone)], check=True)
     subprocess.run(["git", "-C", str(clone), "checkout", "--quiet", "--detach", shared.slow], check=True)
-    return made
+    return workspace
 
 
 @pytest.mark.nightly  # and in the CI
@@ -172,7 +172,7 @@ def test_a_slow_pull_request_is_measured_traced_shown_and_notified_of_once(
     assert "/report.json\n" in text
 
     reports = [json.loads(path.read_text()) for path in workspace.folder.joinpath("reports").rglob("report.json")]
-    assert {one["run"]["run_type"] for one in reports} == {"benchmark", "verify"}
+    assert {report["run"]["run_type"] for report in reports} == {"benchmark", "verify"}
     compare = workspace.run(
         script("action.yml", "Measure"),
         CONTROL=reports[0]["control"]["interpreter"],
@@ -186,8 +186,8 @@ def test_a_slow_pull_request_is_measured_traced_shown_and_notified_of_once(
 
 def test_a_run_that_cannot_be_completed_is_a_warning(workspace: Workspace, tmp_path: Path) -> None:
     pull_request = script("opduel.github.yml", "Measure the pull request")
-    ended = workspace.run(pull_request, MIN_FREE="1e9", CACHE=str(tmp_path / "another cache"))
-    assert ended.code == 0, ended.err
-    assert "must stay: free some space" in ended.err
-    assert ended.out.splitlines()[-1].startswith("::warning title=opduel::not completed")
-    assert ended.outputs == ""
+    outcome = workspace.run(pull_request, MIN_FREE="1e9", CACHE=str(tmp_path / "another cache"))
+    assert outcome.code == 0, outcome.err
+    assert "must stay: free some space" in outcome.err
+    assert outcome.out.splitlines()[-1].startswith("::warning title=opduel::not completed")
+    assert outcome.outputs == ""

@@ -77,14 +77,14 @@ def test_killed_again_and_again_it_ends_as_if_nobody_had(own: ToyDriver) -> None
     wait_for(lambda: count(own, "rounds") >= 3, process)
     process.kill()
     process.wait()
-    kept = {text for (text,) in own.journal("SELECT text FROM rounds")}
-    assert len(kept) >= 3
+    round_texts = {text for (text,) in own.journal("SELECT text FROM rounds")}
+    assert len(round_texts) >= 3
 
     process = own.start(*OPTIONS)
-    wait_for(lambda: {text for (text,) in own.journal("SELECT text FROM rounds")} - kept, process)
+    wait_for(lambda: {text for (text,) in own.journal("SELECT text FROM rounds")} - round_texts, process)
     process.kill()
     process.wait()
-    assert kept < {text for (text,) in own.journal("SELECT text FROM rounds")}
+    assert round_texts < {text for (text,) in own.journal("SELECT text FROM rounds")}
 
     process = own.start(*OPTIONS)
     wait_for(lambda: count(own, "reports") > 0, process)
@@ -164,9 +164,9 @@ def no_process_of(driver: ToyDriver) -> bool:
 
 
 def command_lines() -> list[str]:
-    found = []
+    commands = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
             if process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
-                found.append(" ".join(process.cmdline()))
-    return found
+                commands.append(" ".join(process.cmdline()))
+    return commands

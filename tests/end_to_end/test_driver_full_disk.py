@@ -66,5 +66,5 @@ def test_going_on_for_ever_it_takes_up_what_a_full_disk_kept_it_from(
     assert outcome.code == 0, outcome.err
     assert "internal error" not in outcome.err
     assert "Traceback" not in outcome.err
-    told = [line for line in outcome.err.splitlines() if "free some space" in line]
-    assert any(f"{own.work}" in line for line in told), told
+    space_lines = [line for line in outcome.err.splitlines() if "free some space" in line]
+    assert any(f"{own.work}" in line for line in space_lines), space_lines

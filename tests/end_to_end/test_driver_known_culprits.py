@@ -73,8 +73,8 @@ def test_a_further_regression_is_sought_alone_and_another_case_from_the_beginnin
 ) -> None:
     driver, commits, nights = week
     assert nights[2].code == 1, nights[2].err
-    made = runs(driver, commits["slower"])
-    assert made[:2] == [("benchmark", [ADD, MUL]), ("verify", [ADD])]
+    own_runs = runs(driver, commits["slower"])
+    assert own_runs[:2] == [("benchmark", [ADD, MUL]), ("verify", [ADD])]
     assert f"known, first bad: {commits['slow'][:12]} " in nights[2].out
     assert nights[2].out.count(f"\nfirst bad: {commits['slower'][:12]} ") >= 1
     assert "more than known culprits explain: investigated" in nights[2].out

@@ -182,22 +182,22 @@ def test_two_branches_each_with_its_own_commit_file_and_what_fails_on_one_holds_
     broken = project.commit("Half a change", broken=True)
     both = ("--branch", "main,release/1.x", "--commit_file", str(own.work / "last-{branch}"))
 
-    shown = own.run("--branch", "main,gone,release/1.x", "--dry_run")
-    assert shown.code == 3, shown.err
-    assert shown.err.count("error: gone: --branch 'gone': no branch of that name") == 1
-    assert [line for line in shown.out.splitlines() if line.startswith("branch ")] == [
+    outcome = own.run("--branch", "main,gone,release/1.x", "--dry_run")
+    assert outcome.code == 3, outcome.err
+    assert outcome.err.count("error: gone: --branch 'gone': no branch of that name") == 1
+    assert [line for line in outcome.out.splitlines() if line.startswith("branch ")] == [
         "branch     main",
         "branch     release/1.x",
     ]
-    assert "2 to measure on 1 case" in shown.out
+    assert "2 to measure on 1 case" in outcome.out
 
     outcome = own.run(*both)
     assert outcome.code == 3, outcome.err
     assert f"{broken[:12]} can't be built: " in outcome.err
     assert treatments(own) == ["A fix for the release"]
     assert [report["run"]["branch"] for report in own.reports()] == ["release/1.x"]
-    kept = {path.name: path.read_text().strip() for path in own.work.glob("last-*")}
-    assert kept == {"last-main": broken, "last-release%2F1.x": project.id_of("release/1.x")}
+    commit_by_file = {path.name: path.read_text().strip() for path in own.work.glob("last-*")}
+    assert commit_by_file == {"last-main": broken, "last-release%2F1.x": project.id_of("release/1.x")}
 
     refused = own.run("--branch", "main", "--commit_file", str(own.work / "last-release%2F1.x"))
     assert refused.code == 2, refused.err

@@ -28,31 +28,35 @@ from opduel.records import RunError
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     with ExitStack() as stack:
-        made = Fleet(tmp_path_factory.mktemp("fleet"), stack)
-        made.first = made.worker("one", "--tag", "fast", "--before_run", f"echo prepared >> {made.folder / 'prepared'}")
-        yield made
+        own_fleet = Fleet(tmp_path_factory.mktemp("fleet"), stack)
+        own_fleet.first = own_fleet.worker(
+            "one", "--tag", "fast", "--before_run", f"echo prepared >> {own_fleet.folder / 'prepared'}"
+        )
+        yield own_fleet
 
 
 def test_a_run_on_a_fleet(fleet: Fleet, tmp_path: Path) -> None:
-    done = subprocess.run(command(tmp_path, fleet, "--fleet_tag", "fast"), capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
-    found = report(tmp_path)
-    assert {one["case"]: one["host"] for one in found["comparisons"]} == {
+    process = subprocess.run(
+        command(tmp_path, fleet, "--fleet_tag", "fast"), capture_output=True, text=True, check=False
+    )
+    assert process.returncode in (0, 1), process.stderr
+    document = report(tmp_path)
+    assert {row["case"]: row["host"] for row in document["comparisons"]} == {
         f"{name}_0/forward": "one" for name in FUNCTIONS
     }
-    assert [(host["name"], host["cases"]) for host in found["run"]["fleet"]["hosts"]] == [("one", len(FUNCTIONS))]
-    assert all(one["rounds"] for one in found["comparisons"])
+    assert [(host["name"], host["cases"]) for host in document["run"]["fleet"]["hosts"]] == [("one", len(FUNCTIONS))]
+    assert all(row["rounds"] for row in document["comparisons"])
     assert (fleet.folder / "prepared").read_text() == "prepared\n"  # by the host's --before_run, once for its shard
 
 
 def listening(process: int) -> set[tuple[str, int]]:
     """Where a program listens, and those that it started."""
-    whole = psutil.Process(process)
+    parent = psutil.Process(process)
     return {
-        (one.laddr.ip, one.laddr.port)
-        for each in [whole, *whole.children(recursive=True)]
-        for one in each.net_connections("tcp")
-        if one.status == psutil.CONN_LISTEN
+        (connection.laddr.ip, connection.laddr.port)
+        for child in [parent, *parent.children(recursive=True)]
+        for connection in child.net_connections("tcp")
+        if connection.status == psutil.CONN_LISTEN
     }
 
 
@@ -89,76 +93,79 @@ def test_a_worker_with_other_certificates_gets_nothing(fleet: Fleet, tmp_path: P
     other = tmp_path / "other"
     assert run_fleet_command(FleetPart("certificates", folder=other)) == 0
     _, log = fleet.start("stranger", "worker", fleet.address, "--folder", str(tmp_path / "w"), certificates=other)
-    fleet.wait_for(lambda: "trying again" in log.read_text())
-    assert "the certificates are not of the same fleet, or have expired" in log.read_text()
+    why = "the certificates are not of the same fleet, or have expired"
+    fleet.wait_for(lambda: why in log.read_text())  # of an attempt that a busy machine doesn't time out
+    assert "trying again" in log.read_text()
 
 
 @pytest.mark.nightly
 def test_a_worker_that_is_killed_loses_no_round_and_counts_none_twice(tmp_path: Path) -> None:
     """Killed with all that it started, in the middle of a shard; another worker of that host goes on with it."""
     with ExitStack() as stack:
-        made = Fleet(tmp_path, stack)
-        first = made.worker("host")
+        own_fleet = Fleet(tmp_path, stack)
+        first = own_fleet.worker("host")
         log = tmp_path / "rounds"
         words = ["--round_log", str(log), "--max_rounds", "6"]
-        run = subprocess.Popen(command(tmp_path, made, *words), stderr=subprocess.PIPE, text=True)
-        made.wait_for(lambda: log.exists() and log.read_text().count('"event": "round"') >= 2)
+        run = subprocess.Popen(command(tmp_path, own_fleet, *words), stderr=subprocess.PIPE, text=True)
+        own_fleet.wait_for(lambda: log.exists() and log.read_text().count('"event": "round"') >= 2)
         os.killpg(first.pid, signal.SIGKILL)
-        made.worker("host")
+        own_fleet.worker("host")
         errors = run.communicate(timeout=LONG_S)[1]
         assert run.returncode in (0, 1), errors
         rows = report(tmp_path)["comparisons"]
         assert len(rows) == len(FUNCTIONS)
-        for one in rows:
-            numbers = [(sample["stage"], sample["round"]) for sample in one["samples"]]
+        for row in rows:
+            numbers = [(sample["stage"], sample["round"]) for sample in row["samples"]]
             assert len(numbers) == len(set(numbers))
 
 
 @pytest.mark.nightly
 def test_a_client_that_is_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     with ExitStack() as stack:
-        made = Fleet(tmp_path, stack)
-        made.worker("host")
+        own_fleet = Fleet(tmp_path, stack)
+        own_fleet.worker("host")
         log = tmp_path / "rounds"
         words = ["--round_log", str(log), "--max_rounds", "6"]
-        run = subprocess.Popen(command(tmp_path, made, *words), stderr=subprocess.DEVNULL)
-        made.wait_for(lambda: log.exists() and log.read_text().count('"event": "round"') >= 2)
+        run = subprocess.Popen(command(tmp_path, own_fleet, *words), stderr=subprocess.DEVNULL)
+        own_fleet.wait_for(lambda: log.exists() and log.read_text().count('"event": "round"') >= 2)
         run.kill()
         run.wait()
-        kept = log.read_text().count('"event": "round"')
-        done = subprocess.run(command(tmp_path, made, *words), capture_output=True, text=True, check=False)
-        assert done.returncode in (0, 1), done.stderr
-        found = report(tmp_path)
-        assert max(one["rounds"] for one in found["comparisons"]) <= 12
-        assert found["run"]["rounds"] >= kept - 1  # the first text is not a round
+        rounds_before = log.read_text().count('"event": "round"')
+        process = subprocess.run(command(tmp_path, own_fleet, *words), capture_output=True, text=True, check=False)
+        assert process.returncode in (0, 1), process.stderr
+        document = report(tmp_path)
+        assert max(row["rounds"] for row in document["comparisons"]) <= 12
+        assert document["run"]["rounds"] >= rounds_before - 1  # the first text is not a round
         assert not log.exists()
 
 
 @pytest.mark.nightly
 def test_a_run_that_is_made_again_is_measured_again(fleet: Fleet, tmp_path: Path) -> None:
     """Its hosts have the shards of the first one, of the same seed."""
-    taken = []
+    log_ratios = []
     for _ in range(2):
-        done = subprocess.run(command(tmp_path, fleet, "--seed", "7"), capture_output=True, text=True, check=False)
-        assert done.returncode in (0, 1), done.stderr
-        taken.append([[sample["log_ratio"] for sample in one["samples"]] for one in report(tmp_path)["comparisons"]])
-    assert taken[0] != taken[1]
+        process = subprocess.run(command(tmp_path, fleet, "--seed", "7"), capture_output=True, text=True, check=False)
+        assert process.returncode in (0, 1), process.stderr
+        log_ratios.append(
+            [[sample["log_ratio"] for sample in row["samples"]] for row in report(tmp_path)["comparisons"]]
+        )
+    assert log_ratios[0] != log_ratios[1]
 
 
 @pytest.mark.nightly
 def test_a_run_whose_time_was_too_short_goes_on_with_more(fleet: Fleet, tmp_path: Path) -> None:
     log = tmp_path / "rounds"
     words = ["--round_log", str(log), "--max_rounds", "40", "--threshold", "0.1%"]
-    found = []
+    documents = []
     for seconds in ("6", "12"):
-        whole = command(tmp_path, fleet, *words, "--time_budget", seconds)
-        done = subprocess.run(whole, capture_output=True, text=True, check=False)
-        assert done.returncode in (0, 1, 3), done.stderr
-        found.append(report(tmp_path))
-    first, second = found
+        longer = command(tmp_path, fleet, *words, "--time_budget", seconds)
+        process = subprocess.run(longer, capture_output=True, text=True, check=False)
+        assert process.returncode in (0, 1, 3), process.stderr
+        documents.append(report(tmp_path))
+    first, second = documents
     assert not first["run"]["complete"]
     assert second["run"]["rounds"] > first["run"]["rounds"]
-    assert any(one["samples"] for one in first["comparisons"])
+    assert any(row["samples"] for row in first["comparisons"])
     for before, after in zip(first["comparisons"], second["comparisons"], strict=True):
         assert after["samples"][: len(before["samples"])] == before["samples"]
 
@@ -185,9 +192,9 @@ def test_a_scheduler_on_all_addresses_serves_its_dashboard_on_loopback(tmp_path:
                 port = log.read_text().partition("scheduler at ")[2].split()[0].rpartition(":")[2]
                 choice = FleetChoice(parse_address(f"tcp://127.0.0.1:{port}"), tmp_path, timeout_s=LONG_S)
                 with connect(choice) as client:
-                    found = dashboard_of(client, choice)
-                assert found == f"http://127.0.0.1:{own.pop()[1]}/status"
-                assert urllib.request.urlopen(found, timeout=10).status == 200
+                    link = dashboard_of(client, choice)
+                assert link == f"http://127.0.0.1:{own.pop()[1]}/status"
+                assert urllib.request.urlopen(link, timeout=10).status == 200
         finally:
             end_process(process)
 
@@ -227,9 +234,9 @@ def test_a_host_whose_own_command_fails_is_left_out_and_said_to_be(fleet: Fleet,
     fleet.worker("hot", "--before_run", "echo 95 degrees >&2; exit 1")
     fleet.worker("slow", "--before_run", "sleep 60", "--before_run_timeout", "0.5")
     words = command(tmp_path, fleet, "--devices", "hot,slow")
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert done.returncode == 3, done.stderr
-    last = done.stderr.splitlines()[-1]
+    process = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert process.returncode == 3, process.stderr
+    last = process.stderr.splitlines()[-1]
     assert "hot: --before_run ended with 1: 95 degrees" in last
     assert "slow: --before_run took more than 0.5 s: it was ended, and nothing is measured here" in last
 
@@ -262,8 +269,10 @@ HIDING = 'for one in $HIDDEN; do mount -t tmpfs none "$one" || exit 1; done; exe
 
 def hides_folders() -> bool:
     """Whether this user may have mounts of its own."""
-    done = subprocess.run(["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False)
-    return done.returncode == 0
+    process = subprocess.run(
+        ["unshare", "-m", "mount", "-t", "tmpfs", "none", "/mnt"], capture_output=True, check=False
+    )
+    return process.returncode == 0
 
 
 @pytest.mark.nightly
@@ -276,29 +285,29 @@ def test_a_suite_on_hosts_that_cannot_see_the_clients_files(tmp_path: Path) -> N
     (suite / "one.py").write_text(SUITE)
     (suite / "answer.txt").write_text("42")
     with ExitStack() as stack:
-        made = Fleet(tmp_path, stack)
+        own_fleet = Fleet(tmp_path, stack)
         within = ["env", f"HIDDEN={tmp_path / 'client'}", "unshare", "-m", "sh", "-c", HIDING, "sh"]
         for name in ("one", "two"):
-            made.worker(name, within=within)
+            own_fleet.worker(name, within=within)
         own = str(Path(sys.executable).parent.parent)
         words = ["--suite", str(suite), "--control", own, "--treatment", own, "--max_rounds", "2", "--sentinels", "0"]
         words += ["--busy_host", "report", "--explain", "none", "--simple_local_reporter", str(tmp_path / "report")]
-        words += ["--fleet", made.address, "--fleet_certificates", str(made.certificates)]
-        done = subprocess.run(
+        words += ["--fleet", own_fleet.address, "--fleet_certificates", str(own_fleet.certificates)]
+        process = subprocess.run(
             [sys.executable, str(ROOT / "harness.py"), *words],
             env={**os.environ, "TMPDIR": str(temporary)},
             capture_output=True,
             text=True,
             check=False,
         )
-    assert done.returncode in (0, 1), done.stderr
-    found = report(tmp_path)
-    rows = {one["case"]: one for one in found["comparisons"]}
+    assert process.returncode in (0, 1), process.stderr
+    document = report(tmp_path)
+    rows = {row["case"]: row for row in document["comparisons"]}
     assert rows["one.Cached.track_answer/value"]["control"] == 42
     assert all(rows[case]["rounds"] for case in ("one.Cached.time_answer", "one.time_sum"))
     assert (rows["one.Fails.time_never"]["failure"] or {})["side"] == "both"
     host = rows["one.Fails.time_never"]["host"]
     why = "setup_cache of one.Fails.time_never: OSError: no data set"
-    assert found["run"]["suite"]["problems"] == [f"{host}: {side}: {why}" for side in ("control", "treatment")]
-    assert "fleet: sending the suite bench" in done.stderr
+    assert document["run"]["suite"]["problems"] == [f"{host}: {side}: {why}" for side in ("control", "treatment")]
+    assert "fleet: sending the suite bench" in process.stderr
     assert not list(temporary.rglob("failed.txt"))

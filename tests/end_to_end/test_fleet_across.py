@@ -35,9 +35,9 @@ NEEDS_NAMESPACES = pytest.mark.skipif(
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     with ExitStack() as stack:
-        made = Fleet(tmp_path_factory.mktemp("fleet"), stack)
-        made.worker("one", "--tag", "a")
-        yield made
+        own_fleet = Fleet(tmp_path_factory.mktemp("fleet"), stack)
+        own_fleet.worker("one", "--tag", "a")
+        yield own_fleet
 
 
 def older_processor(fleet: Fleet, stack: ExitStack, folder: Path, name: str) -> subprocess.Popen[bytes]:
@@ -62,22 +62,22 @@ def older_processor(fleet: Fleet, stack: ExitStack, folder: Path, name: str) -> 
     return process
 
 
-def rows(found: dict[str, Any]) -> dict[str, str]:
-    return {one["case"]: one["verdict"] for one in found["comparisons"]}
+def rows(document: dict[str, Any]) -> dict[str, str]:
+    return {row["case"]: row["verdict"] for row in document["comparisons"]}
 
 
 @pytest.mark.nightly
 def test_a_platform_without_a_host_leaves_the_others(fleet: Fleet, tmp_path: Path) -> None:
     words = ["--platforms", "a,none", "--fleet_timeout", "1"]
-    done = subprocess.run(command(tmp_path, fleet, *words), capture_output=True, text=True, check=False)
-    assert done.returncode == 3, done.stderr
-    assert "not completed: none: --fleet" in done.stderr
-    assert "no worker is a host of the kind none within 1 s (workers there: one)" in done.stderr
-    found = report(tmp_path)
-    of_a = [one for one in found["comparisons"] if one["kind"] == "a"]
-    assert [(one["case"], one["host"]) for one in of_a] == [(f"{name}_0/forward@a", "one") for name in FUNCTIONS]
-    assert all(one["rounds"] for one in of_a)
-    assert {one["note"] for one in found["comparisons"] if one["kind"] == "none"} == {
+    process = subprocess.run(command(tmp_path, fleet, *words), capture_output=True, text=True, check=False)
+    assert process.returncode == 3, process.stderr
+    assert "not completed: none: --fleet" in process.stderr
+    assert "no worker is a host of the kind none within 1 s (workers there: one)" in process.stderr
+    document = report(tmp_path)
+    of_a = [row for row in document["comparisons"] if row["kind"] == "a"]
+    assert [(row["case"], row["host"]) for row in of_a] == [(f"{name}_0/forward@a", "one") for name in FUNCTIONS]
+    assert all(row["rounds"] for row in of_a)
+    assert {row["note"] for row in document["comparisons"] if row["kind"] == "none"} == {
         "not measured on a host of the kind none"
     }
 
@@ -110,22 +110,26 @@ def test_the_commit_that_is_slower_on_one_kind_is_found_there(tmp_path: Path) ->
         command += ["--work_dir", str(tmp_path / "work"), "--exec_dir", str(tmp_path / "cache")]
         command += ["--local_reporter", str(tmp_path / "reports"), "--screen_reporter", "--across", "hosts"]
         command += ["--fleet", fleet.address, "--fleet_certificates", str(fleet.certificates)]
-        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 1, done.stderr
+        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert process.returncode == 1, process.stderr
     old = host_kind().rpartition("+")[0] + "+avx2"
-    assert f"first bad: {tiny.commits['5'][:12]} " in done.stdout
-    assert "1 case differs by kind of host: answer_0/forward" in done.stdout
-    found = [json.loads(path.read_text()) for path in (tmp_path / "reports").rglob("report.json")]
-    benchmark = next(one for one in found if one["run"]["configuration"]["run_type"] == "benchmark")
+    assert f"first bad: {tiny.commits['5'][:12]} " in process.stdout
+    assert "1 case differs by kind of host: answer_0/forward" in process.stdout
+    documents = [json.loads(path.read_text()) for path in (tmp_path / "reports").rglob("report.json")]
+    benchmark = next(document for document in documents if document["run"]["configuration"]["run_type"] == "benchmark")
     assert rows(benchmark) == {
         f"answer_0/forward@{host_kind()}": "unchanged",
         f"other_0/forward@{host_kind()}": "unchanged",
         f"answer_0/forward@{old}": "regressed",
         f"other_0/forward@{old}": "unchanged",
     }
-    followed = [one for one in found if one["run"]["configuration"]["run_type"] != "benchmark"]
-    assert len(followed) >= 2
-    assert all(set(rows(one)) == {f"answer_0/forward@{old}"} for one in followed)  # on the kind where it regressed
+    later_documents = [
+        document for document in documents if document["run"]["configuration"]["run_type"] != "benchmark"
+    ]
+    assert len(later_documents) >= 2
+    assert all(
+        set(rows(document)) == {f"answer_0/forward@{old}"} for document in later_documents
+    )  # on the kind where it regressed
 
 
 @pytest.mark.nightly
@@ -142,15 +146,15 @@ def test_killed_it_goes_on_with_its_kinds_and_measures_nothing_twice(tmp_path: P
         os.killpg(first.pid, signal.SIGKILL)
         without = subprocess.run([*words, "--fleet_timeout", "2"], capture_output=True, text=True, check=False)
         assert without.returncode == 3, without.stderr
-        assert {one["kind"] for one in report(tmp_path)["comparisons"] if one["rounds"]} == {"b"}
+        assert {row["kind"] for row in report(tmp_path)["comparisons"] if row["rounds"]} == {"b"}
         assert log.exists()
         fleet.worker("one", "--tag", "a")
-        done = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LONG_S)
-        assert done.returncode in (0, 1), done.stderr
-        found = report(tmp_path)["comparisons"]
-        assert len(found) == 2 * len(FUNCTIONS)
-        assert {(one["kind"], one["host"]) for one in found} == {("a", "one"), ("b", "two")}
-        for one in found:
-            numbers = [(sample["stage"], sample["round"]) for sample in one["samples"]]
+        process = subprocess.run(words, capture_output=True, text=True, check=False, timeout=LONG_S)
+        assert process.returncode in (0, 1), process.stderr
+        comparisons = report(tmp_path)["comparisons"]
+        assert len(comparisons) == 2 * len(FUNCTIONS)
+        assert {(row["kind"], row["host"]) for row in comparisons} == {("a", "one"), ("b", "two")}
+        for row in comparisons:
+            numbers = [(sample["stage"], sample["round"]) for sample in row["samples"]]
             assert len(numbers) == len(set(numbers)) > 0
         assert not log.exists()

@@ -43,10 +43,10 @@ def tree(process: "subprocess.Popen[bytes]") -> list[psutil.Process]:
     return []
 
 
-def each(processes: list[psutil.Process], signal_number: int) -> None:
-    for one in processes:
+def signal_all(processes: list[psutil.Process], signal_number: int) -> None:
+    for process in processes:
         with suppress(psutil.Error):
-            one.send_signal(signal_number)
+            process.send_signal(signal_number)
 
 
 @contextmanager
@@ -56,10 +56,10 @@ def slowed(process: "subprocess.Popen[bytes]", times: float) -> Iterator[None]:
 
     def slow() -> None:
         while not over.is_set():
-            stopped = tree(process)
-            each(stopped, signal.SIGSTOP)
+            processes = tree(process)
+            signal_all(processes, signal.SIGSTOP)
             over.wait(0.05 * (times - 1))
-            each(stopped, signal.SIGCONT)
+            signal_all(processes, signal.SIGCONT)
             over.wait(0.05)
 
     thread = threading.Thread(target=slow)
@@ -86,36 +86,36 @@ def rounds_of(log: Path, host: str) -> int:
 
 def samples_sent(log: Path) -> dict[str, dict[str, set[tuple[int, float]]]]:
     """Host -> case -> what the host measured of it, as the client kept it."""
-    found: dict[str, dict[str, set[tuple[int, float]]]] = {}
+    samples_by_host: dict[str, dict[str, set[tuple[int, float]]]] = {}
     for line in log.read_text(encoding="utf-8").splitlines():
         entry = json.loads(line)
         text: dict[str, Any] = json.loads(entry["text"]) if entry.get("event") == "round" else {"kind": None}
         for sample in text["result"]["samples"] if text["kind"] == "round" else ():
-            cases = found.setdefault(entry["host"], {})
+            cases = samples_by_host.setdefault(entry["host"], {})
             cases.setdefault(sample["case_id"], set()).add((sample["round"], sample["log_ratio"]))
-    return found
+    return samples_by_host
 
 
 def check(folder: Path, log: Path | None = None) -> dict[str, Any]:
     """The report is whole; every sample in it is of the host that it names."""
-    found = report(folder)
-    assert found["run"]["complete"], found["run"]["stop_reason"]
-    assert sorted(one["case"] for one in found["comparisons"]) == sorted(f"{name}_0/forward" for name in FUNCTIONS)
-    for one in found["comparisons"]:
-        samples = [(sample["round"], sample["log_ratio"]) for sample in one["samples"]]
+    document = report(folder)
+    assert document["run"]["complete"], document["run"]["stop_reason"]
+    assert sorted(row["case"] for row in document["comparisons"]) == sorted(f"{name}_0/forward" for name in FUNCTIONS)
+    for row in document["comparisons"]:
+        samples = [(sample["round"], sample["log_ratio"]) for sample in row["samples"]]
         assert samples
         assert len(samples) == len(set(samples))
         for host, cases in (samples_sent(log) if log else {}).items():
-            assert host == one["host"] or not set(samples) & cases.get(one["case"], set())
-    return found
+            assert host == row["host"] or not set(samples) & cases.get(row["case"], set())
+    return document
 
 
 def run(folder: Path, fleet: Fleet, *words: str) -> "subprocess.Popen[str]":
-    made = command(folder, fleet, "--round_log", str(folder / "rounds"), *words, functions=FUNCTIONS)
-    return subprocess.Popen(made, stderr=subprocess.PIPE, text=True)
+    words_of_run = command(folder, fleet, "--round_log", str(folder / "rounds"), *words, functions=FUNCTIONS)
+    return subprocess.Popen(words_of_run, stderr=subprocess.PIPE, text=True)
 
 
-def ended(client: "subprocess.Popen[str]") -> str:
+def errors_at_end(client: "subprocess.Popen[str]") -> str:
     """What it said, when it has ended."""
     errors = client.communicate(timeout=2 * LONG_S)[1]
     assert client.returncode in (0, 1), errors
@@ -138,14 +138,14 @@ def test_open_cases_of_a_slow_host_move(fleet: Fleet, tmp_path: Path, times: int
         client = run(tmp_path, fleet, "--max_rounds", "8")
         fleet.wait_for(log.exists)
         copy.hardlink_to(log)
-        errors = ended(client)
-    found = check(tmp_path, copy)
+        errors = errors_at_end(client)
+    document = check(tmp_path, copy)
     moved = [json.loads(line) for line in copy.read_text().splitlines() if '"event": "moved"' in line]
     assert len(moved) == errors.count("slow is slow: other hosts take over ")
     for entry in moved:
         assert entry["host"] == "slow"
         elsewhere = {case for shard in entry["shards"] for case in shard}
-        assert {one["host"] for one in found["comparisons"] if one["case"] in elsewhere} == {"quick"}
+        assert {row["host"] for row in document["comparisons"] if row["case"] in elsewhere} == {"quick"}
     if times == 10:
         assert moved or "does not finish" in errors, errors
 
@@ -157,15 +157,15 @@ def test_a_host_that_hangs_is_given_up(fleet: Fleet, tmp_path: Path) -> None:
     client = run(tmp_path, fleet, "--fleet_silence", "20")
     fleet.wait_for(lambda: rounds_of(log, "hangs"))
     copy.hardlink_to(log)
-    stopped = tree(hangs)
-    each(stopped, signal.SIGSTOP)
+    processes = tree(hangs)
+    signal_all(processes, signal.SIGSTOP)
     try:
-        errors = ended(client)
+        errors = errors_at_end(client)
     finally:
-        each(stopped, signal.SIGCONT)
+        signal_all(processes, signal.SIGCONT)
     assert "hangs has said nothing for" in errors or "hangs does not finish" in errors, errors
-    found = check(tmp_path, copy)
-    assert {one["host"] for one in found["comparisons"]} == {"other"}
+    document = check(tmp_path, copy)
+    assert {row["host"] for row in document["comparisons"]} == {"other"}
 
 
 @contextmanager
@@ -197,9 +197,9 @@ def test_a_host_whose_disk_is_full_is_left_out(fleet: Fleet, tmp_path: Path, whe
         if when == "meanwhile":
             fleet.wait_for(lambda: rounds_of(tmp_path / "rounds", "full"))
             fill(place)
-        errors = ended(client)
+        errors = errors_at_end(client)
         assert f"full: cannot keep shards in {place} ({SPACE}): free space there, or give --folder" in errors, errors
-        assert {one["host"] for one in check(tmp_path)["comparisons"]} == {"other"}
+        assert {row["host"] for row in check(tmp_path)["comparisons"]} == {"other"}
 
 
 @NEEDS_ROOT
@@ -207,7 +207,7 @@ def test_a_client_whose_disk_is_full_has_its_report_and_says_so_once(fleet: Flee
     fleet.worker("one")
     with small_disk(tmp_path / "small", "16k") as place:
         client = run(tmp_path, fleet, "--round_log", str(place / "rounds"))
-        errors = ended(client)
+        errors = errors_at_end(client)
         assert errors.count("cannot be saved") == 1, errors
         check(tmp_path)
 
@@ -226,15 +226,14 @@ def test_a_shard_that_is_measured_twice_counts_once(tmp_path: Path) -> None:
         fleet.wait_for(lambda: rounds_of(log, "cut"))
         copy.hardlink_to(log)
         network.pull(["cut"])
-        errors = ended(client)
+        errors = errors_at_end(client)
         network.plug(["cut"])
-        found = check(tmp_path, copy)
+        document = check(tmp_path, copy)
         entries = [json.loads(line) for line in copy.read_text().splitlines()]
-        begun = {one["key"] for one in entries if one.get("host") == "cut"}
-        assert begun <= {one["key"] for one in entries if one.get("event") == "round" and one["host"] == "other"}, (
-            errors
-        )
-        assert {one["host"] for one in found["comparisons"]} == {"other"}
+        cut_keys = {entry["key"] for entry in entries if entry.get("host") == "cut"}
+        other_keys = {entry["key"] for entry in entries if entry.get("event") == "round" and entry["host"] == "other"}
+        assert cut_keys <= other_keys, errors
+        assert {row["host"] for row in document["comparisons"]} == {"other"}
         back = FleetChoice(parse_address(fleet.address), fleet.certificates, timeout_s=LONG_S, hosts=("cut",))
         with connect(back) as again:
             assert list(wait_for_hosts(again, back)) == ["cut"]
@@ -249,9 +248,9 @@ def test_a_clock_that_is_off_changes_nothing(fleet: Fleet, tmp_path: Path, off_s
     client = run(tmp_path, fleet)
     fleet.wait_for(log.exists)
     copy.hardlink_to(log)
-    errors = ended(client)
-    found = check(tmp_path, copy)
-    assert {one["host"] for one in found["comparisons"]} == {"off", "right"}, errors
+    errors = errors_at_end(client)
+    document = check(tmp_path, copy)
+    assert {row["host"] for row in document["comparisons"]} == {"off", "right"}, errors
 
 
 @NEEDS_COMPILER
@@ -276,6 +275,6 @@ def test_a_worker_of_another_version_is_refused_in_one_line(fleet: Fleet, tmp_pa
     )
     assert "Traceback" not in errors
     fleet.worker("new")
-    errors = ended(run(tmp_path, fleet))
+    errors = errors_at_end(run(tmp_path, fleet))
     assert "install the same version on all hosts" in errors
-    assert {one["host"] for one in check(tmp_path)["comparisons"]} == {"new"}
+    assert {row["host"] for row in check(tmp_path)["comparisons"]} == {"new"}

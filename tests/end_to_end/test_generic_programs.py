@@ -34,7 +34,7 @@ def measured(folder: Path, code: int, tests: list[dict[str, Any]], *sides: str) 
     _, errors = process.communicate(timeout=300)
     assert process.returncode == code, errors
     report = json.loads((folder / "report" / "report.json").read_text(encoding="utf-8"))
-    return {one["case"]: one for one in report["comparisons"]}, errors
+    return {row["case"]: row for row in report["comparisons"]}, errors
 
 
 def test_programs_are_measured_and_what_they_print_is_compared(tmp_path: Path) -> None:
@@ -61,31 +61,29 @@ def test_programs_are_measured_and_what_they_print_is_compared(tmp_path: Path) -
     ]
     (tmp_path / "own.txt").write_text("own\n")
     sides = ("--control", control, "--treatment", treatment, "--max_rounds", "5")
-    found, errors = measured(tmp_path, 1, tests, *sides)
-    assert {case: one["verdict"] for case, one in found.items() if one["metric"] == "value"} == {
+    rows, errors = measured(tmp_path, 1, tests, *sides)
+    assert {case: row["verdict"] for case, row in rows.items() if row["metric"] == "value"} == {
         "it.rate/forward/value": "regressed",
         "it.rise/forward/value": "improved",
         "it.copies/forward/value": "regressed",
         "it.same/forward/value": "failed",
         "it.new/forward/value": "failed",
     }
-    rise, rate = found["it.rise/forward/value"], found["it.rate/forward/value"]
+    rise, rate = rows["it.rise/forward/value"], rows["it.rate/forward/value"]
     assert (rise["control"], rise["treatment"], rise["unit"]) == (5e6, 4e6, "ns")
-    copies = found["it.copies/forward/value"]
+    copies = rows["it.copies/forward/value"]
     assert [copies[name] for name in ("ratio", "control", "treatment", "difference")] == [None, 0, 3, 3]
     assert (rate["unit"], rate["lower_is_better"]) == ("MB/s", False)
-    sides_of = {
-        case: one["failure"] and (one["failure"]["side"], one["failure"]["kind"]) for case, one in found.items()
-    }
+    sides_of = {case: row["failure"] and (row["failure"]["side"], row["failure"]["kind"]) for case, row in rows.items()}
     assert sides_of["it.same/forward/value"] == ("treatment", "missing")
     assert sides_of["it.new/forward/value"] == ("control", "missing")
     assert sides_of["bad/forward/cpu_time"] == ("treatment", "error")
-    reason = found["bad/forward/cpu_time"]["failure"]
+    reason = rows["bad/forward/cpu_time"]["failure"]
     assert reason["reason"].startswith("the program ended with exit code 3: no data (if that is right, list it in")
     assert reason["output_tail"] == "no data"
     for case in ("timed/forward", "prepared/forward"):
-        assert (found[case]["failure"], found[case]["rounds"] in (2, 5)) == (None, True)  # its looks
-    assert found["it/forward/process_memory"]["control"] > 100_000
+        assert (rows[case]["failure"], rows[case]["rounds"] in (2, 5)) == (None, True)  # its looks
+    assert rows["it/forward/process_memory"]["control"] > 100_000
     assert "it/forward: the treatment does not print same" in errors
 
 
@@ -97,18 +95,18 @@ def test_a_killed_controller_leaves_no_process_of_a_program_behind(tmp_path: Pat
     options = ["-b", str(spec), "--control", slow, "--treatment", slow, "--busy_host", "report"]
     process = Forked([sys.executable, str(ROOT / "harness.py"), *options], cwd=tmp_path, first=ONE_FORK)
     assert within(60, (tmp_path / "pid").exists)
-    left = int((tmp_path / "pid").read_text())
+    program_pid = int((tmp_path / "pid").read_text())
     try:
-        assert not ended(left)
+        assert not has_ended(program_pid)
         os.kill(process.pid, signal.SIGKILL)
         process.communicate(timeout=60)
-        assert within(20, lambda: ended(left))
+        assert within(20, lambda: has_ended(program_pid))
     finally:
         with contextlib.suppress(ProcessLookupError):
-            os.kill(left, signal.SIGKILL)
+            os.kill(program_pid, signal.SIGKILL)
 
 
-def ended(pid: int) -> bool:
+def has_ended(pid: int) -> bool:
     """Whether it is gone, or dead and not yet waited for by whoever it was left to."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
@@ -116,8 +114,8 @@ def ended(pid: int) -> bool:
         return True
 
 
-def within(seconds: float, told: Callable[[], bool]) -> bool:
+def within(seconds: float, holds: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + seconds
-    while not told() and time.monotonic() < deadline:
+    while not holds() and time.monotonic() < deadline:
         time.sleep(0.01)
-    return told()
+    return holds()

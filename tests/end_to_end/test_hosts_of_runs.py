@@ -40,8 +40,10 @@ def measure(folder: Path, server: RunningServer, name: str, *words: str) -> None
     command += ["--max_rounds", "4", "--sentinels", "2", "--busy_host", "report", "--explain", "none"]
     command += ["--remote_reporter", f"{server.url}{REPORTS}|nightly", "--remote_access_token_file", str(token)]
     environment = {**os.environ, "OPDUEL_HOST_NAME": name, "XDG_STATE_HOME": str(folder / "state")}
-    done = subprocess.run([*command, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode in (0, 1), done.stderr
+    process = subprocess.run(
+        [*command, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+    assert process.returncode in (0, 1), process.stderr
 
 
 def hosts(server: RunningServer) -> dict[str, Any]:
@@ -56,13 +58,13 @@ def test_a_plain_run_and_one_on_a_fleet_have_their_hosts(tmp_path: Path) -> None
             measure(tmp_path, server, "bench")
         assert set(hosts(server)) == {"bench"}
         measure(tmp_path, server, "bench", "--fleet", "local:2")
-        found = hosts(server)
-        assert set(found) == {"bench", "local-1", "local-2"}
-        assert found["bench"]["runs"] == 2
-        assert len({one["kind"] for one in found.values()}) == 1
+        hosts_by_name = hosts(server)
+        assert set(hosts_by_name) == {"bench", "local-1", "local-2"}
+        assert hosts_by_name["bench"]["runs"] == 2
+        assert len({host["kind"] for host in hosts_by_name.values()}) == 1
         with server.client("read") as client:
-            parts = [client.get(f"/api/v1/hosts/{host}").json()["runs"][0] for host in found]
-            for host in found:
+            parts = [client.get(f"/api/v1/hosts/{host}").json()["runs"][0] for host in hosts_by_name]
+            for host in hosts_by_name:
                 assert client.get(f"/hosts/{host}").status_code == 200
         plain, *of_fleet = sorted(parts, key=lambda part: -part["cases"])
         assert plain["cases"] == len(FUNCTIONS) == sum(part["cases"] for part in of_fleet)

@@ -32,9 +32,9 @@ class HgToyProject(ToyProject):
 
     def _hg(self, *arguments: str) -> str:
         command = ["hg", "--noninteractive", *arguments]
-        done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (arguments, done.stderr)
-        return done.stdout.strip()
+        process = subprocess.run(command, cwd=self.folder, capture_output=True, text=True, check=False)
+        assert process.returncode == 0, (arguments, process.stderr)
+        return process.stdout.strip()
 
 
 @pytest.mark.nightly
@@ -56,9 +56,9 @@ def test_a_slow_changeset_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert f"treatment  {project.id_of('default')[:12]} 2024-01-08 Ada Toymaker: Change 4\n" in planned.out
     assert f"control    {project.first[:12]} 2024-01-08 Ada Toymaker: A toy" in planned.out
 
-    found = run(driver, "--regression")
-    assert found.code == 1, found.err
-    assert f"first bad: {slow[:12]} 2024-01-08 Ada Toymaker: Check every product twice\n" in found.out
+    outcome = run(driver, "--regression")
+    assert outcome.code == 1, outcome.err
+    assert f"first bad: {slow[:12]} 2024-01-08 Ada Toymaker: Check every product twice\n" in outcome.out
     (path,) = (driver.work / "culprits").glob("*.json")
     (culprit,) = json.loads(path.read_text())["culprits"]
     (bad,) = culprit["bad"]
@@ -81,5 +81,5 @@ def test_a_slow_changeset_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def run(driver: ToyDriver, *options: str) -> Outcome:
-    kept = [] if "--commit" in options else ["--commit_file", str(driver.work / "last")]
-    return driver.run("--repo", "hg", *kept, *options)
+    commit_file = [] if "--commit" in options else ["--commit_file", str(driver.work / "last")]
+    return driver.run("--repo", "hg", *commit_file, *options)

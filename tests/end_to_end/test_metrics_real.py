@@ -55,16 +55,16 @@ def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build,
     )
     report = run_ab(request)
     assert exit_code(report) == 1
-    found = {one.case: one for one in report.comparisons}
+    comparisons = {comparison.case: comparison for comparison in report.comparisons}
     both = [f"{name}/forward/{metric}" for name in ("norm/float16", "dot") for metric in ("error", "memory")]
-    assert list(found) == [*both, "topk/forward/memory"]
-    norm = found["norm/float16/forward/error"]
+    assert list(comparisons) == [*both, "topk/forward/memory"]
+    norm = comparisons["norm/float16/forward/error"]
     assert (norm.verdict, norm.rounds) == ("regressed", 2)
     assert norm.note.startswith("output: at (0,) 45.25 against 64.0; 1 of 1 differ")
-    assert (found["dot/forward/error"].verdict, found["dot/forward/error"].control) == ("unchanged", 0.0)
-    memory = found["dot/forward/memory"]
+    assert (comparisons["dot/forward/error"].verdict, comparisons["dot/forward/error"].control) == ("unchanged", 0.0)
+    memory = comparisons["dot/forward/memory"]
     assert (memory.verdict, memory.control, memory.rounds) == ("unchanged", 64 * 64 * 4, 3)
-    topk = found["topk/forward/memory"]
+    topk = comparisons["topk/forward/memory"]
     assert (topk.verdict, topk.control) == ("unchanged", 12_291_072), "a workspace of 12 MB, and an output of 3 kB"
     assert report.run.validity.valid, "nothing was timed"
     assert "output: at (0,) 45.25 against 64.0" in " ".join(render(report).split())
@@ -73,5 +73,5 @@ def test_other_numbers_are_a_regression_and_memory_is_the_same(mxnet_1_9: Build,
     assert (report.run.profile_output.written, report.run.profile_output.problems) == (6, ())
     for side in ("control", "treatment"):
         folder = tmp_path / "dot" / "forward" / side
-        assert any(one["name"] == "dot" for one in json.loads((folder / "trace.json").read_text())["traceEvents"])
+        assert any(event["name"] == "dot" for event in json.loads((folder / "trace.json").read_text())["traceEvents"])
         assert "\ndot " in (folder / "table.txt").read_text()

@@ -51,10 +51,10 @@ def run(folder: Path, spec: object, *options: str) -> str:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, mxnet_1_9: Build) -> Path:
     """Where the network was saved."""
-    made = tmp_path_factory.mktemp("networks")
+    saved = tmp_path_factory.mktemp("networks")
     environment = {**os.environ, **mxnet_1_9.environment, "OMP_NUM_THREADS": "1"}
-    subprocess.run([mxnet_1_9.interpreter, "-c", SAVE, str(made / "net")], env=environment, timeout=120, check=True)
-    return made
+    subprocess.run([mxnet_1_9.interpreter, "-c", SAVE, str(saved / "net")], env=environment, timeout=120, check=True)
+    return saved
 
 
 @pytest.fixture(scope="module")
@@ -91,28 +91,28 @@ def finished(folder: Path, server: str) -> tuple[Report, str]:
 
 
 def test_each_network_was_measured_on_both_sides(finished: tuple[Report, str]) -> None:
-    assert [one.case for one in finished[0].comparisons] == ["saved/forward", "zoo/both"]
-    for one in finished[0].comparisons:
-        assert one.failure is None
-        assert one.control
-        assert one.treatment
+    assert [comparison.case for comparison in finished[0].comparisons] == ["saved/forward", "zoo/both"]
+    for comparison in finished[0].comparisons:
+        assert comparison.failure is None
+        assert comparison.control
+        assert comparison.treatment
 
 
 def test_each_operator_was_seen_on_both_sides(finished: tuple[Report, str]) -> None:
     counts = {"saved/forward": (1, 0), "zoo/both": (27, 27)}
-    for one in finished[0].comparisons:
-        assert one.breakdown is not None
-        assert one.breakdown.note == ""
-        for side in (one.breakdown.control, one.breakdown.treatment):
+    for comparison in finished[0].comparisons:
+        assert comparison.breakdown is not None
+        assert comparison.breakdown.note == ""
+        for side in (comparison.breakdown.control, comparison.breakdown.treatment):
             runs = {row.name: row.count for row in side}
-            assert (runs.get("Convolution", 0), runs.get("_backward_Convolution", 0)) == counts[one.case]
+            assert (runs.get("Convolution", 0), runs.get("_backward_Convolution", 0)) == counts[comparison.case]
             assert sum(row.share for row in side) == pytest.approx(1)
             assert not any("Bulk" in name or "," in name for name in runs), "none hidden among others"
 
 
 def test_the_screen_shows_them(finished: tuple[Report, str]) -> None:
-    for one in finished[0].comparisons:
-        assert f"operators of {one.case}" in finished[1]
+    for comparison in finished[0].comparisons:
+        assert f"operators of {comparison.case}" in finished[1]
 
 
 def test_a_wrong_checksum_is_said(folder: Path) -> None:

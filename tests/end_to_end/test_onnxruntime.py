@@ -71,18 +71,18 @@ def test_a_model_and_single_operators(tmp_path: Path) -> None:
     _, errors = process.communicate(timeout=300)
     assert process.returncode == 3, errors
     report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
-    found = {one["case"]: one for one in report["comparisons"]}
-    failures = {case: (one["failure"]["side"], one["failure"]["kind"]) for case, one in found.items() if one["failure"]}
+    rows = {row["case"]: row for row in report["comparisons"]}
+    failures = {case: (row["failure"]["side"], row["failure"]["kind"]) for case, row in rows.items() if row["failure"]}
     assert failures == {"unfoldtensor_0/forward": ("control", "missing"), "abs_0/forward": ("both", "error")}
-    assert found["conv_0/forward/error"]["verdict"] == found["small_0/forward/error"]["verdict"] == "unchanged"
-    assert found["small_0/forward"]["rounds"] == 2
-    held = {found["small_0/forward/memory"][side] for side in ("control", "treatment")}
-    assert len(held) == 1, "of both releases the same"
-    assert held.pop() >= 4 * 2 * 8 * 30 * 30, "what the convolution computes"
+    assert rows["conv_0/forward/error"]["verdict"] == rows["small_0/forward/error"]["verdict"] == "unchanged"
+    assert rows["small_0/forward"]["rounds"] == 2
+    sizes = {rows["small_0/forward/memory"][side] for side in ("control", "treatment")}
+    assert len(sizes) == 1, "of both releases the same"
+    assert sizes.pop() >= 4 * 2 * 8 * 30 * 30, "what the convolution computes"
     for side in ("control", "treatment"):  # ONNX Runtime has joined Conv and Relu
-        seen = [one["name"] for one in found["small_0/forward"]["breakdown"][side]]
-        assert {"Conv", "MatMul"} < set(seen)
-        assert "Relu" not in seen
-        assert [one["name"] for one in found["conv_0/forward"]["breakdown"][side]] == ["onnx.Conv"]
+        names = [row["name"] for row in rows["small_0/forward"]["breakdown"][side]]
+        assert {"Conv", "MatMul"} < set(names)
+        assert "Relu" not in names
+        assert [row["name"] for row in rows["conv_0/forward"]["breakdown"][side]] == ["onnx.Conv"]
     assert report["run"]["environment"]["OPDUEL_ORT_LEVEL_MODEL"] == "all"
     assert report["control"]["packages"]["onnx"] == report["treatment"]["packages"]["onnx"]

@@ -61,26 +61,26 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
 
 
 def test_what_would_be_done(tiny: Tiny, tmp_path: Path) -> None:
-    ends = ("--base_commit", tiny.commits["first"], "--exact_base", "--commit", tiny.commits["docs"])
-    ended = driven(tmp_path, "--remote_repository", str(tiny.folder), *ends, "--regression", "--dry_run")
-    assert ended.returncode == 0, ended.stderr
+    commits = ("--base_commit", tiny.commits["first"], "--exact_base", "--commit", tiny.commits["docs"])
+    process = driven(tmp_path, "--remote_repository", str(tiny.folder), *commits, "--regression", "--dry_run")
+    assert process.returncode == 0, process.stderr
     first, native = (tiny.commits[name][:12] for name in ("first", "native"))
-    assert f"compiles   {first} and {native}: " in ended.stdout
-    assert f"  {first}: built from source by setuptools.build_meta\n" in ended.stdout
+    assert f"compiles   {first} and {native}: " in process.stdout
+    assert f"  {first}: built from source by setuptools.build_meta\n" in process.stdout
 
 
 def test_what_would_be_done_with_a_suite_of_the_repository(tiny: Tiny, tmp_path: Path) -> None:
     newest, python = tiny.commits["docs"], tiny.commits["python"]
     suite = ("--suite", f"{tiny.folder}@{newest}:asv_bench")
-    ends = ("--base_commit", tiny.commits["native"], "--exact_base", "--commit", python)
-    ended = driven(tmp_path, *suite, "--bench", "sums.time", *ends, "--dry_run")
-    assert ended.returncode == 0, ended.stderr
-    assert f"  {python[:12]}: its Python code over the build of {tiny.commits['native'][:12]}\n" in ended.stdout
-    assert "1 to measure on the suite's cases that match sums.time; nothing was built or measured" in ended.stdout
-    assert f"the suite of all commits: {tiny.folder}@{newest}:asv_bench\n" in ended.stderr
-    assert f"commits of {tiny.folder}, from the suite's configuration\n" in ended.stderr
-    assert "not followed" not in ended.stderr
-    refused = driven(tmp_path, *suite, "--bench", "sums.time_anwser", *ends)
+    commits = ("--base_commit", tiny.commits["native"], "--exact_base", "--commit", python)
+    process = driven(tmp_path, *suite, "--bench", "sums.time", *commits, "--dry_run")
+    assert process.returncode == 0, process.stderr
+    assert f"  {python[:12]}: its Python code over the build of {tiny.commits['native'][:12]}\n" in process.stdout
+    assert "1 to measure on the suite's cases that match sums.time; nothing was built or measured" in process.stdout
+    assert f"the suite of all commits: {tiny.folder}@{newest}:asv_bench\n" in process.stderr
+    assert f"commits of {tiny.folder}, from the suite's configuration\n" in process.stderr
+    assert "not followed" not in process.stderr
+    refused = driven(tmp_path, *suite, "--bench", "sums.time_anwser", *commits)
     assert refused.returncode == 2
     assert "-b sums.time_anwser: matches no benchmark of the suite: no file of it or of the" in refused.stderr
     assert "installing" not in refused.stderr
@@ -88,35 +88,35 @@ def test_what_would_be_done_with_a_suite_of_the_repository(tiny: Tiny, tmp_path:
 
 
 def test_the_repository_has_to_be_named(tmp_path: Path) -> None:
-    ended = driven(tmp_path)
-    assert ended.returncode == 2
-    assert "--ab_testing: python has no repository of its own: name the package's with --remote_rep" in ended.stderr
+    process = driven(tmp_path)
+    assert process.returncode == 2
+    assert "--ab_testing: python has no repository of its own: name the package's with --remote_rep" in process.stderr
 
 
 @pytest.mark.nightly
 def test_the_commit_that_made_a_suite_slower_is_named(tiny: Tiny, tmp_path: Path) -> None:
     """The repository is the one that the suite's configuration names."""
-    ends = ("--base_commit", tiny.commits["first"], "--exact_base", "--commit", tiny.commits["docs"])
-    options = (*ends, "--suite", f"{tiny.folder}@{tiny.commits['docs']}:asv_bench", "--time_budget", "30")
-    ended = driven(tmp_path, *options, "--threshold", "20%", "--regression")
-    assert ended.returncode == 1, ended.stderr
-    assert f"first bad: {tiny.commits['slower'][:12]} " in ended.stdout
-    assert "  sums.time_answer: regressed, +" in ended.stdout
-    assert "sums.time_other: regressed" not in ended.stdout
+    commits = ("--base_commit", tiny.commits["first"], "--exact_base", "--commit", tiny.commits["docs"])
+    options = (*commits, "--suite", f"{tiny.folder}@{tiny.commits['docs']}:asv_bench", "--time_budget", "30")
+    process = driven(tmp_path, *options, "--threshold", "20%", "--regression")
+    assert process.returncode == 1, process.stderr
+    assert f"first bad: {tiny.commits['slower'][:12]} " in process.stdout
+    assert "  sums.time_answer: regressed, +" in process.stdout
+    assert "sums.time_other: regressed" not in process.stdout
     reports = list((tmp_path / "reports").rglob("report.json"))
-    assert {json.loads(one.read_text())["run"]["suite"]["commit"] for one in reports} == {tiny.commits["docs"]}
+    assert {json.loads(path.read_text())["run"]["suite"]["commit"] for path in reports} == {tiny.commits["docs"]}
 
 
 @pytest.mark.nightly
 def test_the_commit_that_made_it_slower_is_named(tiny: Tiny, tmp_path: Path) -> None:
-    ends = ("--base_commit", tiny.commits["first"], "--exact_base", "--commit", tiny.commits["docs"])
+    commits = ("--base_commit", tiny.commits["first"], "--exact_base", "--commit", tiny.commits["docs"])
     budget = ("--time_budget", "30", "--threshold", "20%")
-    ended = driven(tmp_path, "--remote_repository", str(tiny.folder), *ends, *budget, "--regression")
-    assert ended.returncode == 1, ended.stderr
-    assert f"first bad: {tiny.commits['slower'][:12]} " in ended.stdout
-    assert "  answer_0/forward: regressed, +" in ended.stdout
-    assert "other_0/forward: regressed" not in ended.stdout
-    assert ended.stderr.count("by setuptools.build_meta; log:") == 2  # the others are overlays
+    process = driven(tmp_path, "--remote_repository", str(tiny.folder), *commits, *budget, "--regression")
+    assert process.returncode == 1, process.stderr
+    assert f"first bad: {tiny.commits['slower'][:12]} " in process.stdout
+    assert "  answer_0/forward: regressed, +" in process.stdout
+    assert "other_0/forward: regressed" not in process.stdout
+    assert process.stderr.count("by setuptools.build_meta; log:") == 2  # the others are overlays
 
 
 def a_line(folder: Path, commits: int, slow: int) -> Tiny:
@@ -143,8 +143,8 @@ def journal_of(folder: Path, query: str) -> list[tuple[Any, ...]]:
 def reported_once(folder: Path) -> list[dict[str, Any]]:
     """The reports in the order in which the runs ended: each is on disk, once, and has no sample twice."""
     reports = [json.loads(text) for (text,) in journal_of(folder, "SELECT text FROM reports ORDER BY rowid")]
-    on_disk = [json.loads(one.read_text()) for one in (folder / "reports").rglob("report.json")]
-    assert sorted(one["run"]["id"] for one in reports) == sorted(one["run"]["id"] for one in on_disk)
+    on_disk = [json.loads(path.read_text()) for path in (folder / "reports").rglob("report.json")]
+    assert sorted(report["run"]["id"] for report in reports) == sorted(report["run"]["id"] for report in on_disk)
     for row in (row for report in reports for row in report["comparisons"]):
         rounds = [sample["round"] for sample in row["samples"]]
         assert len(set(rounds)) == len(rounds)
@@ -152,18 +152,18 @@ def reported_once(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("what", ["spec", "suite"])
-def test_a_fleet_names_the_same_commit_and_measures_ahead(what: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("cases", ["spec", "suite"])
+def test_a_fleet_names_the_same_commit_and_measures_ahead(cases: str, tmp_path: Path) -> None:
     """Sixteen commits, of which the eleventh makes it slower."""
     tiny = a_line(tmp_path, 15, 11)
-    ends = ("--base_commit", tiny.commits["0"], "--exact_base", "--commit", tiny.commits["15"])
-    suite = ("--suite", f"{tiny.folder}@{tiny.commits['15']}:asv_bench") if what == "suite" else ()
+    commits = ("--base_commit", tiny.commits["0"], "--exact_base", "--commit", tiny.commits["15"])
+    suite = ("--suite", f"{tiny.folder}@{tiny.commits['15']}:asv_bench") if cases == "suite" else ()
     options = ("--threshold", "20%", "--regression", "--fleet", "local:2")
-    ended = driven(tmp_path, "--remote_repository", str(tiny.folder), *ends, *options, *suite)
-    assert ended.returncode == 1, ended.stderr
-    assert f"first bad: {tiny.commits['11'][:12]} " in ended.stdout
-    assert "measuring ahead: " in ended.stderr
-    assert "1 shard of 1 measured before" in ended.stderr
+    process = driven(tmp_path, "--remote_repository", str(tiny.folder), *commits, *options, *suite)
+    assert process.returncode == 1, process.stderr
+    assert f"first bad: {tiny.commits['11'][:12]} " in process.stdout
+    assert "measuring ahead: " in process.stderr
+    assert "1 shard of 1 measured before" in process.stderr
     assert journal_of(tmp_path, "SELECT COUNT(*) FROM rounds") == [(0,)]
 
 
@@ -178,20 +178,20 @@ def test_the_commits_of_a_night_on_a_fleet_give_what_one_host_gives(tmp_path: Pa
         folder.mkdir()
         (folder / "last").write_text(tiny.commits["0"])
         places = ("--remote_repository", str(tiny.folder), "--commit_file", str(folder / "last"))
-        ended = driven(folder, *places, *options, *fleet)
-        assert ended.returncode == 1, ended.stderr
-        assert f"first bad: {tiny.commits['3'][:12]} " in ended.stdout
+        process = driven(folder, *places, *options, *fleet)
+        assert process.returncode == 1, process.stderr
+        assert f"first bad: {tiny.commits['3'][:12]} " in process.stdout
         assert (folder / "last").read_text().strip() == tiny.commits["5"]
         assert journal_of(folder, "SELECT COUNT(*) FROM rounds") == [(0,)]
         reports = reported_once(folder)
         outcomes[name] = [
             [re.sub("/[0-9a-f]{8}/", "/", run, count=1) for (run,) in journal_of(folder, RUNS)],  # of the spec's path
-            [(one["run"]["run_type"], one["treatment"]["requested"]) for one in reports],
-            [{row["case"]: row["verdict"] for row in one["comparisons"]} for one in reports],
+            [(report["run"]["run_type"], report["treatment"]["requested"]) for report in reports],
+            [{row["case"]: row["verdict"] for row in report["comparisons"]} for report in reports],
         ]
-        ahead = re.findall(rf"measuring ahead: (\w+) against {tiny.commits['0'][:12]}", ended.stderr)
+        ahead = re.findall(rf"measuring ahead: (\w+) against {tiny.commits['0'][:12]}", process.stderr)
         due = {tiny.commits[str(number)][:12] for number in (2, 3, 4, 5)}
-        assert due <= set(ahead) if fleet else not ahead, ended.stderr
+        assert due <= set(ahead) if fleet else not ahead, process.stderr
     assert outcomes["fleet"] == outcomes["alone"]
 
 
@@ -210,20 +210,20 @@ def test_a_night_on_a_fleet_that_is_killed_again_and_again_ends_as_if_nobody_had
             return {run for run, text in rows if json.loads(text).get("event") == event}
         return set()
 
-    kept: set[str] = set()
+    reported_runs: set[str] = set()
     for under_way in (lambda: len(runs_of("round")) > 1, lambda: bool(runs_of("report"))):
         with subprocess.Popen(command_in(tmp_path, *arguments), cwd=ROOT, stderr=subprocess.DEVNULL) as process:
             while not under_way():
                 assert process.poll() is None
                 time.sleep(0.02)
             process.kill()
-        kept |= runs_of("report")
-    ended = driven(tmp_path, *arguments)
-    assert ended.returncode == 1, ended.stderr
-    assert f"first bad: {tiny.commits['3'][:12]} " in ended.stdout
-    assert "1 shard of 1 measured before" in ended.stderr
-    assert kept
+        reported_runs |= runs_of("report")
+    process = driven(tmp_path, *arguments)
+    assert process.returncode == 1, process.stderr
+    assert f"first bad: {tiny.commits['3'][:12]} " in process.stdout
+    assert "1 shard of 1 measured before" in process.stderr
+    assert reported_runs
     assert journal_of(tmp_path, "SELECT COUNT(*) FROM rounds") == [(0,)]
-    measured = [(one["run"]["run_type"], one["treatment"]["requested"]) for one in reported_once(tmp_path)]
+    measured = [(report["run"]["run_type"], report["treatment"]["requested"]) for report in reported_once(tmp_path)]
     due = [tiny.commits[str(number)][:12] for number in (1, 2, 3, 4)]
     assert [treatment for kind, treatment in measured if kind == "benchmark"] == due

@@ -24,10 +24,10 @@ def test_the_log_of_a_convolution_and_its_operator_on_two_releases() -> None:
     profiling = Profiling(Bench(builds, framework.adaptor, environment, plan_cpus(1)), framework, 1, 1)
     cases = [one for one in expand_cases(load_spec(find_spec("conv"))) if one.id == "conv2d_strided/forward"]
     (log,) = ask_for_primitives(profiling, cases).values()
-    seen = primitive_observations(log)
-    assert not isinstance(seen, str), seen
-    assert len(seen) == PAIRS
-    for pair in seen:
+    observations = primitive_observations(log)
+    assert not isinstance(observations, str), observations
+    assert len(observations) == PAIRS
+    for pair in observations:
         for parts in pair.values():
             (convolution,) = (part for name, part in parts.items() if name.startswith("convolution forward_inference "))
             assert convolution.calls == 1

@@ -35,9 +35,9 @@ def test_an_injected_slowdown_is_found_and_the_rest_is_not_flagged(tmp_path: Pat
     report, _, _ = finished(
         tmp_path, 1, "-b", "numpy", *operators, *sides, "--inject", "0.5", "--threshold", "10%", "--max_rounds", "10"
     )
-    injected = {one["case"] for one in report["comparisons"] if one["injected"]}
+    injected = {row["case"] for row in report["comparisons"] if row["injected"]}
     assert len(injected) == 2
-    assert {one["case"] for one in report["comparisons"] if one["verdict"] == "regressed"} == injected
+    assert {row["case"] for row in report["comparisons"] if row["verdict"] == "regressed"} == injected
     assert report["control"]["packages"] == {"numpy": "2.2.6"}
 
 
@@ -52,9 +52,9 @@ def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path) -> None:
     spec.write_text(json.dumps({"framework": "python", "tests": tests}), encoding="utf-8")
     sides = ("--control", "numpy==1.26.4", "--treatment", "numpy==2.2.6", "--max_rounds", "2")
     report, output, _ = finished(tmp_path, 3, "-b", str(spec), *sides, "--screen_reporter")
-    failures = {one["case"]: one["failure"] for one in report["comparisons"]}
+    failures = {row["case"]: row["failure"] for row in report["comparisons"]}
     assert failures.pop("exp_0/forward") is None
-    assert {case: (one["side"], one["kind"]) for case, one in failures.items()} == {
+    assert {case: (row["side"], row["kind"]) for case, row in failures.items()} == {
         "vecdot_0/forward": ("control", "missing"),
         "negative_0/forward": ("both", "error"),
         "sort_0/forward": ("both", "error"),
@@ -69,14 +69,14 @@ def test_a_change_has_its_cause(tmp_path: Path) -> None:
     report, output, _ = finished(
         tmp_path, None, "-b", "numpy", "--operators", "numpy.partition", *sides, "--explain", "all", "--screen_reporter"
     )
-    (one,) = report["comparisons"]
-    assert one["verdict"] == "improved"
-    seen = {source["source"]: source for source in reversed(one["cause"]["examinations"])}
-    assert seen["Python functions"]["candidates"][0]["name"].endswith("fromnumeric.partition")
+    (row,) = report["comparisons"]
+    assert row["verdict"] == "improved"
+    examinations = {source["source"]: source for source in reversed(row["cause"]["examinations"])}
+    assert examinations["Python functions"]["candidates"][0]["name"].endswith("fromnumeric.partition")
     if shutil.which("valgrind"):
-        parts = seen["native functions"]["candidates"]
+        parts = examinations["native functions"]["candidates"]
         assert any("introselect" in part["name"] + part["was"] for part in parts)
-    assert " ".join(one["cause"]["sentence"].split()[:2]) in output
+    assert " ".join(row["cause"]["sentence"].split()[:2]) in output
 
 
 def test_a_name_that_no_build_has_is_refused(tmp_path: Path) -> None:
@@ -99,7 +99,9 @@ def test_cases_of_the_catalogue_run(catalogue: str, request_: str, step: int) ->
     framework = get_framework("python")
     cases = expand_cases(load_spec(find_spec(f"{catalogue}_all")))[::step]
     tried = list(smoke_check(resolve_build(request_, framework, BuildCache()), framework, cases))
-    failed = {one.case.id: one.reason for one in tried if one.failure and one.failure.kind != "missing"}
+    failed = {
+        attempt.case.id: attempt.reason for attempt in tried if attempt.failure and attempt.failure.kind != "missing"
+    }
     assert len(failed) <= len(tried) / 100, failed
     assert len(tried) >= 50
 
@@ -112,7 +114,7 @@ def test_instructions_of_whole_calls_repeat_and_an_injected_percent_is_found(tmp
     report, _, _ = finished(
         tmp_path, 1, "-b", "numpy/ufunc", *operators, *sides, "--inject", "0.01", "--max_rounds", "3"
     )
-    verdicts = {one["injected"]: one["verdict"] for one in report["comparisons"]}
+    verdicts = {row["injected"]: row["verdict"] for row in report["comparisons"]}
     assert verdicts == {True: "regressed", False: "unchanged"}
 
 

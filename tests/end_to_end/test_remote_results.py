@@ -37,7 +37,7 @@ def test_what_was_measured_arrives_bit_for_bit_whoever_measured_it(driver: ToyDr
         assert f"sent: {server.endpoint} (nightly)\n" in second.err, second.err
         own = json.loads((driver.work / "confirmation" / "report.json").read_text())
         posted = {run: json.loads(body) for run, body in server.stored.items()}
-    assert posted == {one["run"]["id"]: {"category": "nightly", "report": one} for one in (first, own)}
+    assert posted == {report["run"]["id"]: {"category": "nightly", "report": report} for report in (first, own)}
     written = [path.read_bytes() for path in Path(driver.work).rglob("*") if path.is_file()]
     assert not any(token.encode() in content for token in (OLD, TOKEN) for content in written)
     assert not any(token in text for token in (OLD, TOKEN) for text in (flushed.err, second.err, flushed.out))

@@ -139,13 +139,13 @@ def test_a_run_of_the_harness_that_was_killed_goes_on_where_it_was(
     ):
         wait_for(lambda: rounds.exists() and rounds.read_bytes().count(b'"kind": "round"') >= 2, process)
         process.kill()
-    kept = rounds.read_bytes().count(b'"kind": "round"')
+    round_count = rounds.read_bytes().count(b'"kind": "round"')
     outcome = driver.run_other("harness", *options)
     assert outcome.code in (0, 1), outcome.err
     (path,) = reports.rglob("report.json")
     run = json.loads(path.read_text())["run"]
     assert len(run["resumed"]) == 1
-    assert run["rounds"] > kept
+    assert run["rounds"] > round_count
     assert run["complete"]
     assert not rounds.exists()
 

@@ -36,13 +36,13 @@ def test_the_command_shown_measures_that_case_alone(tmp_path: Path, mxnet_1_8: B
     picked = ["--operators", "exp", "--operators", "softmax", "--metric", "time,error", "--threads", "1"]
     report, data = run(tmp_path / "first", [sys.executable, "harness.py", "-b", "smoke", *sides, *picked])
     assert len(report.comparisons) > 2
-    shown = next(one for one in data["cases"] if one["id"].endswith("forward"))
-    program, *words = shlex.split(f"{data['here']} {shown['again']}")
+    first_case = next(case for case in data["cases"] if case["id"].endswith("forward"))
+    program, *words = shlex.split(f"{data['here']} {first_case['again']}")
     assert program == "python3"
     again, _ = run(tmp_path / "again", [sys.executable, *words])
-    assert [case.id for case in again.cases] == [shown["id"]]
-    assert [case for case in report.cases if case.id == shown["id"]] == list(again.cases)
-    assert [one.digest for one in (again.control, again.treatment)] == [mxnet_1_8.digest, mxnet_1_9.digest]
+    assert [case.id for case in again.cases] == [first_case["id"]]
+    assert [case for case in report.cases if case.id == first_case["id"]] == list(again.cases)
+    assert [build.digest for build in (again.control, again.treatment)] == [mxnet_1_8.digest, mxnet_1_9.digest]
     assert again.run.seed == report.run.seed
     (comparison,) = again.comparisons
     assert comparison.rounds > 0

@@ -70,8 +70,8 @@ def test_an_injected_slowdown_is_found_and_the_rest_is_not_flagged(tmp_path: Pat
     report = finished(
         tmp_path, 1, "-b", "torch", *operators, "--inject", "0.5", "--threshold", "10%", "--max_rounds", "10"
     )
-    injected = {one["case"] for one in report["comparisons"] if one["injected"]}
-    assert {one["case"] for one in report["comparisons"] if one["verdict"] == "regressed"} == injected
+    injected = {row["case"] for row in report["comparisons"] if row["injected"]}
+    assert {row["case"] for row in report["comparisons"] if row["verdict"] == "regressed"} == injected
 
 
 def test_metrics_and_what_can_not_run(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_metrics_and_what_can_not_run(tmp_path: Path) -> None:
     ]
     spec.write_text(json.dumps({"framework": "torch", "tests": tests}), encoding="utf-8")
     report = finished(tmp_path, 3, "-b", str(spec), "--max_rounds", "2")
-    by_name = {one["case"]: one for one in report["comparisons"]}
+    by_name = {row["case"]: row for row in report["comparisons"]}
     failure = by_name["on_gpu/gpu/forward"]["failure"]
     assert (failure["side"], failure["kind"]) == ("both", "error")
     assert "this build of PyTorch has no CUDA: use cpu" in failure["reason"]
@@ -105,8 +105,8 @@ def test_pytorch_s_own_benchmarks_become_a_spec(tmp_path: Path, caplog: pytest.L
     assert set(cases) == {"added_M2_N3/forward", "added_M2_N3/backward", "abs_M2_N3/forward"}
     added = cases["added_M2_N3/forward"].inputs
     assert added["alpha"] == 2
-    assert [one["shape"] for one in added["args"]] == [[2, 3], [3]]
-    assert [one.get("grad_req") for one in added["args"]] == [None, "null"]
+    assert [argument["shape"] for argument in added["args"]] == [[2, 3], [3]]
+    assert [argument.get("grad_req") for argument in added["args"]] == [None, "null"]
     assert cases["abs_M2_N3/forward"].inputs["args"][0]["call"] == "torch.as_strided"
     assert "broken_test.py: left out: ModuleNotFoundError" in caplog.text
     assert "calls 2 functions of PyTorch, not one (1)" in caplog.text

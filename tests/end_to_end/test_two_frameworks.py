@@ -31,11 +31,11 @@ def test_two_operators_are_compared_on_the_same_inputs(fleet: tuple[str, ...], t
     spec.write_text(json.dumps({"framework": "cross", "tests": tests}))
     sides = ("--control", "numpy==1.26.4", "--treatment", "numpy==2.2.6")
     report, _, _ = finished(tmp_path, 1, "-b", str(spec), "--metric", "time,error", "--max_rounds", "2", *sides, *fleet)
-    found = {one["case"]: one for one in report["comparisons"]}
-    assert {case: one["failure"] for case, one in found.items()} == dict.fromkeys(found)
-    assert found["same/forward"]["ratio"] is not None
-    assert found["same/forward/error"]["verdict"] == "unchanged"
-    assert found["other/forward/error"]["verdict"] == "regressed"
+    rows = {row["case"]: row for row in report["comparisons"]}
+    assert {case: row["failure"] for case, row in rows.items()} == dict.fromkeys(rows)
+    assert rows["same/forward"]["ratio"] is not None
+    assert rows["same/forward/error"]["verdict"] == "unchanged"
+    assert rows["other/forward/error"]["verdict"] == "regressed"
 
 
 @pytest.mark.wheels
@@ -59,14 +59,14 @@ def test_operators_whose_inputs_have_names_of_their_own_get_the_same_values(tmp_
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps({"framework": "cross", "tests": tests}))
     sides = ("--control", "numpy==2.2.6", "--treatment", "onnxruntime==1.20.1")
-    asked = ("-b", str(spec), "--metric", "time,error", "--max_rounds", "2", "--sentinels", "1", *sides)
-    report, _, _ = finished(tmp_path, None, *asked)  # two rounds settle a time or they don't
-    found = {one["case"]: one for one in report["comparisons"]}
-    assert found["add/forward"]["failure"] is None
-    assert found["add/forward"]["ratio"] > 1, "a session's run takes microseconds, a call of NumPy half of one"
-    assert found["add/forward/error"]["verdict"] == "unchanged"
-    assert found["where/forward"]["failure"]["reason"] == DIFFER, "the schema wants booleans"
-    assert found["vstack/forward/error"]["verdict"] == "unchanged", "a sequence has the same values, too"
+    options = ("-b", str(spec), "--metric", "time,error", "--max_rounds", "2", "--sentinels", "1", *sides)
+    report, _, _ = finished(tmp_path, None, *options)  # two rounds settle a time or they don't
+    rows = {row["case"]: row for row in report["comparisons"]}
+    assert rows["add/forward"]["failure"] is None
+    assert rows["add/forward"]["ratio"] > 1, "a session's run takes microseconds, a call of NumPy half of one"
+    assert rows["add/forward/error"]["verdict"] == "unchanged"
+    assert rows["where/forward"]["failure"]["reason"] == DIFFER, "the schema wants booleans"
+    assert rows["vstack/forward/error"]["verdict"] == "unchanged", "a sequence has the same values, too"
 
 
 @pytest.mark.nightly
@@ -85,13 +85,13 @@ def test_two_frameworks_are_compared_on_the_same_inputs(tmp_path: Path) -> None:
     ]
     spec = tmp_path / "spec.json"
     spec.write_text(json.dumps({"framework": "cross", "tests": tests}))
-    asked = ("-b", str(spec), "--metric", "time,error", "--max_rounds", "10", "--sentinels", "1", "--screen_reporter")
-    report, output, _ = finished(tmp_path, 1, *asked, *SIDES)
-    found = {one["case"]: one for one in report["comparisons"]}
-    assert found["add/forward"]["failure"] is None
-    assert found["add/forward"]["ratio"] > 1, "a call of MXNet takes tens of microseconds, one of NumPy half of one"
-    assert found["add/forward/error"]["verdict"] == "unchanged"
-    assert (found["gone/forward"]["failure"]["side"], found["gone/forward"]["failure"]["kind"]) == (
+    options = ("-b", str(spec), "--metric", "time,error", "--max_rounds", "10", "--sentinels", "1", "--screen_reporter")
+    report, output, _ = finished(tmp_path, 1, *options, *SIDES)
+    rows = {row["case"]: row for row in report["comparisons"]}
+    assert rows["add/forward"]["failure"] is None
+    assert rows["add/forward"]["ratio"] > 1, "a call of MXNet takes tens of microseconds, one of NumPy half of one"
+    assert rows["add/forward/error"]["verdict"] == "unchanged"
+    assert (rows["gone/forward"]["failure"]["side"], rows["gone/forward"]["failure"]["kind"]) == (
         "treatment",
         "missing",
     )

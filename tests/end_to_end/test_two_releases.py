@@ -112,16 +112,16 @@ def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path, mxnet_1_5
     )
     process = harness(tmp_path, "-b", spec, "--control", "mxnet==1.5.1.post0", "--treatment", "mxnet==1.9.1")
     report, _ = finish(process, tmp_path, code=0)
-    found = {comparison["case"]: comparison for comparison in report["comparisons"]}
-    assert found["fine/forward"]["verdict"] == "unchanged"
-    assert found["new/forward"]["verdict"] == "failed"
-    assert found["new/forward"]["failure"]["side"] == "control"
-    assert found["new/forward"]["failure"]["kind"] == "missing"
-    assert found["bad_shapes/forward"]["failure"]["side"] == "both"
-    assert found["bad_shapes/forward"]["failure"]["kind"] == "error"
-    assert "Check failed" in found["bad_shapes/forward"]["failure"]["reason"]
-    assert found["no_groups/forward"]["failure"]["side"] == "both"
-    assert found["no_groups/forward"]["failure"]["kind"] == "crash"
+    rows = {comparison["case"]: comparison for comparison in report["comparisons"]}
+    assert rows["fine/forward"]["verdict"] == "unchanged"
+    assert rows["new/forward"]["verdict"] == "failed"
+    assert rows["new/forward"]["failure"]["side"] == "control"
+    assert rows["new/forward"]["failure"]["kind"] == "missing"
+    assert rows["bad_shapes/forward"]["failure"]["side"] == "both"
+    assert rows["bad_shapes/forward"]["failure"]["kind"] == "error"
+    assert "Check failed" in rows["bad_shapes/forward"]["failure"]["reason"]
+    assert rows["no_groups/forward"]["failure"]["side"] == "both"
+    assert rows["no_groups/forward"]["failure"]["kind"] == "crash"
     assert {incident["case_id"] for incident in report["run"]["incidents"]} == {"no_groups/forward"}
 
 

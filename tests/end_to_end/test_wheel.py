@@ -27,10 +27,10 @@ def run(command: Sequence[str | Path], folder: Path) -> "subprocess.CompletedPro
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from the source distribution, as a package index would."""
     folder = tmp_path_factory.mktemp("dist")
-    done = run([UV, "build", "--quiet", "--out-dir", folder, ROOT], folder)
-    assert done.returncode == 0, done.stderr
-    (found,) = folder.glob("*.whl")
-    return found
+    process = run([UV, "build", "--quiet", "--out-dir", folder, ROOT], folder)
+    assert process.returncode == 0, process.stderr
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 def tracked() -> set[str]:
@@ -56,16 +56,16 @@ def test_the_command_works_from_any_folder(wheel: Path, tmp_path: Path) -> None:
     environment, folder = tmp_path / "environment", tmp_path / "empty"
     folder.mkdir()
     assert run([UV, "venv", "--quiet", "--python", sys.executable, environment], folder).returncode == 0
-    done = run([UV, "pip", "install", "--quiet", "--python", environment / "bin" / "python", wheel], folder)
-    assert done.returncode == 0, done.stderr
+    process = run([UV, "pip", "install", "--quiet", "--python", environment / "bin" / "python", wheel], folder)
+    assert process.returncode == 0, process.stderr
     command = environment / "bin" / "opduel"
     assert run([command, "--version"], folder).stdout.startswith("opduel ")
     assert "conv" in run([command, "list", "conv"], folder).stdout
     options = ["--control", RELEASE, "--treatment", RELEASE, "--operators", "softmax", "--time_budget", "60"]
-    kept = ["--busy_host", "report", "--threshold", "50%", "--local_reporter", "reports", "--json"]
-    done = run([command, "compare", "-b", "smoke", *options, *kept], folder)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("{")
+    further = ["--busy_host", "report", "--threshold", "50%", "--local_reporter", "reports", "--json"]
+    process = run([command, "compare", "-b", "smoke", *options, *further], folder)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.startswith("{")
     assert list(folder.rglob("report.json"))
     assert list(folder.rglob("report.html"))
     inside = run([command, "python", RELEASE, "-c", "import opduel, mxnet; print(opduel.__version__)"], folder)
@@ -74,8 +74,8 @@ def test_the_command_works_from_any_folder(wheel: Path, tmp_path: Path) -> None:
     files = [line.strip() for line in listed.partition("Files:")[2].splitlines() if line.strip()]
     tops = {name.partition("/")[0] for name in files if not name.startswith("../")}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"opduel"}
-    shown = run([environment / "bin" / "python", "-c", "import driver"], folder)
-    assert "ModuleNotFoundError" in shown.stderr
+    process = run([environment / "bin" / "python", "-c", "import driver"], folder)
+    assert "ModuleNotFoundError" in process.stderr
 
 
 @pytest.mark.nightly
@@ -88,15 +88,15 @@ def test_the_readmes_installation(tmp_path: Path) -> None:
     paths = {"PATH": f"{bin_folder}:{UV.parent}:{os.environ['PATH']}", "XDG_STATE_HOME": str(tmp_path / "state")}
     environment = {**os.environ, **variables, **paths}
     install, *comparisons = INSTALLED
-    done = subprocess.run(
+    process = subprocess.run(
         install, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
     )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    assert process.returncode == 0, process.stderr
     assert shutil.which("opduel", path=str(bin_folder))
     for command, case in zip(comparisons, ("np.unique(x)", "run/forward"), strict=True):
-        done = subprocess.run(
+        process = subprocess.run(
             command, shell=True, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode in (0, 1, 3), done.stderr  # 3: the machine is busy
-        assert case in done.stdout
+        assert process.returncode in (0, 1, 3), process.stderr  # 3: the machine is busy
+        assert case in process.stdout
     assert len(list(tmp_path.rglob("report.json"))) == len(comparisons)
