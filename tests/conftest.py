@@ -102,11 +102,11 @@ def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
     """One of 32 MiB."""
     disk = SmallDisk(tmp_path / "disk")
     disk.path.mkdir()
-    done = subprocess.run(
+    process = subprocess.run(
         ["mount", "-t", "tmpfs", "-o", "size=32m", "opduel", disk.path], capture_output=True, check=False
     )
-    if done.returncode:
-        pytest.skip(f"no file system can be mounted here: {done.stderr.decode().strip()}")
+    if process.returncode:
+        pytest.skip(f"no file system can be mounted here: {process.stderr.decode().strip()}")
     yield disk
     subprocess.run(["umount", "--lazy", disk.path], check=True)
 

@@ -67,24 +67,24 @@ class Forked:
         self.stdout: IO[str] | None = None
         self.stderr: IO[str] | None = None
         self.returncode: int | None = None
-        ends, opened = [], []
-        for name, given in (("stdin", stdin), ("stdout", stdout), ("stderr", stderr)):
-            if given == subprocess.PIPE:
+        descriptors, opened = [], []
+        for name, target in (("stdin", stdin), ("stdout", stdout), ("stderr", stderr)):
+            if target == subprocess.PIPE:
                 reading, writing = os.pipe()
                 setattr(self, name, open(reading, encoding="utf-8", errors="replace"))  # noqa: SIM115
                 opened.append(writing)
-                ends.append(writing)
-            elif given == subprocess.DEVNULL:
+                descriptors.append(writing)
+            elif target == subprocess.DEVNULL:
                 opened.append(os.open(os.devnull, os.O_RDWR))
-                ends.append(opened[-1])
+                descriptors.append(opened[-1])
             else:
-                ends.append(given if isinstance(given, int) else given.fileno())
-        self._told, telling = os.pipe()
+                descriptors.append(target if isinstance(target, int) else target.fileno())
+        self._status, telling = os.pipe()
         request = {
             "script": script, "arguments": arguments, "environment": variables,
             "folder": str(cwd or Path.cwd()), "terminal": terminal,
         }  # fmt: skip
-        socket.send_fds(_server(first), [json.dumps(request).encode()], [*ends, telling])
+        socket.send_fds(_server(first), [json.dumps(request).encode()], [*descriptors, telling])
         for end in (*opened, telling):
             os.close(end)
         self.pid = int(self._read_line())
@@ -100,14 +100,14 @@ class Forked:
 
     def poll(self) -> int | None:
         """The exit code, negative for a signal; None while it runs."""
-        if self.returncode is None and select.select([self._told], [], [], 0)[0]:
+        if self.returncode is None and select.select([self._status], [], [], 0)[0]:
             self._note_end()
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end, at most ``timeout`` seconds; returns the exit code."""
         if self.returncode is None:
-            if not select.select([self._told], [], [], timeout)[0]:
+            if not select.select([self._status], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(f"process {self.pid}", timeout or 0)
             self._note_end()
         assert self.returncode is not None
@@ -139,14 +139,14 @@ class Forked:
 
     def _note_end(self) -> None:
         self.returncode = int(self._read_line())
-        os.close(self._told)
+        os.close(self._status)
 
     def _read_line(self) -> str:
         text = b""
         while not text.endswith(b"\n"):
-            one = os.read(self._told, 1)
-            assert one, "the process that forks has ended"
-            text += one
+            byte = os.read(self._status, 1)
+            assert byte, "the process that forks has ended"
+            text += byte
         return text.decode()
 
 
@@ -180,29 +180,29 @@ def serve(requests: socket.socket) -> dict[str, Any]:
         if woken in ready:
             os.read(woken, 4096)
             for pid in [*running]:
-                ended, status = os.waitpid(pid, os.WNOHANG)
-                if ended:
+                finished_pid, status = os.waitpid(pid, os.WNOHANG)
+                if finished_pid:
                     _tell(running.pop(pid), os.waitstatus_to_exitcode(status))
         if requests in ready:
-            message, ends, *_ = socket.recv_fds(requests, 1 << 20, 4)
+            message, descriptors, *_ = socket.recv_fds(requests, 1 << 20, 4)
             if not message:
                 raise SystemExit(0)
             pid = os.fork()
             if pid:
-                running[pid] = ends.pop()
+                running[pid] = descriptors.pop()
                 _tell(running[pid], pid, is_last=False)
-                for end in ends:
+                for end in descriptors:
                     os.close(end)
                 continue
             requests.close()
             signal.set_wakeup_fd(-1)
-            for end in (woken, waking, ends.pop(), *running.values()):
+            for end in (woken, waking, descriptors.pop(), *running.values()):
                 os.close(end)
-            for number, end in enumerate(ends):
+            for number, end in enumerate(descriptors):
                 os.dup2(end, number)
                 os.close(end)
-            found: dict[str, Any] = json.loads(message)
-            return found
+            details: dict[str, Any] = json.loads(message)
+            return details
 
 
 def _tell(end: int, number: int, is_last: bool = True) -> None:

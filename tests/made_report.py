@@ -37,10 +37,10 @@ def made_report(cases: int, rounds: int = 12, seed: int = 1, flames: int = 0) ->
     rng = random.Random(seed)
     names = _names()
     comparisons = [_comparison(rng, *next(names), rounds) for _ in range(cases)]
-    changed = [number for number, one in enumerate(comparisons) if one.verdict in FLAGGED]
+    changed = [number for number, comparison in enumerate(comparisons) if comparison.verdict in FLAGGED]
     for number in changed[:flames]:
-        seen = [Examination(source, "ns", 5, 1e6, 1.2e6, flame=_flame(rng)) for source in FLAME_SOURCES]
-        comparisons[number] = replace(comparisons[number], cause=Cause("not explained", seen))
+        examinations = [Examination(source, "ns", 5, 1e6, 1.2e6, flame=_flame(rng)) for source in FLAME_SOURCES]
+        comparisons[number] = replace(comparisons[number], cause=Cause("not explained", examinations))
     run = {
         "id": "20260101T000000Z-made",
         "started": "2026-01-01T00:00:00+00:00",
@@ -63,25 +63,25 @@ def made_report(cases: int, rounds: int = 12, seed: int = 1, flames: int = 0) ->
     host = {"cpu_model": "a made CPU", "logical_cpus": 8, "memory_total": 32 * 2**30, "kernel": "Linux 6.1"}
     control, treatment = _build("1.0", "Make tensors lazy", 1), _build("1.1", "Fuse what can be fused", 2)
     described = tuple(
-        Case(one.case, one.operator, "forward", {"data": [64, 256]}, "float32", "cpu", THRESHOLD, 60.0)
-        for one in comparisons
+        Case(comparison.case, comparison.operator, "forward", {"data": [64, 256]}, "float32", "cpu", THRESHOLD, 60.0)
+        for comparison in comparisons
     )
     return Report(RunRecord.of(run), control, treatment, HostRecord.of(host), tuple(comparisons), cases=described)
 
 
 def _flame(rng: random.Random, frames: int = 400) -> tuple[Frame, ...]:
     """A tree of that many frames, none of which has more than its caller."""
-    found = [Frame("a call", 0, 1e6, 1.2e6)]
-    left = [(1e6, 1.2e6)]  # of each frame around the last one, what its callees may still take
-    while len(found) < frames:
-        depth = min(len(left), rng.randint(1, 25))
-        left = left[:depth]
+    frames_so_far = [Frame("a call", 0, 1e6, 1.2e6)]
+    remaining = [(1e6, 1.2e6)]  # of each frame around the last one, what its callees may still take
+    while len(frames_so_far) < frames:
+        depth = min(len(remaining), rng.randint(1, 25))
+        remaining = remaining[:depth]
         share = rng.uniform(0.05, 0.6)
-        control, treatment = left[-1][0] * share, left[-1][1] * share * rng.choice([0.7, 1.0, 1.0])
-        left[-1] = left[-1][0] - control, left[-1][1] - treatment
-        left.append((control, treatment))
-        found.append(Frame(f"toy::kernel_{len(found)}<float>(long, long*)", depth, control, treatment))
-    return tuple(found)
+        control, treatment = remaining[-1][0] * share, remaining[-1][1] * share * rng.choice([0.7, 1.0, 1.0])
+        remaining[-1] = remaining[-1][0] - control, remaining[-1][1] - treatment
+        remaining.append((control, treatment))
+        frames_so_far.append(Frame(f"toy::kernel_{len(frames_so_far)}<float>(long, long*)", depth, control, treatment))
+    return tuple(frames_so_far)
 
 
 def _build(version: str, subject: str, number: int) -> Build:
@@ -118,19 +118,19 @@ def _comparison(rng: random.Random, case: str, operator: str, rounds: int) -> Co
     effect = rng.choice((0.0, 0.0, 0.0, 0.0, rng.gauss(0, 0.06), abs(rng.gauss(0, 0.2))))
     spread = rng.uniform(0.003, 0.03)
     samples = () if failure else tuple(_sample(rng, case, base, effect, spread, number) for number in range(rounds))
-    ratios = [one.log_ratio for one in samples]
+    ratios = [sample.log_ratio for sample in samples]
     middle = statistics.median(ratios) if ratios else None
     half = 2.2 * statistics.stdev(ratios) / math.sqrt(rounds) if ratios else 0.0
-    ends = None if middle is None else (math.exp(middle - half), math.exp(middle + half))
+    interval = None if middle is None else (math.exp(middle - half), math.exp(middle + half))
     return Comparison(
         case=case,
         operator=operator,
         direction="forward" if case.endswith("forward") else "backward",
         metric="time",
         unit="ns",
-        verdict=_verdict(ends),
+        verdict=_verdict(interval),
         ratio=None if middle is None else math.exp(middle),
-        ci=ends,
+        ci=interval,
         p_value=None if middle is None else rng.random(),
         q_value=None if middle is None else rng.random(),
         threshold=THRESHOLD,
@@ -151,11 +151,11 @@ def _sample(rng: random.Random, case: str, base: float, effect: float, spread: f
     return PairSample(case, "screening", number, control, treatment, math.log(treatment / control), 16, 640)
 
 
-def _verdict(ends: tuple[float, float] | None) -> Verdict:
+def _verdict(interval: tuple[float, float] | None) -> Verdict:
     """What an interval alone would say; the product's own decisions are more careful."""
-    if ends is None:
+    if interval is None:
         return "failed"
-    low, high = ends
+    low, high = interval
     if low > 1 + THRESHOLD:
         return "regressed"
     if high < 1 / (1 + THRESHOLD):

@@ -107,7 +107,7 @@ class Speed:
         if "wandering" in levels:
             self.file = os.open(os.path.join(levels["folder"], "measured"), os.O_RDWR | os.O_CREAT)
         self.random = random.Random("speed {}".format(levels.get("seed")))
-        self.is_slow, self.ends = self.random.random() < 0.5, self.random.random() * self.turn_ns()
+        self.is_slow, self.turn_end = self.random.random() < 0.5, self.random.random() * self.turn_ns()
 
     def turn_ns(self):
         shortest, longest = TURN_NS
@@ -115,8 +115,8 @@ class Speed:
 
     def factor(self):
         """By how much calls take longer now."""
-        while self.file and self.now > self.ends:
-            self.is_slow, self.ends = not self.is_slow, self.ends + self.turn_ns()
+        while self.file and self.now > self.turn_end:
+            self.is_slow, self.turn_end = not self.is_slow, self.turn_end + self.turn_ns()
         return self.slow if self.is_slow and self.file else 1.0
 
     def deviation(self):
@@ -135,5 +135,5 @@ class Speed:
 def simulated_clock():
     """The clock, if ``TOY_CLOCK=simulated`` asks for one; else None. A worker that counts instructions needs none."""
     worker = sys.modules["__main__"]
-    asked = os.environ.get("TOY_CLOCK") == "simulated" and hasattr(worker, "timing")
-    return SimulatedClock(worker) if asked else None
+    is_asked_for = os.environ.get("TOY_CLOCK") == "simulated" and hasattr(worker, "timing")
+    return SimulatedClock(worker) if is_asked_for else None

@@ -41,14 +41,14 @@ def tracked(pattern: str) -> list[Path]:
 @functools.cache
 def imports_of(path: Path) -> tuple[str, ...]:
     """The modules that its import statements name, at whatever depth; ``opduel`` of no mere ``__version__``."""
-    found: list[str] = []
+    names: list[str] = []
     for node in ast.walk(ast.parse(path.read_bytes())):
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            names += [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             is_version = node.module == "opduel" and [alias.name for alias in node.names] == ["__version__"]
-            found += [] if is_version else [node.module]
-    return tuple(found)
+            names += [] if is_version else [node.module]
+    return tuple(names)
 
 
 def imported_packages(path: Path) -> set[str]:
@@ -57,8 +57,8 @@ def imported_packages(path: Path) -> set[str]:
 
 def package_of(module: str) -> str:
     """``opduel.driver.git`` -> ``driver``; ``opduel`` for a module of the package itself."""
-    top, _, rest = module.partition(".")
-    second = rest.partition(".")[0]
+    top, _, inner = module.partition(".")
+    second = inner.partition(".")[0]
     return second if top == "opduel" and second in (*MAY_IMPORT, "inside") else top
 
 

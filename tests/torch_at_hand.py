@@ -20,7 +20,7 @@ def torch_request() -> str | None:
     tag = "-cp{}{}-".format(*sys.version_info)
     names = [path.name for place in places if place for path in Path(place).glob("torch-*+cpu-*.whl")]
     versions = [match[1] for name in names if tag in name and (match := re.match(r"torch-([0-9.]+)\+cpu", name))]
-    newest = max(versions, key=lambda one: [int(part) for part in one.split(".")], default=None)
+    newest = max(versions, key=lambda version: [int(part) for part in version.split(".")], default=None)
     return newest and f"torch=={newest}"
 
 

@@ -126,6 +126,6 @@ def test_every_cause_changes_a_passage_that_is_there_once_and_knows_its_truth() 
 @pytest.mark.skipif(shutil.which("valgrind") is None or shutil.which("gcc") is None, reason="needs valgrind and gcc")
 def test_two_causes_are_named_with_their_shares() -> None:
     command = [sys.executable, str(ROOT / "benchmarks" / "causes.py"), "--only", "7 to 3", "--aa", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
-    assert "2 causes: 2 of 2" in done.stdout, done.stdout + done.stderr
-    assert "control and renamed: 0 of 1" in done.stdout
+    process = subprocess.run(command, capture_output=True, text=True, timeout=1200, check=False)
+    assert "2 causes: 2 of 2" in process.stdout, process.stdout + process.stderr
+    assert "control and renamed: 0 of 1" in process.stdout

@@ -255,8 +255,8 @@ def test_modules_are_found_where_asv_looks_for_them(tmp_path: Path, monkeypatch:
 
 
 def test_a_build_without_pympler_is_said_where_a_suite_has_what_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = discovered()
-    without = replace(found, benchmarks=tuple(each for each in found.benchmarks if each.kind != "mem"))
+    suite = discovered()
+    without = replace(suite, benchmarks=tuple(benchmark for benchmark in suite.benchmarks if benchmark.kind != "mem"))
     monkeypatch.setattr(suite_selection, "discover", lambda *_: without)
     record = chosen("-b", "time_sum").suite_record
     assert record is not None

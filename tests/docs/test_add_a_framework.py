@@ -26,12 +26,12 @@ def package(tmp_path: Path) -> Path:
 
 def finished(command: list[str], folder: Path, **variables: str) -> str:
     """What a command that ends in 0 prints."""
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=folder, env={**os.environ, **variables}, stdin=subprocess.DEVNULL,
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout
 
 
 def test_every_check_is_on_the_page_in_its_order() -> None:

@@ -50,8 +50,8 @@ ALLOWED = ("server/drift_pages.py",)  # /creep is an old address that redirects
 
 
 def _texts() -> list[Path]:
-    found = [path for root in (*ROOTS, "server") for path in (ROOT / root).rglob("*") if path.suffix in TEXTS]
-    return [*ROOT.glob("*.md"), *(path for path in found if str(path.relative_to(ROOT)) not in ALLOWED)]
+    paths = [path for root in (*ROOTS, "server") for path in (ROOT / root).rglob("*") if path.suffix in TEXTS]
+    return [*ROOT.glob("*.md"), *(path for path in paths if str(path.relative_to(ROOT)) not in ALLOWED)]
 
 
 def test_texts_use_standard_terms() -> None:

@@ -16,9 +16,9 @@ ROOT = Path(__file__).resolve().parents[2]
 TUTORIAL = ROOT / "docs" / "tutorial"
 # Each command with the last output that follows it.
 STEPS = [
-    (page.name, command, re.findall(r"```text\n(.*?)```", rest, re.DOTALL)[-1])
+    (page.name, command, re.findall(r"```text\n(.*?)```", text, re.DOTALL)[-1])
     for page in sorted(TUTORIAL.glob("*.md"))
-    for command, rest in re.findall(
+    for command, text in re.findall(
         r"```sh\n(python3 .*?)\n```\n(.*?)(?=```sh|\Z)", page.read_text(encoding="utf-8"), re.DOTALL
     )
 ]
@@ -42,8 +42,8 @@ def test_a_step_shows_what_its_command_prints(
 ) -> None:
     _, script, *arguments = shlex.split(command)
     if script == "run_bench.py":
-        own, rest = run_bench_parser().parse_known_args(arguments)
-        assert list_cases(own.list, read_options(rest) if rest else None) == 0
+        own, other_words = run_bench_parser().parse_known_args(arguments)
+        assert list_cases(own.list, read_options(other_words) if other_words else None) == 0
         printed = [line.split("\t") for line in capsys.readouterr().out.splitlines() if not line.startswith("#")]
         assert printed == [line.split() for line in output.splitlines()]
         return
@@ -51,5 +51,5 @@ def test_a_step_shows_what_its_command_prints(
         parse_driver(arguments)
         assert re.search(r"^dot/forward ", output, re.MULTILINE)
         return
-    shown = re.findall(r"^(\S+/(?:forward|backward)\S*) ", output, flags=re.MULTILINE)
-    assert sorted(shown) == sorted(case.id for case in choose_cases(read_options(arguments), 0).cases)
+    printed_ids = re.findall(r"^(\S+/(?:forward|backward)\S*) ", output, flags=re.MULTILINE)
+    assert sorted(printed_ids) == sorted(case.id for case in choose_cases(read_options(arguments), 0).cases)

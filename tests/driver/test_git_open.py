@@ -194,9 +194,9 @@ def test_what_was_known_of_another_remote_is_forgotten(origin: RemoteRepository,
 def test_a_shallow_clone_is_refused(origin: RemoteRepository, work: Path, tmp_path: Path, as_remote: bool) -> None:
     origin.commit()
     run("clone", "--quiet", "--depth=1", f"file://{origin.path}", tmp_path / "shallow")
-    given = (str(tmp_path / "shallow"),) if as_remote else ("origin", tmp_path / "shallow")
+    places = (str(tmp_path / "shallow"),) if as_remote else ("origin", tmp_path / "shallow")
     with pytest.raises(UsageError, match=r"shallow clone, without history: run `git fetch --unshallow`"):
-        open_repository(work, *given)
+        open_repository(work, *places)
     assert not (work / "repository.git").exists()
 
 

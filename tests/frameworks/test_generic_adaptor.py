@@ -132,10 +132,10 @@ def test_folders_of_killed_processes_are_removed(
 ) -> None:
     monkeypatch.setattr(adaptor.folders.tempfile, "tempdir", str(tmp_path))
     (tmp_path / "opduel-run-left").mkdir()
-    with program.fresh_folder(None) as held:
+    with program.fresh_folder(None) as folder:
         monkeypatch.setattr(adaptor.folders, "YOUNG_S", -1)
         adaptor.make_call(script("exit 0", fresh_folder=True), 0)
-        assert list(tmp_path.glob("opduel-run-*")) == [Path(held)]
+        assert list(tmp_path.glob("opduel-run-*")) == [Path(folder)]
 
 
 def test_what_is_run_around_a_program_is_not_measured(script: Script, tmp_path: Path) -> None:

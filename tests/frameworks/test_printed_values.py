@@ -175,10 +175,10 @@ def test_a_line_that_cannot_be_read_costs_its_own_value_alone(form: str, line: s
 def test_every_name_is_printable_and_long_ones_are_cut_but_stay_apart() -> None:
     names = ["x" * 300, "x" * 299, "", "red\x1b[31m", "\ud800", "café  →", 7, None]
     text = "\n".join(json.dumps({"name": name, "value": 1, "unit": "\x1b[2J"}) for name in names)
-    first, second, *others = read("json_lines", text)
+    first, second, *other_lines = read("json_lines", text)
     assert {len(first), len(second)} == {printed.LONGEST_NAME}
     assert first != second
-    assert others == ["unnamed", "red\\x1b[31m", "\\ud800", "café →", "7"]
+    assert other_lines == ["unnamed", "red\\x1b[31m", "\\ud800", "café →", "7"]
     assert {unit for _, unit, _ in read("json_lines", text).values()} == {"\\x1b[2J"}
 
 

@@ -79,35 +79,35 @@ def make_call(case, seed):
         signal.setitimer(signal.ITIMER_REAL, 0.3)
     if BROKEN == "has no calls":
         return None
-    found = values(case, seed)
+    numbers = values(case, seed)
 
     def call():
         if BROKEN == "needs its thread":
-            JOBS.put(lambda: sum(found))
+            JOBS.put(lambda: sum(numbers))
             return DONE.get()
-        return sum(sorted(found))
+        return sum(sorted(numbers))
 
     return call
 
 
 def results(case, seed, folder, limit):
     check(case)
-    found = [sum(values(case, seed)), *values(case, seed)]
+    numbers = [sum(values(case, seed)), *values(case, seed)]
     if BROKEN == "other outputs in each process":
-        found[0] = os.getpid()
+        numbers[0] = os.getpid()
     if BROKEN == "other outputs in a fork" and os.getppid() != int(os.environ["TOY_CONTROLLER"]):
-        found[0] += 1
+        numbers[0] += 1
     if BROKEN == "computes nothing":
-        found = [0.0] * len(found)
+        numbers = [0.0] * len(numbers)
     if BROKEN == "prints its outputs":
-        print("\xb9 of", len(found))
+        print("\xb9 of", len(numbers))
         with open("/proc/self/fd/1", "rb") as printed:  # what a tool that it starts has printed, say
-            found[0] += len(printed.read())
-    kept = found if BROKEN == "ignores the limit" else found[: max(1, limit // 8)]
+            numbers[0] += len(printed.read())
+    written = numbers if BROKEN == "ignores the limit" else numbers[: max(1, limit // 8)]
     with open(os.path.join(folder, "0.bin"), "wb") as stream:
-        array.array("f" if BROKEN == "writes another dtype" else "d", kept).tofile(stream)
-    told = {"name": "output", "dtype": "<f8", "shape": [len(found)], "storage": "default", "file": "0.bin"}
-    return [dict(told, count=len(kept))] * (2 if BROKEN == "names two outputs alike" else 1)
+        array.array("f" if BROKEN == "writes another dtype" else "d", written).tofile(stream)
+    description = {"name": "output", "dtype": "<f8", "shape": [len(numbers)], "storage": "default", "file": "0.bin"}
+    return [dict(description, count=len(written))] * (2 if BROKEN == "names two outputs alike" else 1)
 
 
 def digest(case, seed):

@@ -32,9 +32,9 @@ class Toy(Framework):
 
     def environment(self, threads: int) -> Mapping[str, str]:
         """``TOY_CONTROLLER``: who is the parent of a process that is no fork."""
-        told = {"TOY_BROKEN": self.broken, "TOY_CONTROLLER": str(os.getpid())}
+        variables = {"TOY_BROKEN": self.broken, "TOY_CONTROLLER": str(os.getpid())}
         fixed = self.broken in ("knows no threads", "starts threads")
-        return told if fixed else {**told, "TOY_THREADS": str(threads)}
+        return variables if fixed else {**variables, "TOY_THREADS": str(threads)}
 
     def can_fork(self, threads: int, context: str) -> bool:
         return self.broken != "can't be forked"
@@ -89,8 +89,8 @@ def test_a_framework_that_keeps_all_of_it_passes(name: str) -> None:
     ],
 )
 def test_what_a_framework_breaks_is_found(broken: str, name: str, words: str) -> None:
-    found = check(name, subject(broken)).problems
-    assert any(words in line for line in found), found
+    problems = check(name, subject(broken)).problems
+    assert any(words in line for line in problems), problems
 
 
 @pytest.mark.nightly
@@ -103,8 +103,8 @@ def test_what_a_framework_breaks_is_found(broken: str, name: str, words: str) ->
     ],
 )
 def test_more_that_a_run_shows(broken: str, words: str) -> None:
-    found = check("faults", subject(broken)).problems
-    assert any(words in line for line in found), found
+    problems = check("faults", subject(broken)).problems
+    assert any(words in line for line in problems), problems
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_the_adaptors_source_is_checked(tmp_path: Path, source: str | None, word
     adaptor = tmp_path / "adaptor.py"
     if source is not None:
         adaptor.write_text(source)
-    found = check("adaptor", subject(adaptor=adaptor)).problems
-    assert any(words in line for line in found), found
+    problems = check("adaptor", subject(adaptor=adaptor)).problems
+    assert any(words in line for line in problems), problems
 
 
 def test_what_an_adaptor_can_do_without_may_be_missing(tmp_path: Path) -> None:

@@ -59,7 +59,7 @@ def test_a_cheap_framework(name: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("framework", "name"),
-    [pytest.param(one, name, marks=SUBJECTS[one][-1]) for one in SUBJECTS for name in CHECKS],
+    [pytest.param(subject, name, marks=SUBJECTS[subject][-1]) for subject in SUBJECTS for name in CHECKS],
 )
 def test_every_framework(framework: str, name: str) -> None:
     assert check(name, subject(framework)).problems == []

@@ -22,10 +22,10 @@ def measured(name: str, metric: str, operator: str = "work") -> Case:
     return replace(toy_case(f"{name}/{metric}", operator), metric=metric, threshold=0.01)
 
 
-def one_round(*cases: Case, held: str = "100,200", **memory_environment: str) -> RoundResult:
+def one_round(*cases: Case, bytes_needed: str = "100,200", **memory_environment: str) -> RoundResult:
     result, rng = RoundResult(), random.Random(1)
     requests = [CaseRequest(case, 1) for case in cases]
-    bench = replace(toy_bench(TOY_BYTES=held), memory_environment=memory_environment)
+    bench = replace(toy_bench(TOY_BYTES=bytes_needed), memory_environment=memory_environment)
     run_memory_round(PairPool(bench, rng), Round(requests, 7), rng, result)
     return result
 
@@ -57,7 +57,7 @@ def test_pages_of_files_are_not_counted(tmp_path: Path, pages: str, counted: int
 
 
 def test_all_devices_count() -> None:
-    (sample,) = one_round(measured("a", "memory"), held="100:10,100").samples
+    (sample,) = one_round(measured("a", "memory"), bytes_needed="100:10,100").samples
     assert (sample.control, sample.treatment) == (110, 100)
 
 
@@ -68,7 +68,7 @@ def test_the_environment_for_storage_is_for_storage_alone(metric: str, reaches: 
 
 
 def test_a_side_that_holds_nothing_has_no_ratio() -> None:
-    (sample,) = one_round(measured("a", "memory"), held="0,4096").samples
+    (sample,) = one_round(measured("a", "memory"), bytes_needed="0,4096").samples
     assert (sample.control, sample.treatment) == (0, 4096)
     assert sample.log_ratio == 0
 

@@ -46,16 +46,16 @@ def is_empty(cache: Path) -> bool:
 
 
 def test_a_file_is_fetched_once_whoever_asks(tmp_path: Path) -> None:
-    told: list[str] = []
+    messages: list[str] = []
     with FileServer(Answer(BODY)) as server:
         file = ModelFile(server.url(), sha256=sha256(BODY))
-        cases = fetch_files([case_with(file), case_with(file)], tmp_path, told.append, LIMITS)
-        again = fetch_files([case_with(file)], tmp_path, told.append, LIMITS)
+        cases = fetch_files([case_with(file), case_with(file)], tmp_path, messages.append, LIMITS)
+        again = fetch_files([case_with(file)], tmp_path, messages.append, LIMITS)
         assert len(server.paths) == 1
     assert {case.files["params"].path for case in [*cases, *again]} == {
         str(tmp_path / f"sha256-{sha256(BODY)}" / "net.params")
     }
-    assert told == [f"fetching {file.location}"]
+    assert messages == [f"fetching {file.location}"]
 
 
 def test_what_is_kept_of_a_location_holds_no_secret(tmp_path: Path) -> None:
@@ -70,8 +70,8 @@ def test_an_altered_file_in_the_cache_is_fetched_again(tmp_path: Path, altered: 
     with FileServer(Answer(BODY)) as server:
         file = ModelFile(server.url(), md5=md5(BODY), filename="weights")
         assert fetched(file, tmp_path) == BODY
-        (kept,) = (path for path in tmp_path.rglob("weights") if path.is_file())
-        kept.write_bytes(altered)
+        (weights,) = (path for path in tmp_path.rglob("weights") if path.is_file())
+        weights.write_bytes(altered)
         assert fetched(file, tmp_path) == BODY
         assert len(server.paths) == 2
 
@@ -126,9 +126,9 @@ def test_trouble_that_stays_ends_the_run(tmp_path: Path, trouble: Answer, reason
 
 
 def test_a_server_that_is_down(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and not listening
-        url = f"http://127.0.0.1:{taken.getsockname()[1]}/net"
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))  # and not listening
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/net"
         with pytest.raises(RunError, match=r"could not be fetched in 3 attempts: no connection"):
             fetched(ModelFile(url, sha256=sha256(BODY)), tmp_path)
 

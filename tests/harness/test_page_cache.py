@@ -21,10 +21,10 @@ SIZE = 8 << 20
 def resident_share(path: Path) -> float:
     """Which share of a file's pages lies in the page cache (man 2 mincore)."""
     with open(path, "rb") as file, mmap.mmap(file.fileno(), SIZE, mmap.MAP_PRIVATE) as area:
-        seen = (ctypes.c_ubyte * (SIZE // mmap.PAGESIZE))()
+        resident = (ctypes.c_ubyte * (SIZE // mmap.PAGESIZE))()
         address = ctypes.addressof(ctypes.c_char.from_buffer(area))
-        assert ctypes.CDLL(None).mincore(ctypes.c_void_p(address), ctypes.c_size_t(SIZE), seen) == 0
-    return sum(page & 1 for page in seen) / len(seen)
+        assert ctypes.CDLL(None).mincore(ctypes.c_void_p(address), ctypes.c_size_t(SIZE), resident) == 0
+    return sum(page & 1 for page in resident) / len(resident)
 
 
 @pytest.fixture

@@ -50,8 +50,8 @@ class ToyDriver:
 
     def command(self, *arguments: str, spec: str = SPEC) -> list[str]:
         """The whole command; the remote is the project's folder unless the arguments say another."""
-        given = {"--remote_repository", "--repo_dir"} & set(arguments)
-        remote = [] if given else ["--remote_repository", str(self.project.folder)]
+        names_remote = {"--remote_repository", "--repo_dir"} & set(arguments)
+        remote = [] if names_remote else ["--remote_repository", str(self.project.folder)]
         mode = [] if "--bisect_releases" in arguments else ["--ab_testing", *remote]
         folders = ["--work_dir", str(self.work), "--exec_dir", str(self.cache)]
         reports = ["--local_reporter", str(self.reports_folder)]
@@ -103,8 +103,8 @@ class ToyDriver:
 
     def reports(self) -> list[dict[str, Any]]:
         """All reports on disk, in the order in which they were written."""
-        found = sorted(self.reports_folder.rglob("report.json"), key=lambda path: path.stat().st_mtime_ns)
-        return [json.loads(path.read_text()) for path in found]
+        paths = sorted(self.reports_folder.rglob("report.json"), key=lambda path: path.stat().st_mtime_ns)
+        return [json.loads(path.read_text()) for path in paths]
 
     def journal(self, query: str) -> list[tuple[Any, ...]]:
         """What the journal says, read beside whoever writes it."""

@@ -49,7 +49,7 @@ class RegisteredToy(NativeToy):
 def write_specifications(folder: Path, remote: Path, releases: Mapping[str, str] | None = None) -> Path:
     """Write the framework's data files; returns the folder. ``releases``: version -> the commit it was made from."""
     shutil.copytree(HERE / "specifications", folder)
-    known = list(releases or ["1.0"])
+    versions = list(releases or ["1.0"])
     repository = {
         "remote": str(remote),
         "package": "python/toy",
@@ -58,9 +58,9 @@ def write_specifications(folder: Path, remote: Path, releases: Mapping[str, str]
         "releases": {f"toy=={version}": commit for version, commit in (releases or {}).items()},
     }
     of_releases = {
-        "defaults": {"control": f"toy=={known[0]}", "treatment": f"toy=={known[-1]}"},
+        "defaults": {"control": f"toy=={versions[0]}", "treatment": f"toy=={versions[-1]}"},
         "environments": {"plain": {"python": PYTHON, "pins": {}}},
-        "packages": {"toy": {"plain": known}},
+        "packages": {"toy": {"plain": versions}},
     }
     for name, data in (("repository", repository), ("releases", of_releases)):
         (folder / f"{name}.yaml").write_text(json.dumps(data, indent=1))  # YAML, too

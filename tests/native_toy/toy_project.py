@@ -136,9 +136,9 @@ class ToyProject:
     def _git(self, *arguments: str, environment: Mapping[str, str] | None = None) -> str:
         command = ["git", *arguments]
         variables = {**_IDENTITY, **(environment or {})}
-        done = subprocess.run(command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, (arguments, done.stderr)
-        return done.stdout.strip()
+        process = subprocess.run(command, cwd=self.folder, env=variables, capture_output=True, text=True, check=False)
+        assert process.returncode == 0, (arguments, process.stderr)
+        return process.stdout.strip()
 
 
 def _stall(seconds: str | None) -> str:

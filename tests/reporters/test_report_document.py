@@ -315,7 +315,7 @@ def test_incidents_survive(tmp_path: Path) -> None:
     path = tmp_path / "report.json"
     incident = asdict(Incident(3, None, samples.CRASH, "round left out"))
     write_report(path, samples.report(incidents=[incident]))
-    assert [asdict(one) for one in read_report(path).run.incidents] == [incident]
+    assert [asdict(incident) for incident in read_report(path).run.incidents] == [incident]
 
 
 def test_the_name_is_report_json() -> None:
