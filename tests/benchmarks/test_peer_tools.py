@@ -78,7 +78,7 @@ def test_paired_t_has_the_time_that_opduel_took(trial: Trial) -> None:
     trial = replace(trial, bench=replace(trial.bench, cases=[case("plain"), case("slowed")]), opduel_seconds=3.0)
     tool, start = PairedT(0.02, pairs=3), time.monotonic()
     answers = tool.measure(trial)
-    assert 2.9 < time.monotonic() - start < 9
+    assert 2.9 < time.monotonic() - start < 20
     assert [by_case["slowed"] for by_case in answers.values()] == ["slower"] * 4
     with pytest.raises(RunError, match="add opduel to --tools"):
         tool.measure(replace(trial, opduel_seconds=None))

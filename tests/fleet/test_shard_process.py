@@ -1,11 +1,14 @@
 """The process that measures a shard: what it keeps of its rounds, and the host's own command before it."""
 
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 from report_samples import CONTROL
 
@@ -64,35 +67,54 @@ def test_one_that_succeeds_is_passed_over(command: str) -> None:
     run_before(command, LONG_S)
 
 
-def test_one_that_takes_too_long_is_ended_with_all_that_it_started(tmp_path: Path) -> None:
-    wrote = tmp_path / "wrote"
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + LONG_S
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def has_reader(pipe: Path) -> bool:
+    """Tell whether a process was called with a named pipe."""
+    return any(str(pipe) in (process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
+
+
+@pytest.fixture
+def pipe(tmp_path: Path) -> Path:
+    """Return a named pipe that nobody writes to: a process that reads it waits until it is ended."""
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+def test_one_that_takes_too_long_is_ended_with_all_that_it_started(pipe: Path) -> None:
     with pytest.raises(RunError, match=r"^--before_run took more than 0\.3 s: it was ended, and nothing"):
-        run_before(f"(sleep 1; touch {wrote}) & sleep 60", 0.3)
-    time.sleep(1)
-    assert not wrote.exists()
+        run_before(f"cat {pipe} & sleep 60", 0.3)
+    wait_until(lambda: not has_reader(pipe))
 
 
-def test_it_is_reported_while_it_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_reported_while_it_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[dict[str, str]] = []
-    monkeypatch.setattr(shard_process, "EVENT_EVERY_S", 0.2)
-    monkeypatch.setattr(shard_process, "_send_event", events.append)
+    over = tmp_path / "over"
+
+    def send(event: dict[str, str]) -> None:
+        events.append(event)
+        if len(events) > 1:
+            over.touch()
+
+    monkeypatch.setattr(shard_process, "EVENT_EVERY_S", 0.05)
+    monkeypatch.setattr(shard_process, "_send_event", send)
     with reporting("before_run"):
-        run_before("sleep 0.7", LONG_S)
-    assert len(events) > 1
-    assert events[0] == {"event": "before_run"}
+        run_before(f"while [ ! -e {over} ]; do sleep 0.05; done", LONG_S)
+    assert events[:2] == [{"event": "before_run"}] * 2
 
 
-def test_an_interrupt_ends_it(tmp_path: Path) -> None:
+def test_an_interrupt_ends_it(pipe: Path, tmp_path: Path) -> None:
     """As that of a measuring process whose worker has gone."""
-    start_file, wrote = tmp_path / "begun", tmp_path / "wrote"
+    begun = tmp_path / "begun"
     code = "import sys; from opduel.fleet.shard_process import run_before; run_before(sys.argv[1], 60)"
-    command = [sys.executable, "-c", code, f"touch {start_file}; sleep 1; touch {wrote}; sleep 60"]
+    command = [sys.executable, "-c", code, f"touch {begun}; cat {pipe}"]
     with subprocess.Popen(command, cwd=Path(__file__).parents[2], stderr=subprocess.DEVNULL) as process:
-        end = time.monotonic() + LONG_S
-        while not start_file.exists():
-            assert time.monotonic() < end
-            time.sleep(0.02)
+        wait_until(begun.exists)
         process.send_signal(2)
         process.wait(LONG_S)
-    time.sleep(1)
-    assert not wrote.exists()
+    wait_until(lambda: not has_reader(pipe))

@@ -22,7 +22,7 @@ class Fault:
     """What is done with one request instead of serving it.
 
     ``status`` 0 closes the connection without an answer. ``stores``: the report is taken all the same. ``reads``: how
-    many bytes of the body are read, None for all; ``slowly``: over a second or more. ``cut``: bytes left out of an
+    many bytes of the body are read, None for all; ``slowly``: 20 ms for each piece. ``cut``: bytes left out of an
     answer whose length is announced whole. ``silent``: no word until the server ends; ``trickles``: a byte of a header
     now and then, until it ends.
     """
@@ -128,7 +128,7 @@ def _read(handler: http.server.BaseHTTPRequestHandler, count: int, slowly: bool)
     while count:
         pieces.append(handler.rfile.read(min(count, PIECE)))
         count -= len(pieces[-1])
-        time.sleep(0.01)
+        time.sleep(0.02)
     return b"".join(pieces)
 
 

@@ -389,6 +389,6 @@ def test_a_slow_line_is_no_time_out(spool: Spool) -> None:
     body = json.dumps({"category": "c", "report": {"run": {"id": "big"}, "x": "x" * 200 * PIECE}}).encode()
     with ResultsServer(Fault(201, b'{"run_id": "big"}', slowly=True, stores=True)) as server:
         spool.keep(parse_place(server.place), "big", body)
-        (outcome,) = sender(spool, Clock(), connect_s=0.5, first_pause_s=1000).deliver()
+        (outcome,) = sender(spool, Clock(), connect_s=1.5, first_pause_s=1000).deliver()
         assert (outcome.state, outcome.reason) == ("sent", "stored")
         assert server.stored == {"big": body}

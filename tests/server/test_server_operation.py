@@ -144,7 +144,7 @@ def test_posts_beside_a_locked_database_wait_together(server: RunningServer, mon
         began = time.monotonic()
         with ThreadPoolExecutor(20) as pool:
             answers = list(pool.map(server.post, map(numbered, range(20))))
-        assert time.monotonic() - began < 7
+        assert time.monotonic() - began < 15
         other.execute("ROLLBACK")
     assert {(answer.status_code, answer.headers["Retry-After"]) for answer in answers} == {(503, "30")}
     assert server.post(numbered(1)).status_code == 201
@@ -175,6 +175,6 @@ def test_who_has_a_token_may_use_any_name(server: RunningServer) -> None:
 @pytest.mark.parametrize("path", ["/", "/healthz", "/login", "/api/v1/runs", "/nothing", "/api/v1/nothing"])
 def test_head_is_answered_as_get_without_a_body(tmp_path: Path, path: str) -> None:
     with running_server(tmp_path, open_read=True) as server, server.client() as client:
-        got, head = client.get(path), client.head(path)
-    assert (head.status_code, head.content) == (got.status_code, b"")
-    assert head.headers["Content-Length"] == got.headers["Content-Length"]
+        page, head = client.get(path), client.head(path)
+    assert (head.status_code, head.content) == (page.status_code, b"")
+    assert head.headers["Content-Length"] == page.headers["Content-Length"]
