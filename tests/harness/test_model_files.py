@@ -19,7 +19,9 @@ from opduel.harness.models import Limits, fetch_files
 from opduel.records import Case, ModelFile, RunError, UsageError
 
 BODY = b"the network's weights" * 100
-LIMITS = Limits(max_bytes=100_000, max_members=20, silence_s=0.3, whole_s=10.0, attempts=3, pause_s=0.01)
+LIMITS = Limits(max_bytes=100_000, max_members=20, silence_s=20.0, whole_s=60.0, attempts=3, pause_s=0.01)
+IMPATIENT = replace(LIMITS, silence_s=1.0)
+SILENT = Answer(silent_s=60)
 
 
 def sha256(content: bytes) -> str:
@@ -100,12 +102,13 @@ def test_both_checksums_must_fit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "trouble",
-    [Answer(BODY, cut=7), Answer(BODY, cut=len(BODY)), Answer(status=503), Answer(status=429), Answer(silent_s=0.5)],
+    [Answer(BODY, cut=7), Answer(BODY, cut=len(BODY)), Answer(status=503), Answer(status=429), SILENT],
     ids=["cut off", "empty", "503", "429", "silent"],
 )
 def test_trouble_that_passes_costs_an_attempt(tmp_path: Path, trouble: Answer) -> None:
     with FileServer(trouble, Answer(BODY)) as server:
-        assert fetched(ModelFile(server.url(), sha256=sha256(BODY)), tmp_path) == BODY
+        limits = IMPATIENT if trouble is SILENT else LIMITS
+        assert fetched(ModelFile(server.url(), sha256=sha256(BODY)), tmp_path, limits) == BODY
         assert len(server.paths) == 2
 
 
@@ -114,13 +117,13 @@ def test_trouble_that_passes_costs_an_attempt(tmp_path: Path, trouble: Answer) -
     [
         (Answer(BODY, cut=7), f"cut off after {len(BODY) - 7} bytes"),
         (Answer(status=503), "the server says 503 Service Unavailable"),
-        (Answer(silent_s=0.5), "no answer for 0.3 s"),
+        (SILENT, "no answer for 1 s"),
     ],
 )
 def test_trouble_that_stays_ends_the_run(tmp_path: Path, trouble: Answer, reason: str) -> None:
     with FileServer(trouble) as server:
         with pytest.raises(RunError, match=reason):
-            fetched(ModelFile(server.url(), sha256=sha256(BODY)), tmp_path)
+            fetched(ModelFile(server.url(), sha256=sha256(BODY)), tmp_path, IMPATIENT if trouble is SILENT else LIMITS)
         assert len(server.paths) == LIMITS.attempts
     assert is_empty(tmp_path)
 
