@@ -101,7 +101,7 @@ LOSSES = pytest.mark.parametrize(
             "what()",
         ),
         ("kill", "killed", "killed by SIGKILL", ""),
-        ("hang", "timeout", "no answer within 0.5 s", "going to sleep"),
+        ("hang", "timeout", "no answer within 2 s", "going to sleep"),
     ],
 )
 
@@ -111,7 +111,7 @@ def test_a_lost_child_is_reported_and_the_worker_lives(
     worker: Worker, operator: str, kind: str, reason: str, words: str
 ) -> None:
     with pytest.raises(CaseLostError) as caught:
-        prepare(worker, operator, timeout_s=0.5 if operator == "hang" else 20.0)
+        prepare(worker, operator, timeout_s=2.0 if operator == "hang" else 20.0)
     failure = caught.value.failure
     assert (failure.side, failure.kind) == ("treatment", kind)
     assert reason in failure.reason
@@ -123,7 +123,7 @@ def test_a_lost_child_is_reported_and_the_worker_lives(
 @LOSSES
 def test_without_a_fork_the_worker_is_lost(worker: Worker, operator: str, kind: str, reason: str, words: str) -> None:
     with pytest.raises(WorkerLostError) as caught:
-        prepare(worker, operator, timeout_s=0.5 if operator == "hang" else 20.0, fork=False)
+        prepare(worker, operator, timeout_s=2.0 if operator == "hang" else 20.0, fork=False)
     failure = caught.value.failure
     assert (failure.side, failure.kind) == ("treatment", kind)
     assert reason in failure.reason
