@@ -24,7 +24,7 @@ from opduel.commands.option_types import (
     variable,
 )
 from opduel.records import USUAL_ROUNDS, rounds_at
-from opduel.records.case import DTYPES, MAX_INPUT_SETS
+from opduel.records.case import MAX_INPUT_SETS
 from opduel.records.configuration import SMALL_THRESHOLD
 from opduel.records.measurement import Profiler
 from opduel.reporters.arguments import AddOption as AddOption
@@ -64,7 +64,8 @@ def harness_parser(program: str = "harness.py") -> Parser:
     add(
         "--control BUILD",
         "the build to compare with: a release (PACKAGE==VERSION), the folder of a Python environment, or a Python "
-        "interpreter; for functions of any package also requirements, with spaces between, or a file of them (.txt)",
+        "interpreter; for any package also a commit (in a checkout a branch, tag, HEAD~3, or . for the work tree; "
+        "elsewhere 'NAME @ git+URL@REF'), or requirements, with spaces between, or a file of them (.txt)",
     )
     add("--treatment BUILD", "the build under test, in the same forms as --control")
     add(
@@ -237,7 +238,7 @@ def _add_picking(add: AddOption) -> None:
         type=positive,
     )
     add("--fuzz_spec FILE", "with --fuzz: where that spec is written (default: fuzz-SEED.json)", type=path)
-    add("--dtype", "data type of all tensors that don't set their own; overrides the spec", choices=DTYPES)
+    add("--dtype DTYPE", "data type of all arrays that don't set their own, such as float64; overrides the spec")
     add("--ctx CONTEXT", "where to run: cpu, gpu or gpu(1); overrides the spec", type=context)
     add(
         "--directions DIRECTIONS",
@@ -261,12 +262,13 @@ def _add_picking(add: AddOption) -> None:
 def _add_suite_options(add: AddOption) -> None:
     add(
         "--suite SUITE",
-        "measure an existing asv suite, in place of a spec: PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER], the folder with "
-        "asv.conf.json or that of the benchmarks; both builds execute the suite's code",
+        "measure an existing suite, in place of a spec: PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER], the folder with "
+        "asv.conf.json or that of the benchmarks; or files or a folder of tests for pytest-benchmark or pytest-codspeed; "
+        "both builds execute the suite's code",
     )
     add(
         "--bench REGEX",
-        "with --suite: only benchmarks whose name, with parameters, matches; repeatable",
+        "with --suite: only benchmarks whose name, with parameters, is this or matches; repeatable",
         action="append",
     )
     add(

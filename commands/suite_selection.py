@@ -25,11 +25,12 @@ from opduel.driver.suites.discovery import (
     SuiteCase,
     all_cases,
     discover,
+    missing_module,
     problems_of,
     skipped_by_parameters,
 )
 from opduel.driver.suites.elsewhere import ChosenSuite
-from opduel.driver.suites.source import literal_words, mentions, open_suite
+from opduel.driver.suites.source import Suite, literal_words, mentions, open_suite
 from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
 from opduel.frameworks import Framework, framework_names, get_framework, run_environment, worker_environment
 from opduel.records import METRICS, Build, Case, UsageError, case_id_for
@@ -43,8 +44,12 @@ log = logging.getLogger(__name__)
 NO_PACKAGES = "none"  # of --suite_packages
 SHOWN = 5  # problems in the log; the report has them all
 # What a benchmark of a kind measures by itself, and what else it can be measured by.
-OWN = {"time": "time", "timeraw": "time", "track": "value", "mem": "value", "peakmem": "process_memory"}
-FURTHER = {"time": ("memory", "process_memory")}
+OWN = {
+    **dict.fromkeys(("time", "timeraw", "test"), "time"),
+    **dict.fromkeys(("track", "mem"), "value"),
+    "peakmem": "process_memory",
+}
+FURTHER = dict.fromkeys(("time", "test"), ("memory", "process_memory"))
 
 
 class SuiteSelection:
@@ -61,11 +66,13 @@ class SuiteSelection:
         check_patterns("--higher_is_better", options.higher_is_better)
         _refuse_metrics(options.metric)
         self._first = folder = new_work_folder()  # the suite's own files may be in it
-        cache = platformdirs.user_cache_path("opduel") / "suites"
+        cache = platformdirs.user_cache_path("opduel") / "repositories"
         suite = open_suite(options.suite, cache, Path(folder.name))
         configuration, notes = _with_packages(suite.configuration, options)
         self.suite = dataclasses.replace(suite, configuration=configuration)
-        self.framework = suite_framework(options.framework).of_suite({}, configuration.requirements)
+        self.framework = _framework_of(suite, options.framework).of_suite(
+            {}, configuration.requirements, configuration.subfolder, configuration.build_variables
+        )
         self.options, more_notes = _with_variables(options, configuration.variables, self.framework)
         for line in (*configuration.notes, *notes, *more_notes):
             log.warning("%s", line)
@@ -163,10 +170,12 @@ class SuiteSelection:
         )
 
     def _with_fix(self, problem: str) -> str:
-        """Return the line, with the option that installs the module that it misses, if the configuration lists that."""
+        """Return the line, with the option that installs the module that it misses."""
         missing = re.search(r"No module named '(\w+)", problem)
         if missing and missing[1] in self.suite.configuration.conda_packages:
             return f"{problem} ({CONFIGURATION} lists it: add it with --suite_packages)"
+        if self.suite.tests and (module := missing_module(problem)):
+            return f"{problem} (add it with --suite_packages {module})"
         return problem
 
     def _without_pympler(self, sides: Mapping[Side, Build], benchmarks_by_side: Mapping[Side, Discovered]) -> list[str]:
@@ -185,7 +194,12 @@ class SuiteSelection:
         for side, build in sides.items():
             if build.digest not in benchmarks_by_digest:
                 benchmarks_by_digest[build.digest] = discover(
-                    build, self.framework, self.work.copies[side], self.work.place(side), self.options.variables
+                    build,
+                    self.framework,
+                    self.work.copies[side],
+                    self.work.place(side),
+                    self.options.variables,
+                    self.suite.tests,
                 )
             benchmarks_by_side[side] = benchmarks_by_digest[build.digest]
         cases = len(all_cases(benchmarks_by_side))
@@ -229,7 +243,12 @@ def suite_of_driver(options: DriverOptions) -> tuple[SuiteSelection, DriverOptio
     suite, own = SuiteSelection(options.harness), options.own
     suite_settings = read_suite_settings(suite.suite)
     log.info("the suite of all commits: %s", suite.suite.description)
-    if own.local is None and not own.bisect_releases and own.repo_dir is None and own.remote_repository is None:
+    if (
+        own.local is None
+        and not (own.bisect_releases or own.packages)
+        and own.repo_dir is None
+        and own.remote_repository is None
+    ):
         if suite_settings.repository is not None:
             site = token_site(suite_settings.repository)
             if site is not None and site != token_site(suite.suite.requested):
@@ -294,6 +313,14 @@ def suite_framework(name: str | None) -> Framework:
     raise UsageError(f"--framework {name}: measures no suites: leave it out")
 
 
+def _framework_of(suite: Suite, name: str | None) -> Framework:
+    """Return the framework of that name, or else the suite's. UsageError: the name is the other one's of opduel's own
+    two."""
+    if name is not None and name != suite.framework and name in ("asv", "pytest"):
+        raise UsageError(f"--framework {name}: the suite is for {suite.framework}: leave it out")
+    return suite_framework(name or suite.framework)
+
+
 def cases_of(suite_case: SuiteCase, options: HarnessOptions, usual_s: float, higher_is_better: bool) -> list[Case]:
     """One benchmark with one set of parameters, by its own metric, or by those asked for that it can be measured by.
     ``usual_s``: its limit where none is stated."""
@@ -307,13 +334,14 @@ def cases_of(suite_case: SuiteCase, options: HarnessOptions, usual_s: float, hig
             Case(
                 id=case_id_for(metric, suite_case.name),
                 operator=benchmark.name,
-                direction="forward",
+                direction="",
                 inputs=dict(suite_case.parameters),
                 dtype="",
-                context="cpu",
+                context="",
                 threshold=thresholds.get(metric, METRICS[metric].threshold),
                 timeout_s=options.timeout or benchmark.timeout or usual_s,
                 metric=metric,
+                mode="",
                 unit=benchmark.unit if tracks else None,
                 lower_is_better=(benchmark.lower_is_better and not higher_is_better) if tracks else None,
             )

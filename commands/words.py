@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 from collections.abc import Sequence
 
 from opduel.commands.driver_options import driver_parser
@@ -31,7 +32,26 @@ def options_and_others(words: Sequence[str], *parsers: Parser) -> tuple[list[lis
             del rest[:count]
             while arity == "+" and rest and _VARIABLE.match(rest[0]):
                 options[-1].append(rest.pop(0))
+    _join_suite(options, unnamed)
     return options, unnamed
+
+
+def _join_suite(options: Sequence[list[str]], unnamed: list[str]) -> None:
+    """Give ``--suite`` the further files of a shell's pattern, ``bench_*.py``, which are among the unnamed words."""
+    for option in options:
+        if option[0].partition("=")[0] == "--suite":
+            files = [word for word in unnamed if word.endswith(".py") and os.path.isfile(word)]
+            if files:
+                first = option[1] if option[1:] else option[0].partition("=")[2]
+                option[:] = ["--suite", shlex.join([first, *files])]
+                unnamed[:] = [word for word in unnamed if word not in files]
+            return
+
+
+def with_statements(words: Sequence[str]) -> list[str]:
+    """Return the words of ``opduel bisect``, in which each one without a name is a statement."""
+    options, unnamed = options_and_others(words, driver_parser(), harness_parser())
+    return [*(word for option in options for word in option), *(f"--statement={statement}" for statement in unnamed)]
 
 
 def words_of_checkout(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -43,7 +63,7 @@ def words_of_checkout(words: Sequence[str]) -> tuple[str, list[str]]:
     if not named and unnamed and _is_folder(unnamed[0]):
         folder = unnamed.pop(0)
     others = [word for option in options if option not in named for word in option]
-    return folder or ".", [*others, *(f"--statement={statement}" for statement in unnamed)]
+    return folder or ".", with_statements([*others, "--", *unnamed])
 
 
 def _is_folder(word: str) -> bool:

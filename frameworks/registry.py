@@ -15,6 +15,7 @@ _CLASSES = {
     "asv": "Asv",
     "generic": "Generic",
     "onnxruntime": "ONNXRuntime",
+    "pytest": "Pytest",
     "python": "Python",
     "torch": "Torch",
 }

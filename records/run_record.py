@@ -128,8 +128,22 @@ class SkippedRecord(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LeftOutRecord(Record):
+    """The cases that were not measured because the change can't reach them."""
+
+    cases: tuple[str, ...] = ()
+    """their ids"""
+    of: int = 0
+    """cases in all"""
+    changed: tuple[str, ...] = ()
+    """what differs between the builds: ``path:function`` where only functions do, else ``path``"""
+    reached: Mapping[str, str] = field(default_factory=dict)
+    """why each measured case is: the first part of the change that it runs or imports, or why that is unknown"""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SuiteRecord(Record):
-    """The asv suite that both sides ran."""
+    """The suite that both sides ran."""
 
     requested: str = ""
     """what ``--suite`` was given"""
@@ -147,7 +161,8 @@ class SuiteRecord(Record):
     requirements: tuple[str, ...] = ()
     """what ``matrix`` in ``asv.conf.json`` had installed"""
     benchmarks: Mapping[str, Any] = field(default_factory=dict)
-    """by name: ``version``, ``kind`` (``time``, ``timeraw``, ``track``, ``mem``, ``peakmem``) and ``pretty_name``"""
+    """by name: ``version``, ``kind`` (``time``, ``timeraw``, ``track``, ``mem``, ``peakmem``, ``test``) and
+    ``pretty_name``"""
     one_sided: Mapping[str, str] = field(default_factory=dict)
     """cases that only one build's suite has: case to side"""
     skipped_by_parameters: int = 0
@@ -252,6 +267,8 @@ class RunLabels(Record):
     """the seed that drew the spec's random sizes, if that is another"""
     replicates: str | None = None
     """in a run of the driver that measures flagged cases again: the ``id`` of the report with these cases"""
+    left_out: LeftOutRecord | None = None
+    """null if all cases were to be measured"""
 
 
 @dataclass(frozen=True, kw_only=True)

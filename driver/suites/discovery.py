@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,7 @@ from opduel.records.measurement import SIDES, Side
 
 TIMEOUT_S = 900.0  # for all modules; each has its own, shorter one
 
-Kind = Literal["time", "timeraw", "track", "mem", "peakmem"]
+Kind = Literal["time", "timeraw", "track", "mem", "peakmem", "test"]
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,14 @@ class Benchmark:
     module: str
     names: tuple[str, ...]
     values: tuple[tuple[str, ...], ...]
-    skipped: frozenset[int]
-    timeout: float | None
-    setup_cache: str | None
-    setup_cache_timeout: float | None
-    unit: str
-    version: str
-    pretty_name: str | None
-    lower_is_better: bool
+    skipped: frozenset[int] = frozenset()
+    timeout: float | None = None
+    setup_cache: str | None = None
+    setup_cache_timeout: float | None = None
+    unit: str = "seconds"
+    version: str = ""
+    pretty_name: str | None = None
+    lower_is_better: bool = True
 
     @property
     def count(self) -> int:
@@ -54,8 +55,12 @@ class Benchmark:
                 yield dict(zip(self.names, values, strict=True))
 
     def case_name(self, parameters: Mapping[str, str]) -> str:
-        """Return asv's name of it with these parameters: ``bench_core.Core.time_array(10, 'x')``."""
-        return f"{self.name}({', '.join(parameters.values())})" if self.names else self.name
+        """Return its name with these parameters: asv's, ``bench_core.Core.time_array(10, 'x')``, or pytest's,
+        ``tests/test_core.py::test_array[10-x]``."""
+        if not self.names:
+            return self.name
+        values = ", ".join(parameters.values())
+        return f"{self.name}[{values}]" if self.kind == "test" else f"{self.name}({values})"
 
 
 @dataclass(frozen=True)
@@ -67,10 +72,15 @@ class Discovered:
 
 
 def discover(
-    build: Build, framework: Framework, folder: Path, work: Path, env: Mapping[str, str] | None = None
+    build: Build,
+    framework: Framework,
+    folder: Path,
+    work: Path,
+    env: Mapping[str, str] | None = None,
+    tests: Sequence[str] = (),
 ) -> Discovered:
-    """Return the benchmarks that ``build`` finds in ``folder``; modules are imported with ``work`` as working folder,
-    and with the user's variables ``env``.
+    """Return the benchmarks that ``build`` finds in ``folder``, of tests for pytest in the files ``tests`` there;
+    modules are imported with ``work`` as working folder, and with the user's variables ``env``.
 
     Raises:
         UsageError: the suite's package can't be imported, or the build lacks what finds benchmarks.
@@ -78,19 +88,26 @@ def discover(
     """
     if framework.scripts.suite is None:
         raise UsageError(f"--suite: {framework.name} measures no suites: name another framework")
-    command: list[str | Path] = [build.interpreter, framework.scripts.suite, "discover", folder]
+    command: list[str | Path] = [build.interpreter, framework.scripts.suite, "discover", folder, *tests]
     outcome = run(
         command, timeout=TIMEOUT_S, whole_environment=suite_environment(build, framework, env), directory=work
     )
-    if "asv_runner" in outcome.output_tail and "ModuleNotFoundError" in outcome.output_tail:
+    missing = re.findall(r"ModuleNotFoundError: No module named '(asv_runner|pytest)", outcome.output_tail)
+    if missing:
         needed = " ".join(framework.builds.also_required)
-        raise UsageError(f"{build.requested}: has no package asv_runner, which finds benchmarks: install {needed}")
+        raise UsageError(f"{build.requested}: has no package {missing[-1]}, which finds benchmarks: install {needed}")
     answer = read_answer(build, outcome, "can't list the suite's benchmarks", dict)
     if "error" in answer:
-        raise UsageError(
-            f"--suite: {folder.name} can't be imported by {build.requested}: {answer['error']}: correct it"
-        )
+        module = missing_module(answer["error"])
+        fix = f"if {module} is no part of it, add --suite_packages {module}" if module else "correct it"
+        raise UsageError(f"--suite: {folder.name} can't be imported by {build.requested}: {answer['error']}: {fix}")
     return read_answer(build, outcome, "can't list the suite's benchmarks", _read)
+
+
+def missing_module(problem: str) -> str | None:
+    """Return the package that a suite's problem says is missing; None for a module that a package lacks."""
+    missing = re.search(r"No module named '(\w+)'", problem)
+    return missing[1] if missing else None
 
 
 def suite_environment(build: Build, framework: Framework, env: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -118,7 +135,7 @@ class SuiteCase:
 
     @property
     def name(self) -> str:
-        """As asv calls it."""
+        """As asv or pytest calls it."""
         return self.benchmark.case_name(self.parameters)
 
 

@@ -2,30 +2,29 @@
 
 import hashlib
 import json
-import logging
 import os
 import re
+import shlex
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from opduel.driver.git.access import check_remote, is_url
+from opduel.driver.git.at_hand import errors_about, repository_at
 from opduel.driver.git.gitpython import git
-from opduel.driver.git.repository import Repository, open_repository
-from opduel.driver.lock import sole_driver
 from opduel.driver.suites.configuration import CONFIGURATION, SuiteConfiguration, interpret, read_configuration
+from opduel.driver.suites.pytest_files import in_project, named_files, no_timed_tests, timed_files, untimed_files
 from opduel.records import RunError, UsageError
 from opduel.support.atomic import path_part
 from opduel.support.digests import file_digest
 from opduel.support.redaction import bare_address, redact, without_user
 
-log = logging.getLogger(__name__)
-
 USUAL_FOLDER = "benchmarks"  # as asv has it, where the configuration doesn't say
 MOST_BYTES = 2**30  # of a suite's files: each side gets a copy
 MOST_FILES, DEEPEST = 100_000, 40
 LEFT_OUT = {"__pycache__", ".git", ".asv", "env", "results", "html"}  # at a suite's top: asv's own folders, too
+_NEVER = {"__pycache__", ".git", ".pytest_cache", ".benchmarks", ".hypothesis"}  # written by tools
 # PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER]; the "@" and ":" of an address are none of these.
 _PARTS = re.compile(
     r"(?P<place>[A-Za-z][A-Za-z0-9+.-]*://(?:[^@/]*@)?[^/@]*(?:/[^@:]*)?|[\w.-]+@[\w.-]+:[^@:]+|[^@:]+)"
@@ -42,7 +41,9 @@ class Suite:
     """A suite's files, in a folder of ours or of the user's.
 
     ``name`` is the project's, or the folder's. ``digest`` is that of the files, wherever they come from. ``dirty``
-    tells whether the folder has changes that its ``commit`` has not; None without a commit.
+    tells whether the folder has changes that its ``commit`` has not; None without a commit. Of tests for pytest,
+    ``folder`` is the project's, ``parts`` are the files and folders in it that belong to them, and ``tests`` the files
+    that have some.
     """
 
     requested: str
@@ -53,12 +54,20 @@ class Suite:
     commit: str | None = None
     dirty: bool | None = None
     configuration: SuiteConfiguration = field(default_factory=SuiteConfiguration)
+    parts: tuple[str, ...] = ()  # all of the folder, if there are none
+    tests: tuple[str, ...] = ()
+
+    @property
+    def framework(self) -> str:
+        """The name of the framework that measures it."""
+        return "pytest" if self.tests else "asv"
 
     @property
     def identity(self) -> str:
         """All of it that a run depends on: its files, and what its configuration says of builds."""
         own = self.configuration
-        return json.dumps([self.digest, own.requirements, own.build_variables, own.subfolder, own.timeout_s])
+        settings = (own.requirements, own.build_variables, own.subfolder, own.timeout_s)
+        return json.dumps([self.digest, *settings, *self.tests])
 
     @property
     def description(self) -> str:
@@ -73,12 +82,14 @@ def open_suite(requested: str, cache: Path, scratch: Path) -> Suite:
     out of a repository, which the caller removes.
 
     Raises:
-        UsageError: there is no such folder, repository or commit, or no benchmarks in it.
+        UsageError: there is no such folder, file, repository or commit, or no benchmarks in it.
         RunError: the repository can't be had, or its files can't be written.
     """
     folder = Path(os.path.expanduser(requested))
     if os.path.isdir(folder):  # Path.is_dir raises where a name is too long
         return _of_folder(requested, folder.absolute())
+    if files := named_files(requested):
+        return _of_tests(requested, shlex.join(map(str, files)), files)
     if "://" in requested:
         check_remote(requested, option="--suite")
     parts = _PARTS.fullmatch(requested)
@@ -90,7 +101,10 @@ def open_suite(requested: str, cache: Path, scratch: Path) -> Suite:
     if is_url(place):
         check_remote(place, option="--suite")
     elif not os.path.isdir(path):
-        raise UsageError(f"--suite {place}: no such folder: give one that has {CONFIGURATION}, or a repository")
+        raise UsageError(
+            f"--suite {place}: no such folder or file: give a folder that has {CONFIGURATION} or tests for "
+            "pytest-benchmark, a file of such tests, or a repository"
+        )
     if not is_url(place) and commit is None:
         return _of_folder(requested, path / inner)
     return _of_commit(requested, place, commit, inner, cache, scratch)
@@ -100,55 +114,60 @@ def _of_folder(requested: str, folder: Path) -> Suite:
     """Return the suite in a folder of the user's."""
     if not os.path.isdir(folder):
         raise UsageError(f"--suite {folder}: no such folder: give one that has {CONFIGURATION}, or the benchmarks' own")
+    if files := _tests_in(folder):
+        return _of_tests(requested, str(folder), files)
     benchmarks, name, configuration = find_benchmarks(folder)
     commit, dirty = _state_of(benchmarks)
     return Suite(requested, str(folder), benchmarks, name, digest_of(benchmarks), commit, dirty, configuration)
 
 
+def _tests_in(place: Path) -> list[Path]:
+    """Return the files of timed tests in a folder that isn't one for asv, and a file as it is."""
+    if place.is_file():
+        return [place]
+    if (place / CONFIGURATION).is_file() or any(place.glob(f"*/{CONFIGURATION}")):
+        return []
+    beside = place.parent / CONFIGURATION
+    if beside.is_file() and read_configuration(beside).get("benchmark_dir", USUAL_FOLDER) == place.name:
+        return []
+    return timed_files(place)
+
+
+def _of_tests(requested: str, pinned: str, files: Sequence[Path], name: str = "", commit: str | None = None) -> Suite:
+    """Return the suite of these files, which are the user's, or from a repository of this name at a commit."""
+    own = in_project(files)
+    digest = digest_of(own.root, own.parts)
+    state = (commit, False) if commit else _state_of(own.root, own.parts)
+    project = path_part(name or own.root.name)
+    return Suite(requested, pinned, own.root, project, digest, *state, parts=own.parts, tests=own.files)
+
+
 def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: Path, scratch: Path) -> Suite:
     """Return the suite in a repository, at the commit of that name, or at the newest one."""
     address = redact(place)
-    work = cache / f"{path_part(bare_address(place))[-40:]}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"
-    with sole_driver(work, waits=True):
-        try:
-            repository = _opened(place, work, name)
-            commit = repository.resolve(name or repository.default_branch())
-        except UsageError as error:
-            why = re.sub(r"^--\w+ (\S+: )?", "", str(error))  # without the option of another command
-            raise UsageError(f"--suite {address}: {why}") from None
+    with errors_about(f"--suite {address}"), repository_at(place, name, cache) as repository:
+        commit = repository.resolve(name or repository.default_branch())
         files = scratch / "suite"
         folder = str(inner).strip("/") or "."
         if Path(folder).name == CONFIGURATION:
             folder = str(Path(folder).parent)
         try:
-            repository.export(commit, folder, files)
+            repository.export(commit, str(Path(folder).parent) if folder.endswith(".py") else folder, files)
         except UsageError as error:
-            raise UsageError(f"--suite {address}: {error}: name one after a colon") from None
-    label = f"{address}@{commit.short}{'' if folder == '.' else f':{folder}'}"
+            raise UsageError(f"{error}: name one after a colon") from None
+        label = f"{address}@{commit.short}{'' if folder == '.' else f':{folder}'}"
+        pinned = f"{place}@{commit.id}{'' if inner == '.' else f':{inner}'}"
+        own = files / Path(folder).name if folder.endswith(".py") else files
+        if not own.exists():
+            raise UsageError(f"--suite {label}: the commit has no such file: correct it")
+        if tests := _tests_in(own):
+            if folder != ".":  # they need what their project has beside them
+                repository.export(commit, ".", scratch / "project")
+                tests = [scratch / "project" / folder / path.relative_to(own) for path in tests]
+            name = Path(bare_address(place)).name.removesuffix(".git")
+            return _of_tests(requested, pinned, tests, name, commit.id)
     benchmarks, project, configuration = find_benchmarks(files, label)
-    pinned = f"{place}@{commit.id}{'' if inner == '.' else f':{inner}'}"
     return Suite(requested, pinned, benchmarks, project, digest_of(benchmarks), commit.id, False, configuration)
-
-
-def _opened(place: str, work: Path, name: str | None) -> Repository:
-    """Open the repository, with the commit of that name; a folder's objects are borrowed, an address is cloned."""
-    if not is_url(place):
-        return open_repository(work, None, Path(os.path.expanduser(place)))
-    is_new = not (work / "repository.git").exists()
-    if is_new:
-        log.info("cloning %s, once, into %s", redact(place), work)
-    repository = open_repository(work, place)
-    has_commit = name is not None and re.fullmatch("[0-9a-f]{40}", name) is not None and _has(repository, name)
-    if not is_new and not has_commit:
-        repository.fetch()
-    return repository
-
-
-def _has(repository: Repository, name: str) -> bool:
-    try:
-        return bool(repository.resolve(name))
-    except UsageError:
-        return False
 
 
 def find_benchmarks(folder: Path, label: str | None = None) -> tuple[Path, str, SuiteConfiguration]:
@@ -166,6 +185,8 @@ def find_benchmarks(folder: Path, label: str | None = None) -> tuple[Path, str, 
         if not benchmarks.is_dir():
             raise UsageError(f"--suite {place}: {CONFIGURATION}: benchmark_dir: there is no folder {inner}: correct it")
     elif any(folder.glob("*.py")) or any(folder.glob("*/*.py")):
+        if not configuration and (count := untimed_files(folder)):
+            raise no_timed_tests(place, count)
         benchmarks = folder
         if (beside / inner).resolve() != folder.resolve():  # the configuration is another suite's
             configuration = {}
@@ -177,15 +198,23 @@ def find_benchmarks(folder: Path, label: str | None = None) -> tuple[Path, str, 
     return benchmarks, name, interpret(configuration, f"{place if label else beside}/{CONFIGURATION}")
 
 
-def files_of(folder: Path) -> list[Path]:
-    """Return all files of a suite, relative to it, sorted; without what Python and asv write themselves. Raise
-    UsageError if there are too many. OSError: a folder can't be read."""
+def files_of(folder: Path, parts: Sequence[str] = ()) -> list[Path]:
+    """Return all files of a suite, relative to its folder, sorted; without what Python, asv and pytest write
+    themselves. Raise UsageError if there are too many. OSError: a folder can't be read."""
     files = []
-    for path in _walked(folder, (os.path.realpath(folder),)):
+    for path in _files_below(folder, parts):
         files.append(path.relative_to(folder))
         if len(files) > MOST_FILES:
             raise UsageError(f"--suite {folder}: has more than {MOST_FILES} files: name a smaller one")
     return sorted(path for path in files if path.suffix != ".pyc")
+
+
+def _files_below(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
+    real = os.path.realpath(folder)
+    if not parts:
+        yield from _walked(folder, (real,))
+    for part in (folder / name for name in parts):
+        yield from _walked(part, (real, os.path.realpath(part))) if part.is_dir() else [part]
 
 
 def _walked(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
@@ -207,15 +236,15 @@ def _walked(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
 def _is_left_out(folder: Path, is_at_top: bool) -> bool:
     """Tell whether a suite's folder has no part of it: a package is one, whatever it is called."""
     is_package = (folder / "__init__.py").is_file()
-    return folder.name in ("__pycache__", ".git") or (is_at_top and folder.name in LEFT_OUT and not is_package)
+    return folder.name in _NEVER or (is_at_top and folder.name in LEFT_OUT and not is_package)
 
 
-def digest_of(folder: Path) -> str:
+def digest_of(folder: Path, parts: Sequence[str] = ()) -> str:
     """Return the SHA-256 of all files, with their names; UsageError where they are too large, RunError: one can't be
     read."""
     total, digest = 0, hashlib.sha256()
     try:
-        for path in files_of(folder):
+        for path in files_of(folder, parts):
             if not (folder / path).is_file():  # a link to nowhere, a socket
                 continue
             total += (folder / path).stat().st_size
@@ -232,13 +261,13 @@ def copy_suite(suite: Suite, folder: Path) -> Path:
     made, or the suite was changed."""
     destination = folder / suite.folder.name
     try:
-        for path in files_of(suite.folder):
+        for path in files_of(suite.folder, suite.parts):
             if (suite.folder / path).is_file():
                 (destination / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(suite.folder / path, destination / path)
     except OSError as error:
         raise RunError(f"{error.filename or destination}: {error.strerror}: free some space, or set TMPDIR") from None
-    if digest_of(destination) != suite.digest:
+    if digest_of(destination, suite.parts) != suite.digest:
         shutil.rmtree(destination, ignore_errors=True)
         raise SuiteChangedError(f"--suite {suite.folder}: was changed since it was read: start the run again")
     return destination
@@ -255,19 +284,20 @@ def literal_words(pattern: str) -> list[str]:
 
 def mentions(suite: Suite, pattern: str) -> bool:
     """Tell whether a regular expression matches something in a suite's file, or in its path."""
-    paths = (path for path in files_of(suite.folder) if (suite.folder / path).is_file())
+    paths = (path for path in files_of(suite.folder, suite.parts) if (suite.folder / path).is_file())
     in_path, in_file = re.compile(pattern), re.compile(pattern.encode())
     return any(in_path.search(str(path)) or in_file.search((suite.folder / path).read_bytes()) for path in paths)
 
 
-def _state_of(folder: Path) -> tuple[str | None, bool | None]:
-    """Return the commit of the work tree that the folder is in, and whether the folder differs from it."""
+def _state_of(folder: Path, parts: Sequence[str] = (".",)) -> tuple[str | None, bool | None]:
+    """Return the commit of the work tree that the folder is in, and whether these parts of it differ from it."""
     try:
         repository = git.Repo(folder, search_parent_directories=True)
         commit = repository.head.commit.hexsha
-        inside = os.path.relpath(folder.resolve(), Path(str(repository.working_tree_dir)).resolve())
-        if not repository.git.ls_files("--", inside):  # a folder that git doesn't know, in somebody's work tree
+        top = Path(str(repository.working_tree_dir)).resolve()
+        inside = [os.path.relpath((folder / part).resolve(), top) for part in parts]
+        if not repository.git.ls_files("--", *inside):  # what git doesn't know, in somebody's work tree
             return None, None
-        return commit, repository.is_dirty(path=inside, untracked_files=True)
+        return commit, any(repository.is_dirty(path=path, untracked_files=True) for path in inside)
     except (git.GitError, ValueError, OSError):  # no repository, none with a commit, or no git
         return None, None

@@ -102,9 +102,11 @@ class SuiteWork:
         What the build has itself is left out, or the checkout's files would be measured in place of the build's.
         RunError: a link can't be made.
         """
-        place, copy = self.suite.folder.parent, self.copies[side].parent
-        if not any((folder / CONFIGURATION).is_file() for folder in (place, place.parent)):
-            return
+        place, copy = self.suite.folder, self.copies[side]
+        if not self.suite.parts:
+            place, copy = place.parent, copy.parent
+            if not any((folder / CONFIGURATION).is_file() for folder in (place, place.parent)):
+                return
         neighbours = [path for path in place.iterdir() if not path.name.startswith(".") and path.name not in LEFT_OUT]
         modules = {path: _modules_in(path) for path in neighbours}
         installed = _installed({name for names in modules.values() for name in names}, build)

@@ -15,6 +15,9 @@ Over a slot:
     {"op": NAME, ...}: a method of the session (main.py, counting.py) and its arguments -> what it returns
     {"op": "end"}                                                  -> {"ended": exit code, -N for signal N}
 
+A call may exist only within what the adaptor runs around it, such as a test (``surround``): then the case is prepared,
+and served until its end, in there.
+
 A child that dies answers whatever was asked with {"ended": ...}.  Any answer may instead be {"error": {"kind": str,
 "reason": str}}: the framework refused, the child lives on.
 """
@@ -34,6 +37,7 @@ ASKED, ASKED_S = 20, 0.1
 MOST_FORKERS = 2  # the case that is measured, and the one in preparation
 READY = b"."
 CLOSING_S = 10  # for what a call does when its case has ended
+MAKES_CALL = ("prepare", "reach")  # what the session makes the case's call for
 
 
 class BadAdaptor(Exception):
@@ -146,25 +150,64 @@ def serve_case(adaptor, channel, make_session):
     for stream in (1, 2):
         os.dup2(channel.output_fd, stream)
     channel.send({"pid": os.getpid()})
-    session = make_session(adaptor)
+    answer_requests(adaptor, channel, make_session(adaptor), requests_of_case(channel))
+
+
+def requests_of_case(channel):
+    """Yield what is asked of a case: a method of the session, and its arguments."""
     while True:
         requests = channel.receive()
         if requests is None:
             os._exit(0)  # the controller has gone
         for request in requests:
-            name = request.pop("op")
-            if name == "end":
-                close(session.call)
-                return
-            try:
-                answer = getattr(session, name)(**request)
-            except Exception as error:  # whatever the framework raises is an answer
-                answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error, adaptor)}}
-            try:
-                channel.send(answer)
-            except (TypeError, ValueError) as error:  # raised before anything is written
-                reason = "the answer to {} is no JSON: {}".format(name, error)
-                channel.send({"error": {"kind": BadAdaptor.kind, "reason": reason}})
+            yield request.pop("op"), request
+
+
+def answer_requests(adaptor, channel, session, requests, is_surrounded=False):
+    """Answer what is asked until the case ends; ``is_surrounded``: within what the adaptor runs around its call."""
+    for name, request in requests:
+        if name == "end":
+            close(session.call)
+            return
+        try:
+            if name in MAKES_CALL and hasattr(adaptor, "surround") and not is_surrounded:
+                if answer_within(adaptor, channel, session, name, request, requests):
+                    return
+                continue
+            answer = getattr(session, name)(**request)
+        except Exception as error:  # whatever the framework raises is an answer
+            answer = {"error": {"kind": getattr(error, "kind", "error"), "reason": describe(error, adaptor)}}
+        send_answer(channel, name, answer)
+
+
+def answer_within(adaptor, channel, session, name, request, requests):
+    """Answer what is asked of a case whose call exists only within what the adaptor runs around it, such as a test, and
+    what else is asked, there. Return whether the case has ended. Raise what goes wrong before the first answer."""
+    is_answered = []
+
+    def serve():
+        answer = getattr(session, name)(**request)
+        is_answered.append(True)
+        send_answer(channel, name, answer)
+        answer_requests(adaptor, channel, session, requests, is_surrounded=True)
+        signal.alarm(CLOSING_S)
+
+    try:
+        adaptor.surround(request["case"], request["seed"], serve)
+    except Exception:
+        if not is_answered:
+            raise  # later, all has been measured
+    signal.alarm(0)
+    return bool(is_answered)
+
+
+def send_answer(channel, name, answer):
+    """Send what the session answered, or why that can't be sent."""
+    try:
+        channel.send(answer)
+    except (TypeError, ValueError) as error:  # raised before anything is written
+        reason = "the answer to {} is no JSON: {}".format(name, error)
+        channel.send({"error": {"kind": BadAdaptor.kind, "reason": reason}})
 
 
 def requests_to(channel, children):

@@ -78,6 +78,7 @@ def test_the_frameworks_that_there_are_have_all_of_them(name: str) -> None:
         "python": reported,
         "generic": {"profile", "write_profile", "memory", "results"},
         "asv": {"profile", "write_profile", "results", "cpu_time"},
+        "pytest": {"profile", "write_profile", "results", *reported},
         "onnxruntime": reported,
         "torch": reported,
         "cross": {"profile", "write_profile", "memory", *reported},

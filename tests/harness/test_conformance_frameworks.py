@@ -26,7 +26,12 @@ SUBJECTS = {
         *("onnxruntime==1.19.2", "onnxruntime==1.20.1", pytest.mark.wheels),
     ),
     "cross": ("cross/numpy-mxnet", ["add_256/forward"], "numpy==2.2.6", "mxnet==1.9.1", pytest.mark.mxnet),
-    "python": ("numpy", ["sort_0/forward", "fft_0/forward"], "numpy==1.26.4", "numpy==2.2.6", pytest.mark.wheels),
+    "pytest": (
+        str(FIXTURES / "timed_tests.py"),
+        ["test_sorted", "test_pops"],
+        *("six==1.16.0", "six==1.17.0", pytest.mark.wheels),
+    ),
+    "python": ("numpy", ["sort(1000, float64)", "fft(rand(8192))"], "numpy==1.26.4", "numpy==2.2.6", pytest.mark.wheels),
 }
 if request := torch_request():
     SUBJECTS["torch"] = ("torch", ["mm_0", "conv2d_0"], request, request, pytest.mark.wheels)
@@ -39,7 +44,7 @@ def subject(framework: str) -> Subject:
     """Made once: builds take a while the first time."""
     if framework not in _made:
         spec, operators, control, treatment, _ = SUBJECTS[framework]
-        if framework == "asv":
+        if framework in ("asv", "pytest"):
             _made[framework] = subject_of_suite(spec, control, treatment, bench=operators)
         else:
             _made[framework] = subject_of(spec, control, treatment, operators=operators)

@@ -8,7 +8,6 @@ import hashlib
 import importlib
 import os
 import pickle
-import random
 import re
 import sys
 from collections import Counter
@@ -16,7 +15,8 @@ from collections import Counter
 from asv_runner._aux import update_sys_path
 from asv_runner.discovery import disc_benchmarks, get_benchmark_from_name
 
-LONGEST = 60  # characters of a parameter in a case's id
+from opduel_common.scripts import seed_generators, text_of_parameter
+
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 KINDS_OF_SCALARS = r"bool|u?int(?:\d+|c|p)|u?longlong|float\d+|complex\d+|c?longdouble|str_|bytes_"
 SCALAR = re.compile(r"\bnp\.(?:(True|False)_|(" + KINDS_OF_SCALARS + r")\(([^()]*)\))")
@@ -76,14 +76,6 @@ def module_files(root, name):
     return [".".join([package, *place]) for place in places if os.path.isfile(os.path.join(root, *place) + ".py")]
 
 
-def seed_generators(seed):
-    """Seed ``random``, and ``numpy.random`` if NumPy is imported, so that both sides draw the same numbers."""
-    random.seed(seed)
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        numpy.random.seed(seed)
-
-
 def kind_of(benchmark):
     """Return one of the values of ``KINDS``, or None for a plug-in's benchmark."""
     return next((KINDS[base.__name__] for base in type(benchmark).__mro__ if base.__name__ in KINDS), None)
@@ -107,15 +99,6 @@ def find_benchmark(root, name):
             if benchmark.name == name:
                 return benchmark
     raise MissingBenchmark(f"the suite has no benchmark {name} with this build")
-
-
-def text_of_parameter(text, longest=LONGEST):
-    """Return a parameter's ``repr`` for a case's id: one printable line, if long cut and with a digest."""
-    clean = " ".join("".join(character if character.isprintable() else " " for character in text).split())
-    if clean == text and len(text) <= longest:
-        return text
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
-    return f"{clean[: longest - 9]}~{digest}"
 
 
 def parameters(benchmark):

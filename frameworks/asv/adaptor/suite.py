@@ -18,25 +18,17 @@ import select
 import signal
 import sys
 import time
-import traceback
 import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.pop(0)  # this folder, whose modules would hide the build's
 sys.path.append(os.path.join(HERE, "..", "..", "common"))
 
-from opduel_common.scripts import answer, load_module  # noqa: E402 - after the path is set
+from opduel_common.scripts import answer, load_module, one_line  # noqa: E402 - after the path is set
 
 MODULE_S = 120.0  # limit for the import of one module
 MAX_PARAMETER_SETS = 10000  # of one benchmark
-LONGEST_ERROR = 300  # characters
 benchmarks = load_module("opduel_benchmarks", os.path.join(HERE, "benchmarks.py"))  # which the adaptor uses, too
-
-
-def one_line(error):
-    """Return an exception as one line."""
-    line = " ".join("".join(traceback.format_exception_only(type(error), error)).split())
-    return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 3] + "..."
 
 
 def modules_of(name, folder):

@@ -1,10 +1,40 @@
-"""Helpers of scripts that a build's interpreter runs by path and that print one JSON document. Python 3.6 syntax."""
+"""Helpers of scripts that a build's interpreter runs by path and that print one JSON document, and of adaptors of
+suites. Python 3.6 syntax."""
 
+import hashlib
 import importlib.machinery
 import importlib.util
 import json
 import os
+import random
 import sys
+import traceback
+
+LONGEST_ERROR = 300  # characters
+LONGEST = 60  # characters of a parameter in a case's id
+
+
+def one_line(error):
+    """Return an exception as one line."""
+    line = " ".join("".join(traceback.format_exception_only(type(error), error)).split())
+    return line if len(line) <= LONGEST_ERROR else line[: LONGEST_ERROR - 3] + "..."
+
+
+def text_of_parameter(text, longest=LONGEST):
+    """Return a parameter's ``repr`` for a case's id: one printable line, if long cut and with a digest."""
+    clean = " ".join("".join(character if character.isprintable() else " " for character in text).split())
+    if clean == text and len(text) <= longest:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{clean[: longest - 9]}~{digest}"
+
+
+def seed_generators(seed):
+    """Seed ``random``, and ``numpy.random`` if NumPy is imported, so that both sides draw the same numbers."""
+    random.seed(seed)
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        numpy.random.seed(seed)
 
 
 def load_module(name, path, folders=None):

@@ -1,0 +1,146 @@
+"""Suites of tests for pytest: the files with tests that are timed, and the project that these belong to."""
+
+import os
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+
+from opduel.records import UsageError
+from opduel.support.text import counted
+
+# Which files pytest collects in a folder, and as others call files of benchmarks.
+_IS_TEST = re.compile(r"(test|bench|benchmark)s?_.*\.py|.*_(test|bench|benchmark)s?\.py")
+_TAKES_IT = r"\bdef\s+(\w+)\s*\([^)]*\b(?:codspeed_)?benchmark\b"  # a test, or another fixture
+_IS_TIMED = re.compile(rf"{_TAKES_IT}|\bmark\.(?:codspeed_)?benchmark\b")
+_ELSEWHERE = {
+    "node_modules",
+    "build",
+    "dist",
+    "target",
+    "site-packages",
+    "__pycache__",
+}  # not the project's own
+_SETTINGS = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")  # which pytest reads
+_OF_PROJECT = (*_SETTINGS, "setup.py", ".git")
+_LIKE_TESTS = re.compile(r"(?:^|[_-])(?:tests?|testing|bench\w*|perf\w*)(?:$|[_-])", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """Files with tests, in a project.
+
+    ``root`` is the project's folder, by which pytest names tests; ``parts`` are the files and folders in it that belong
+    to the tests, ``files`` the files to collect, all relative to it.
+    """
+
+    root: Path
+    parts: tuple[str, ...]
+    files: tuple[str, ...]
+
+
+def named_files(requested: str) -> list[Path]:
+    """Return the files that a text names, one or several words, also by patterns; those in a folder that have timed
+    tests. Return none if the text names no Python file, or is that of another suite. UsageError: one isn't there."""
+    words = [requested] if os.path.exists(os.path.expanduser(requested)) else _words(requested)
+    place, _, test = requested.partition("::")
+    if test and os.path.isfile(os.path.expanduser(place)):
+        raise UsageError(f"--suite {requested}: names a test: give the file, and the test as -b {shlex.quote(test)}")
+    if len(words) == 1 and not (words[0].endswith(".py") or "*" in words[0]):
+        return []
+    files: list[Path] = []
+    for word in words:
+        path = os.path.expanduser(word)
+        matches = sorted(glob(path, recursive=True)) if re.search(r"[*?[]", word) else [path] * os.path.exists(path)
+        if not matches and words == [requested] and re.search("[@:]", word):  # of a repository
+            return []
+        if not matches:
+            raise UsageError(f"--suite {word}: no such file: correct it")
+        for match in map(Path, matches):
+            files += timed_files(match) if match.is_dir() else [match.absolute()] * (match.suffix == ".py")
+    return list(dict.fromkeys(files))
+
+
+def _words(requested: str) -> list[str]:
+    try:
+        return shlex.split(requested)
+    except ValueError:
+        return [requested]
+
+
+def timed_files(folder: Path) -> list[Path]:
+    """Return the files in a folder that have timed tests: with the fixture ``benchmark``, itself or through one of a
+    conftest.py, or with its mark."""
+    folder = folder.absolute()
+    paths = [path for path in _walked(folder) if _IS_TEST.fullmatch(path.name) or path.name == "conftest.py"]
+    above = [place / "conftest.py" for place in folder.parents if place.is_relative_to(_root_of(folder))]
+    texts = {path: _text(path) for path in [*paths, *filter(os.path.isfile, above)]}
+    shared = [text for path, text in texts.items() if path.name == "conftest.py"]
+    fixtures = {name for text in shared for name in re.findall(_TAKES_IT, text)}
+    uses_one = re.compile(rf"\b(?:{'|'.join(fixtures)})\b") if fixtures else re.compile(r"(?!)")
+    return [
+        path
+        for path, text in texts.items()
+        if path.name != "conftest.py" and (_IS_TIMED.search(text) or uses_one.search(text))
+    ]
+
+
+def untimed_files(folder: Path) -> int:
+    """Return how many files a folder has that pytest would collect, if it has no benchmarks for asv beside them."""
+    paths = list(_walked(folder.absolute()))
+    of_asv = re.compile(r"\bdef (time|timeraw|track|mem|peakmem)_\w|\bclass (Time|Track|Mem|PeakMem)", re.IGNORECASE)
+    sources = (_text(path) for path in paths if path.suffix == ".py")
+    return 0 if any(map(of_asv.search, sources)) else sum(path.name.startswith("test_") for path in paths)
+
+
+def _walked(folder: Path) -> Iterator[Path]:
+    """Yield the files in a folder that may be the project's own, sorted."""
+    for place, folders, names in os.walk(folder):
+        folders[:] = sorted(
+            name
+            for name in folders
+            if not name.startswith(".")
+            and name not in _ELSEWHERE
+            and not os.path.exists(os.path.join(place, name, "pyvenv.cfg"))
+        )
+        yield from (Path(place, name) for name in sorted(names))
+
+
+def in_project(files: Sequence[Path]) -> ProjectFiles:
+    """Return what these files are in their project. UsageError: there is none that has them all."""
+    common = Path(os.path.commonpath([path.parent for path in files]))
+    root = _root_of(common)
+    own = tuple(str(path.relative_to(root)) for path in files)
+    settings = [name for name in ("conftest.py", *_SETTINGS) if (root / name).is_file()]
+    return ProjectFiles(root, tuple(dict.fromkeys([*map(_part, own), *settings])), own)
+
+
+def _root_of(folder: Path) -> Path:
+    """Return the nearest folder that looks like a project's, this one or one above it; else this one."""
+    places = (folder, *folder.parents)
+    return next((place for place in places if any((place / name).exists() for name in _OF_PROJECT)), folder)
+
+
+def _text(path: Path) -> str:
+    with suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace")
+    return ""
+
+
+def _part(file: str) -> str:
+    """Return the outermost folder in the project that is one of tests, with their fixtures and data; of a file in none,
+    its own folder, and of one in the project's folder the file itself."""
+    parts = Path(file).parts
+    folders = ["/".join(parts[: number + 1]) for number in range(len(parts) - 1)]
+    return next((folder for folder in folders if _LIKE_TESTS.search(Path(folder).name)), (folders or [file])[-1])
+
+
+def no_timed_tests(place: str, count: int) -> UsageError:
+    """Return the error for a folder of tests none of which is timed."""
+    return UsageError(
+        f"--suite {place}: {counted(count, 'test file')}, but no test uses pytest-benchmark's fixture benchmark, or "
+        "its mark: name the folder that has such tests, or benchmarks for asv"
+    )

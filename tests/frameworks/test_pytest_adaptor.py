@@ -1,0 +1,288 @@
+"""Tests that time a call by pytest's fixture ``benchmark``: what is collected of them, and what is called, and when."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from opduel.frameworks import get_framework, worker_environment
+from opduel.harness.processes.process import SLOTS
+from opduel.harness.processes.restarting_worker import RestartingWorker
+from opduel.records import Build, Failure
+
+SETTINGS = """
+[tool.pytest.ini_options]
+addopts = "-n auto --cov pkg -m 'not slow' --gone=3 --depth 2"
+filterwarnings = ["error", "ignore::no_such_module.Warning"]
+required_plugins = ["pytest-nowhere"]
+"""
+CONFTEST = """
+import os, pytest
+
+def note(*words):
+    with open(os.environ["NOTES"], "a") as stream:
+        print(*words, file=stream)
+
+def pytest_addoption(parser):
+    parser.addoption("--depth", type=int)
+
+@pytest.fixture(scope="session")
+def server():
+    note("server")
+    yield "server"
+    note("server ended")
+
+@pytest.fixture
+def timer(benchmark):
+    return benchmark
+"""
+TESTS = """
+import pytest
+from conftest import note
+from pytest_codspeed import BenchmarkFixture
+
+class File:
+    def __init__(self):
+        self.is_open = True
+    def __enter__(self):
+        return self
+    def __exit__(self, *_):
+        self.is_open = False
+        note("closed")
+
+def test_plain():
+    pass
+
+def test_call(benchmark: BenchmarkFixture, server, tmp_path, pytestconfig):
+    assert pytestconfig.getoption("--depth") == 2
+    benchmark.extra_info["who"] = benchmark.name
+    with File() as file:
+        assert benchmark(lambda number, more: note("call", number, more, file.is_open, tmp_path.is_dir()), 1, more=2)
+    note("never")
+
+@pytest.mark.parametrize("size", [1, 20])
+@pytest.mark.parametrize("kind", ["a-b", "c[d]"])
+def test_sizes(benchmark, size, kind):
+    @benchmark
+    def result():
+        note("sizes", size, kind)
+
+class TestGroup:
+    @pytest.mark.benchmark(group="one")
+    def test_pedantic(self, benchmark):
+        count = []
+        def setup():
+            count.append(1)
+            note("setup", len(count))
+            return (len(count),), {"word": "x"}
+        benchmark.pedantic(lambda n, word: note("call", n, word), setup=setup, rounds=3,
+                           teardown=lambda n, word: note("teardown", n))
+
+    def test_through_another(self, timer):
+        timer.pedantic(note, args=("args",), iterations=10, rounds=2)
+
+@pytest.mark.benchmark
+def test_marked(server):
+    note("whole", server)
+
+"""
+OUTCOMES = """
+import pytest
+
+@pytest.mark.skip(reason="no device")
+def test_skipped(benchmark):
+    benchmark(int)
+
+def test_skips(benchmark):
+    pytest.skip("not today")
+
+@pytest.mark.xfail(reason="known")
+def test_xfails(benchmark):
+    benchmark(int, "x")
+
+def test_raises(benchmark):
+    benchmark(int, "x")
+
+def test_asserts(benchmark):
+    assert 1 == 2
+
+def test_fails(benchmark):
+    pytest.fail("in words")
+
+def test_without_fixture(benchmark, no_such_fixture):
+    benchmark(int)
+
+def test_forgets(benchmark):
+    pass
+
+def test_weaves(benchmark):
+    benchmark.weave(int)
+
+def test_catches(benchmark):
+    with pytest.raises(ValueError):
+        benchmark(int, "x")
+"""
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("project")
+    (root / "pyproject.toml").write_text(SETTINGS)
+    (root / "tests").mkdir()
+    (root / "tests" / "conftest.py").write_text(CONFTEST)
+    (root / "tests" / "test_calls.py").write_text(TESTS)
+    (root / "tests" / "bench_outcomes.py").write_text(OUTCOMES)
+    (root / "tests" / "test_broken.py").write_text("import no_such_package\n")
+    (root / "tests" / "test_skipped.py").write_text("import pytest\npytest.importorskip('no_such_package')\n")
+    return root
+
+
+def discovered(root: Path, *files: str) -> dict[str, Any]:
+    script = str(get_framework("pytest").scripts.suite)
+    command = [sys.executable, script, "discover", str(root), *files]
+    process = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root.parent)
+    document: dict[str, Any] = json.loads(process.stdout)
+    return document
+
+
+def test_pytest_collects_the_timed_tests_and_the_suite_s_settings_do_not_stop_it(project: Path) -> None:
+    names = ("test_calls", "bench_outcomes", "test_broken", "test_skipped")
+    [module] = discovered(project, *(f"tests/{name}.py" for name in names))["modules"]
+    benchmarks = {benchmark["name"]: benchmark for benchmark in module["benchmarks"]}
+    assert list(benchmarks)[:5] == [
+        "tests/test_calls.py::test_call",
+        "tests/test_calls.py::test_sizes",
+        "tests/test_calls.py::TestGroup::test_pedantic",
+        "tests/test_calls.py::TestGroup::test_through_another",
+        "tests/test_calls.py::test_marked",
+    ]
+    assert benchmarks["tests/test_calls.py::test_sizes"]["values"] == [["a-b-1", "a-b-20", "c[d]-1", "c[d]-20"]]
+    assert benchmarks["tests/test_calls.py::test_call"]["values"] == []
+    assert module["problems"] == [
+        "addopts: --gone=3: no plugin here has it",
+        "tests/test_broken.py: ModuleNotFoundError: No module named 'no_such_package'",
+        "tests/test_skipped.py: Skipped: could not import 'no_such_package': No module named 'no_such_package'",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "words"),
+    [
+        ("conftest.py", "import no_such_package\n", "ModuleNotFoundError: No module named 'no_such_package'"),
+        ("pyproject.toml", "[tool.pytest.ini_options]\naddopts = '-p no_such_plugin'\n", "no_such_plugin"),
+    ],
+)
+def test_what_stops_pytest_is_one_line(tmp_path: Path, file: str, text: str, words: str) -> None:
+    (tmp_path / file).write_text(text)
+    (tmp_path / "test_it.py").write_text("def test_it(benchmark): benchmark(int)\n")
+    error = discovered(tmp_path, "test_it.py")["error"]
+    assert words in error
+    assert "\n" not in error
+
+
+@pytest.fixture
+def worker(project: Path, tmp_path: Path) -> Iterator[RestartingWorker]:
+    framework = get_framework("pytest")
+    build = Build("pytest", "this", "environment", sys.executable, "1", "3", "d")
+    (tmp_path / "work").mkdir()
+    variables = {
+        "OPDUEL_SUITE": str(project),
+        "OPDUEL_SUITE_WORK": str(tmp_path / "work"),
+        "NOTES": str(tmp_path / "notes"),
+    }
+    cpus = frozenset(os.sched_getaffinity(0))
+    environment = {**worker_environment(), **variables}
+    with RestartingWorker("control", build, framework.adaptor, environment, cpus) as one_worker:
+        yield one_worker
+
+
+def case(operator: str, **inputs: str) -> dict[str, Any]:
+    return {"id": operator, "operator": operator, "inputs": inputs, "direction": "forward", "context": "cpu"}
+
+
+def prepared(worker: RestartingWorker, name: str, **inputs: str) -> list[dict[str, Any]] | Failure:
+    """What a worker says that prepares a case, and measures a block of it."""
+    request = {"op": "prepare", "case": case(name, **inputs), "seed": 1, "inject": 0.0, "slow": False}
+    block = {"op": "block", "discard": 0, "calls": 2, "inner": 3}
+    return worker.ask([request, block], 60.0)
+
+
+def notes(worker: RestartingWorker, tmp_path: Path) -> list[str]:
+    for _ in range(SLOTS):
+        worker.ask([], 30.0)  # waits until the last cases have ended
+    return (tmp_path / "notes").read_text().splitlines()
+
+
+def test_a_call_is_timed_where_the_test_makes_it_and_then_the_test_ends(
+    worker: RestartingWorker, tmp_path: Path
+) -> None:
+    answer = prepared(worker, "tests/test_calls.py::test_call")
+    assert not isinstance(answer, Failure), answer
+    assert len(answer[1]["ns"]) == 2
+    first, *calls, closed, last = notes(worker, tmp_path)
+    assert (first, closed, last) == ("server", "closed", "server ended")
+    assert set(calls) == {"call 1 2 True True"}
+    assert len(calls) > 6
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_setup_and_teardown_surround_each_call(worker: RestartingWorker, tmp_path: Path) -> None:
+    assert not isinstance(prepared(worker, "tests/test_calls.py::TestGroup::test_pedantic"), Failure)
+    lines = notes(worker, tmp_path)
+    expected = [line for n in range(1, len(lines) // 3 + 1) for line in (f"setup {n}", f"call {n} x", f"teardown {n}")]
+    assert lines == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "line"),
+    [
+        ("test_sizes", {"id": "c[d]-20"}, "sizes 20 c[d]"),
+        ("TestGroup::test_through_another", {}, "args"),
+        ("test_marked", {}, "whole server"),
+    ],
+)
+def test_decorators_other_fixtures_and_marks(
+    worker: RestartingWorker, tmp_path: Path, name: str, inputs: dict[str, str], line: str
+) -> None:
+    assert not isinstance(prepared(worker, f"tests/test_calls.py::{name}", **inputs), Failure)
+    assert notes(worker, tmp_path).count(line) > 6
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("test_skipped", "skipped", "no device"),
+        ("test_skips", "skipped", "not today"),
+        ("test_xfails", "skipped", "expected to fail: known"),
+        ("test_forgets", "skipped", "doesn't use benchmark"),
+        ("test_raises", "error", "ValueError: invalid literal for int"),
+        ("test_asserts", "error", "AssertionError: assert 1 == 2"),
+        ("test_fails", "error", "in words"),
+        ("test_without_fixture", "error", "fixture 'no_such_fixture' not found"),
+        ("test_weaves", "error", "benchmark.weave can't be measured"),
+        ("test_catches", "error", "ValueError: invalid literal for int"),
+        ("test_gone", "missing", "no test tests/bench_outcomes.py::test_gone"),
+    ],
+)
+def test_what_does_not_run_says_why(worker: RestartingWorker, name: str, kind: str, words: str) -> None:
+    answer = prepared(worker, f"tests/bench_outcomes.py::{name}")
+    assert isinstance(answer, Failure)
+    assert (answer.kind, words in answer.reason) == (kind, True), answer
+
+
+def test_a_file_that_cannot_be_collected_fails_its_cases(worker: RestartingWorker) -> None:
+    answer = prepared(worker, "tests/test_broken.py::test_it")
+    assert isinstance(answer, Failure)
+    assert "No module named 'no_such_package'" in answer.reason
+
+
+def test_memory_of_a_call(worker: RestartingWorker) -> None:
+    request = {"op": "memory", "case": case("tests/test_calls.py::test_marked"), "seed": 1, "calls": 2}
+    answer = worker.ask([request], 60.0)
+    assert not isinstance(answer, Failure), answer
+    assert answer[0]["bytes"]["cpu"] > 0
