@@ -62,6 +62,10 @@ class Framework(ABC):
         """Return the least work of a call of the case, or None if it isn't known."""
         return None
 
+    def packages_of(self, cases: Sequence[Case]) -> Sequence[str]:
+        """Return the names of the packages that the cases call, where a build may have any."""
+        return ()
+
     def without_forks(self, why: str) -> Self:
         """Return the framework with each case of several threads in a process pair of its own, and the reason."""
         framework, can_fork = copy.copy(self), self.can_fork
@@ -69,11 +73,23 @@ class Framework(ABC):
         framework.can_fork = lambda threads, context: threads == 1 and can_fork(threads, context)  # type: ignore[method-assign]
         return framework
 
-    def of_suite(self, variables: Mapping[str, str], requirements: Sequence[str] = ()) -> Self:
-        """Return the framework with a suite's variables in its ``environment``, and a suite's requirements."""
+    def of_suite(
+        self,
+        variables: Mapping[str, str],
+        requirements: Sequence[str] = (),
+        subfolder: str = "",
+        build_variables: Mapping[str, str] = MappingProxyType({}),
+    ) -> Self:
+        """Return the framework with a suite's variables in its ``environment``, and with what a suite says of builds:
+        requirements, the package's folder in its repository, and variables of its build script."""
         framework = copy.copy(self)
         framework.suite_variables = variables
-        framework.builds = replace(self.builds, suite_required=tuple(requirements))
+        framework.builds = replace(
+            self.builds,
+            suite_required=tuple(requirements),
+            suite_subfolder=subfolder,
+            suite_build_variables=build_variables,
+        )
         return framework
 
     def for_cases(self, cases: Sequence[Case]) -> "Framework":

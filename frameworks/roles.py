@@ -24,6 +24,8 @@ class Builds:
     import_name: str | None = None  # what the build's interpreter imports, with __version__; None: nothing
     also_required: Sequence[str] = ()  # requirements of the adaptor, beside those of the build
     suite_required: Sequence[str] = ()  # those of the suite that is measured
+    suite_subfolder: str = ""  # where that suite says that the package is in its repository
+    suite_build_variables: Mapping[str, str] = field(default_factory=dict)  # of its build script, as that suite says
 
     has_repository = True  # commits come from the framework's own repository, which its data name
     project = "package"  # what a repository that the user names holds
@@ -66,6 +68,8 @@ class Cases:
     code_files: Sequence[str] = ()  # of these files, those with code, which both builds execute
 
     has_operators = True  # a case names an operator, which a build may lack
+    has_passes = True  # a case has a direction, a context and a mode; ids and reports say them
+    usual_dtype = "float32"  # of tensors without a dtype
     discovers_values = False  # a case may stand for all values that it prints in both builds
     variable_hint = "leave it out"  # what to do with a variable of ``--env`` that opduel sets
     # Options that can't be used with these cases -> why, and what to do; {framework} is the framework's name.
@@ -97,10 +101,19 @@ class FunctionCases(Cases):
 
 
 @dataclass(frozen=True)
+class ArrayCases(FunctionCases):
+    """Cases call functions of any package with arrays of NumPy's dtypes, and are named after their inputs."""
+
+    has_passes = False
+    usual_dtype = "float64"
+
+
+@dataclass(frozen=True)
 class CommandCases(Cases):
     """Cases are command lines of a program."""
 
     has_operators = False
+    has_passes = False
     discovers_values = True
     variable_hint = "give a program its own in its spec's env"
     refused_options: ClassVar[Mapping[str, str]] = dict.fromkeys(

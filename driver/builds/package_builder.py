@@ -130,8 +130,8 @@ class PackageBuilder(Builder):
         if not project.allows(python):
             needed = project.requires_python
             raise BrokenBuildError(
-                f"{project.name} at {commit.short} needs Python {needed}, not {python}: choose another one with "
-                "--with_packages, such as python==3.12"
+                f"{project.name} at {commit.short} needs Python {needed}, not {python}: choose another one, such as "
+                "python==3.12, in quotes behind the commit's name, or with --with_packages"
             )
         return PackageRecipe(
             project=project.name,

@@ -3,16 +3,25 @@
 import os
 import re
 import shutil
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.environment_build import release_build
 from opduel.driver.builds.framework_data import Releases, load_releases
+from opduel.driver.builds.named_commit import commit_build, named_commit
 from opduel.driver.builds.probe import ProbeError, probe
 from opduel.driver.builds.program_build import program_build
-from opduel.driver.builds.recipes import Recipe
-from opduel.driver.builds.requirements import lock, lock_with_suite, requirements_of
+from opduel.driver.builds.recipes import Recipe, package_of
+from opduel.driver.builds.requirements import (
+    lock,
+    lock_with_suite,
+    preferred_path,
+    python_of,
+    requirements_of,
+    with_packages,
+)
 from opduel.frameworks import Framework
 from opduel.frameworks.roles import PackageBuilds, ProgramBuilds
 from opduel.records import Build, UsageError
@@ -31,23 +40,31 @@ def resolve_build(
     """Return the build that ``request`` names, ready to run.
 
     ``request`` is a release (``package==version``), a folder with ``bin/python``, or a Python interpreter; for a
-    framework of any package also several requirements, or a file of them; for one of programs, a program.  What is in
-    the cache starts no process.
+    framework of any package also several requirements, a file of them, or a commit: in the checkout that the current
+    folder is in, or at an address; for one of programs, a program.  A release in the cache starts no process.
     ``environment``: variables that a build at a path needs; a release has all that it needs. ``sdists``: requirements
     may be met by source distributions, too.
 
     Raises:
         UsageError: the request can't be meant, or the path holds no such build.
-        RunError: the release could not be made here.
+        RunError: the release, or the commit, could not be made here.
     """
     if isinstance(framework.builds, ProgramBuilds):
         return program_build(request, framework, environment or {})
+    if isinstance(framework.builds, PackageBuilds) and (commit := named_commit(request)):
+        return commit_build(commit, framework, cache, sdists)
     requested = _requirements(request, framework)
     if requested is not None:
         place, builds = cache.folder(framework.name), framework.builds
+        # As for commits of the package, so that a release and a commit have the same dependencies where both allow it.
+        beside = with_packages(requested[1:], (*builds.also_required, *builds.suite_required))
+        python = python_of(requested) or "{}.{}".format(*sys.version_info)
+        preferred = preferred_path(place, "beside", package_of(requested[0]), python, sdists, beside)
         recipe = lock_with_suite(
             builds.suite_required,
-            lambda suite: lock(requested, place, sdists=sdists, besides=(*builds.also_required, *suite)),
+            lambda suite: lock(
+                requested, place, sdists=sdists, besides=(*builds.also_required, *suite), preferred=preferred
+            ),
         )
         return release_build(request, recipe, framework, cache)
     release = recipe_of(request, framework)
@@ -57,9 +74,9 @@ def resolve_build(
 
 
 def recipe_of(request: str, framework: Framework) -> Recipe | None:
-    """Return the recipe of the release that ``request`` names; None if it is a path, a program, or requirements. Raise
-    UsageError if none of these can be meant."""
-    if isinstance(framework.builds, ProgramBuilds) or _requirements(request, framework) is not None:
+    """Return the recipe of the release that ``request`` names; None if it is a path, a program, requirements or a
+    commit. Raise UsageError if none of these can be meant."""
+    if isinstance(framework.builds, ProgramBuilds) or _names_package(request, framework):
         return None
     release = _RELEASE.fullmatch(request)
     if release:
@@ -70,11 +87,18 @@ def recipe_of(request: str, framework: Framework) -> Recipe | None:
 
 
 def names_build(request: str, framework: Framework) -> bool:
-    """Return whether a request that is neither a path nor a release names a build: requirements, or a command. Raise
-    UsageError if it looks like requirements, and can't be read."""
+    """Return whether a request that is neither a path nor a release names a build: requirements, a commit, or a
+    command. Raise UsageError if it looks like requirements, and can't be read."""
     if isinstance(framework.builds, ProgramBuilds):
         return os.sep not in request and shutil.which(request) is not None
-    return _requirements(request, framework) is not None
+    return _names_package(request, framework)
+
+
+def _names_package(request: str, framework: Framework) -> bool:
+    """Tell whether it names a commit of any package, or requirements, where the framework measures those."""
+    if not isinstance(framework.builds, PackageBuilds):
+        return False
+    return named_commit(request) is not None or requirements_of(request) is not None
 
 
 def _requirements(request: str, framework: Framework) -> tuple[str, ...] | None:

@@ -87,7 +87,7 @@ def test_a_commit_that_does_not_compile_leaves_nothing(tiny: Tiny) -> None:
 
 def test_what_can_not_be_built_is_said(tiny: Tiny) -> None:
     with pytest.raises(
-        BrokenBuildError, match=r"tiny-sum at \w+ needs Python >=3.99, not 3\.\d+: choose another one .*python==3.12"
+        BrokenBuildError, match=r"tiny-sum at \w+ needs Python >=3.99, not 3\.\d+: choose another one, .*python==3.12"
     ):
         tiny.build("modern")
     modern, broken = tiny.commit("modern"), [tiny.commit("broken")]
