@@ -4,9 +4,9 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
 from sqlalchemy import select
 from sqlalchemy.exc import DBAPIError, OperationalError
@@ -42,6 +42,45 @@ _PUBLIC_URL = (
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServerOptions:
+    """The options of a command; those that it doesn't take have their defaults."""
+
+    database: str | None = None
+    # serve
+    host: str = "127.0.0.1"
+    port: int = 8000
+    max_report_bytes: int = DEFAULT_MAX_REPORT_BYTES
+    commit_url: str | None = None
+    behind_proxy: bool = False
+    public_url: str | None = None  # of alert, too
+    open_read: bool = False
+    mcp: bool = False
+    # token
+    name: str = ""
+    scope: Sequence[str] = ()
+    expires: timedelta | None = None
+    # alert
+    branch: str | None = None
+    category: str | None = None
+    reporting: ReporterOptions = field(default_factory=ReporterOptions)
+    # run remove
+    ids: Sequence[str] = ()
+
+    @classmethod
+    def of(cls, parsed: argparse.Namespace) -> Self:
+        """Return the options that a command's parser has read."""
+        values = {option.name: getattr(parsed, option.name) for option in fields(cls) if option.name in parsed}
+        if "notify_command" in parsed:
+            values["reporting"] = ReporterOptions.of(parsed)
+        return cls(**values)
+
+    @property
+    def url(self) -> str:
+        """The database's address: the one given, the environment's, or the usual one."""
+        return self.database or os.environ.get("OPDUEL_DATABASE") or default_url()
+
+
 def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     """Run the command, called ``program``, and return its exit code: 0 success, 2 wrong usage, 3 not possible now."""
     open_closed_streams()
@@ -49,8 +88,8 @@ def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
     if not words or (words[0].startswith("-") and words[0] not in ("-h", "--help")):
         words.insert(0, "serve")
     try:
-        options = server_parser(program).parse_args(words)
-        options.do(options)
+        parsed = server_parser(program).parse_args(words)
+        parsed.run(ServerOptions.of(parsed))
     except OpduelError as error:
         print_note(f"{error}\n")
         return error.exit_code
@@ -66,7 +105,7 @@ def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
 
 
 def server_parser(program: str = PROGRAM) -> Parser:
-    """Return the parser of all commands; each sets ``do``, the function that runs it."""
+    """Return the parser of all commands; each sets ``run``, the function that runs it."""
     parser = Parser(prog=program, description="Keeps reports that --remote_reporter sends, and shows them.")
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
     _add_serve(_command(commands, "serve", "answer requests; the default", _serve).options())
@@ -95,9 +134,9 @@ def server_parser(program: str = PROGRAM) -> Parser:
     return parser
 
 
-def _command(commands: Any, name: str, words: str, do: Callable[[argparse.Namespace], None]) -> Parser:
+def _command(commands: Any, name: str, words: str, run: Callable[[ServerOptions], None]) -> Parser:
     parser: Parser = commands.add_parser(name, help=words)
-    parser.set_defaults(do=do)
+    parser.set_defaults(run=run)
     return parser
 
 
@@ -150,35 +189,31 @@ def _port(text: str) -> int:
     return _whole_number(text)
 
 
-def _url(options: argparse.Namespace) -> str:
-    return options.database or os.environ.get("OPDUEL_DATABASE") or default_url()
-
-
 def _say(text: str) -> None:
     print_note(f"opduel results server: {printable(text)}\n")
 
 
-def _open_database(options: argparse.Namespace) -> Database:
-    database = Database(_url(options))
+def _open_database(options: ServerOptions) -> Database:
+    database = Database(options.url)
     action = database.prepare()
     if action:
         _say(f"{action}: {database.name}")
     return database
 
 
-def _open_existing(options: argparse.Namespace) -> Database:
+def _open_existing(options: ServerOptions) -> Database:
     """Open a database that must exist already.
 
     Raises:
         UsageError: there is none.
     """
-    Database(_url(options)).check_exists()
+    Database(options.url).check_exists()
     return _open_database(options)
 
 
-def _serve(options: argparse.Namespace) -> None:
-    option_names = [field.name for field in fields(Settings) if field.name != "database"]
-    settings = Settings(_url(options), **{name: getattr(options, name) for name in option_names})
+def _serve(options: ServerOptions) -> None:
+    option_names = [setting.name for setting in fields(Settings) if setting.name != "database"]
+    settings = Settings(options.url, **{name: getattr(options, name) for name in option_names})
     database = _open_database(options)
     database.close()
     listening = listen(options.host, options.port)
@@ -187,12 +222,12 @@ def _serve(options: argparse.Namespace) -> None:
     serve(create_app(settings), listening)
 
 
-def _migrate(options: argparse.Namespace) -> None:
-    database = Database(_url(options))
+def _migrate(options: ServerOptions) -> None:
+    database = Database(options.url)
     _say(f"{database.prepare(migrate=True) or 'has the tables of this version'}: {database.name}")
 
 
-def _add_token(options: argparse.Namespace) -> None:
+def _add_token(options: ServerOptions) -> None:
     check_token(options.name, options.scope, datetime.now(UTC), options.expires)
     with _open_database(options).writing() as session:
         token = add_token(session, options.name, options.scope, datetime.now(UTC), options.expires)
@@ -200,7 +235,7 @@ def _add_token(options: argparse.Namespace) -> None:
     _say("keep this token: it is shown only once, and anyone who has it can use it")
 
 
-def _list_tokens(options: argparse.Namespace) -> None:
+def _list_tokens(options: ServerOptions) -> None:
     now = datetime.now(UTC)
     lines = ["# name\tscopes\tcreated\texpires\tstate"]
     with _open_existing(options).reading() as session:
@@ -213,15 +248,15 @@ def _list_tokens(options: argparse.Namespace) -> None:
     print_result("".join(f"{line}\n" for line in lines))
 
 
-def _revoke_token(options: argparse.Namespace) -> None:
+def _revoke_token(options: ServerOptions) -> None:
     with _open_existing(options).writing() as session:
         revoke_token(session, options.name, datetime.now(UTC))
     _say(f"revoked {options.name}")
 
 
-def _alert(options: argparse.Namespace) -> None:
-    reporting = ReporterOptions.of(options)
-    notifiers: list[Notifier] = [*NotifyCommand.from_options(reporting), *NotifyWebhook.from_options(reporting)]
+def _alert(options: ServerOptions) -> None:
+    receivers = (NotifyCommand, NotifyWebhook)
+    notifiers: list[Notifier] = [notifier for kind in receivers for notifier in kind.from_options(options.reporting)]
     if not notifiers:
         raise UsageError("alert: no receiver: add --notify_command or --notify_webhook")
     for notifier in notifiers:
@@ -233,7 +268,7 @@ def _alert(options: argparse.Namespace) -> None:
         raise RunError("; ".join(failures))
 
 
-def _remove_runs(options: argparse.Namespace) -> None:
+def _remove_runs(options: ServerOptions) -> None:
     ids = list(dict.fromkeys(options.ids))
     with _open_existing(options).writing() as session:
         remove_runs(session, ids)
