@@ -12,7 +12,7 @@ from opduel.harness.run_request import RunRequest
 from opduel.records import Comparison, Failure, RunConfiguration, RunError
 
 ROUNDS = 2
-GRACE_S = 1.0  # for processes that were killed
+GRACE_S = 5.0  # for processes that were killed
 WANTED = {"crash": "crash", "hang": "timeout"}  # what happens to a case -> the kind of its failure
 
 
