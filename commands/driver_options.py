@@ -36,28 +36,37 @@ def parse_driver_options(arguments: Sequence[str], program: str = "repo_driver.p
     own = CommitOptions.of(parsed)
     cache = [f"--exec_dir={own.exec_dir}"] if own.exec_dir else []
     harness = read_options([*remaining, "-p", own.platforms, *cache], program)
-    refuse_options(harness, "commits", "two builds", "several runs")
-    _check(own)
-    return DriverOptions(own, harness)
+    options = DriverOptions(own, harness)
+    check_driver_options(options)
+    return options
 
 
-def _check(own: CommitOptions) -> None:
+def check_driver_options(options: DriverOptions) -> None:
+    """Raise UsageError if options can't be had together."""
+    own = options.own
+    refuse_options(options.harness, "commits", "two builds", "several runs")
+    refuse_options(options.harness, "statements" if options.harness.statement else "no statements")
     if own.local is not None:
         _check_local(own)
     if own.repo == "hg" and (own.repo_dir is not None or own.local is not None):
         option = "repo_dir" if own.repo_dir is not None else "local"
         raise UsageError(f"--{option}: works with git: with --repo hg, name the repository with --remote_repository")
-    if own.bisect_releases and (own.commit or own.base_commit or own.interval is not None):
+    bisected = [name for name in ("bisect_releases", "packages") if getattr(own, name)]
+    if bisected and (len(bisected) == 2 or own.commit or own.base_commit or own.interval is not None):
+        measured = bisected[0].removeprefix("bisect_")
+        more = ", --packages" if len(bisected) == 2 else ""
         raise UsageError(
-            "--bisect_releases: measures releases, not commits: leave out --commit, --base_commit and --interval"
+            f"--{bisected[0]}: measures {measured}, not commits: leave out --commit, --base_commit{more} and --interval"
         )
-    if not own.ab_testing and not own.bisect_releases and own.local is None:
+    if not own.ab_testing and not bisected and own.local is None:
         compare = command_name("compare")
         raise UsageError(f"add --ab_testing: a commit is measured against another one ({compare} measures two builds)")
     _check_branches(own)
+    if own.all_cases and own.local is None:
+        raise UsageError("--all_cases: works with --local, which leaves cases out; without it all are measured")
     if own.exact_base and not own.base_commit:
         raise UsageError("--exact_base: add --base_commit, or leave it out")
-    if own.improved and not (own.regression or own.bisect_releases):
+    if own.improved and not (own.regression or bisected):
         raise UsageError("--improved: works only with --regression; add it")
     try:
         shlex.split(own.cmake_args)
@@ -91,7 +100,7 @@ def _check_branches(own: CommitOptions) -> None:
 
 def _check_local(own: CommitOptions) -> None:
     """Raise UsageError if anything is asked for that goes with commits of a remote."""
-    for name in ("repo_dir", "commit", "commit_file", "interval", "bisect_releases", "status_file"):
+    for name in ("repo_dir", "commit", "commit_file", "interval", "bisect_releases", "packages", "status_file"):
         if getattr(own, name) is not None:
             raise UsageError(f"--{name}: --local measures the checkout as it is, once: leave one of the two out")
     if own.step != 1:
@@ -122,11 +131,12 @@ def _add_commits(parser: Parser) -> None:
     add(
         "--local PATH",
         "measure your own branch: the checkout at PATH (default: the current folder) as it is, with uncommitted "
-        "changes, against where it left the remote's branch; only the cases that the difference can touch",
+        "changes, against where it left the remote's branch; only the cases that the difference can reach",
         type=path,
         nargs="?",
         const=path("."),
     )
+    add("--all_cases", "with --local: measure the cases that the difference can't reach, too")
     add("--repo_dir DIR", "your own clone; it is only read, never changed", type=path)
     add(
         "--remote_repository REMOTE",
@@ -155,6 +165,14 @@ def _add_commits(parser: Parser) -> None:
     add(
         "--bisect_releases A,B,...",
         "find the first of these releases, oldest first, that regressed; needs no repository",
+    )
+    add(
+        "--packages",
+        "find which of the packages in which two environments differ made the difference, and in which release; each "
+        "is a folder with bin/python, an interpreter, a file of requirements (.txt), or requirements in quotes",
+        action="store",
+        nargs=2,
+        metavar=("OLD", "NEW"),
     )
 
 

@@ -1,55 +1,90 @@
-"""repo_driver.py --local: a contributor's branch, or work tree, against where it left the remote's branch."""
+"""opduel local: a work tree, uncommitted changes and all, against where it left the main branch."""
 
 import dataclasses
-import hashlib
+import os
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
-import platformdirs
-
+from opduel.commands.checkout import find_suite, package_of
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.entry import log
 from opduel.commands.harness_options import CommitOptions
 from opduel.commands.option_rules import EVERYTHING
+from opduel.commands.project import SAYS_WHAT
 from opduel.commands.session import Session
-from opduel.driver.builds.framework_data import load_repository_data
+from opduel.driver.builds.framework_data import REPOSITORY_FILE, load_repository_data
 from opduel.driver.change_impact import Impact, impact_of, load_impact_rules
 from opduel.driver.git.local import Snapshot, base_of, changed_files, snapshot, top_of
 from opduel.driver.git.repository import Repository, open_repository
-from opduel.frameworks import Framework
+from opduel.frameworks import Framework, framework_names, get_framework
+from opduel.frameworks.roles import PackageBuilds
 from opduel.harness.specs import find_spec, load_spec
 from opduel.records import Case, Commit, UsageError
+from opduel.records.run_record import LeftOutRecord
 from opduel.support.text import counted
 
 CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/performance.md
 SHOWN = 5  # names in a line
+BUDGET_S = 180.0  # for measuring a package, unless the user says: both builds have to be made, too
 # Options by which the user says which cases are measured: they are not narrowed down further.
-_CHOSEN = ("operators", "category", "inputs", "suite")
+_CHOSEN = ("operators", "category", "inputs", "suite", "statement")
 
 
 def begin_local(options: DriverOptions) -> DriverOptions:
-    """Return the options with what follows from the checkout alone, and with the usual spec. UsageError: there is no
-    checkout."""
+    """Return the options with what follows from the checkout alone. Unless they say what is measured that is its suite;
+    in a checkout of a framework that has specs, the usual spec. UsageError: there is no checkout, or nothing to
+    measure."""
     own, harness = options.own, options.harness
     assert own.local is not None
-    own = dataclasses.replace(own, repo_dir=top_of(own.local))
-    if not any(map(harness.is_given, ("benchmark_file", *_CHOSEN, "int64_tensor"))):
-        harness = dataclasses.replace(harness, benchmark_file=EVERYTHING)
+    folder, top = Path(os.path.abspath(own.local)), top_of(own.local)
+    own = dataclasses.replace(own, local=folder, repo_dir=top)
+    if not any(map(harness.is_given, SAYS_WHAT)):
+        harness = dataclasses.replace(harness, **_usual_cases(folder, top))
+    if (harness.suite or harness.statement) and not harness.is_given("time_budget"):
+        log.info("measuring takes at most %.0f s: --time_budget SECONDS changes that", BUDGET_S)
+        harness = dataclasses.replace(harness, time_budget=BUDGET_S)
     return dataclasses.replace(options, own=own, harness=harness)
 
 
-def local_work_directory(own: CommitOptions, framework: Framework) -> Path:
-    """The usual work directory: one for each checkout, so that it is in no other's way."""
-    assert own.repo_dir is not None
-    name = hashlib.sha256(str(own.repo_dir.resolve()).encode()).hexdigest()[:12]
-    return platformdirs.user_state_path("opduel") / "local" / framework.name / name
+def _usual_cases(folder: Path, top: Path) -> dict[str, Any]:
+    """Return the options that say what is measured where the user does not."""
+    if _is_of_specs(top):
+        return {"benchmark_file": EVERYTHING}
+    package = package_of(folder, top)
+    suite = find_suite(package.folder) or find_suite(top)
+    if not suite:
+        module = package.module or "mypackage"
+        raise UsageError(
+            f"nothing to measure: {top} has no asv.conf.json, nor tests that use the fixture benchmark: give a line of "
+            f"Python, such as '{module}.f(x)' --setup 'import {module}; x = 1'"
+        )
+    log.info("measuring the suite %s", _list_names(suite, "file") if len(suite) > 1 else suite[0])
+    return {"suite": suite[0]}
 
 
-def plan_local(options: DriverOptions, session: Session, work: Path) -> tuple[DriverOptions, Session] | None:
+def _is_of_specs(top: Path) -> bool:
+    """Tell whether this is a checkout of a framework whose repository and cases opduel knows."""
+    frameworks = [framework for name in framework_names() if (framework := get_framework(name)).builds.has_repository]
+    known = [framework for framework in frameworks if (framework.specifications / REPOSITORY_FILE).is_file()]
+    return any((top / load_repository_data(framework).package).is_dir() for framework in known)
+
+
+def package_folder(own: CommitOptions, framework: Framework) -> str:
+    """Return where the package is in the checkout, empty for its top. UsageError: it has none."""
+    if own.local is None or own.repo_dir is None or not isinstance(framework.builds, PackageBuilds):
+        return ""
+    folder = package_of(own.local, own.repo_dir).folder
+    return "" if folder == own.repo_dir else str(folder.relative_to(own.repo_dir))
+
+
+def plan_local(
+    options: DriverOptions, session: Session, work: Path, always: bool = False
+) -> tuple[DriverOptions, Session] | None:
     """The options with both commits, and the session with the cases that their difference can touch; says what was
-    chosen and why. None: nothing can differ. UsageError: nothing is changed, no base can be found, or none of the cases
-    is touched."""
+    chosen and why. None: nothing can differ, unless all cases are ``always`` measured. UsageError: no base can be
+    found, or none of the cases is touched."""
     own = options.own
     assert own.repo_dir is not None
     repository = open_repository(work, None, own.repo_dir)
@@ -57,20 +92,24 @@ def plan_local(options: DriverOptions, session: Session, work: Path) -> tuple[Dr
     _check_framework(repository, work_tree.head, session.framework, own.repo_dir)
     base, why = _base(own, repository, work_tree)
     _log_work_tree(work_tree)
-    if base.id == work_tree.commit.id:
-        raise UsageError(
-            f"--local {own.repo_dir}: nothing to measure: {work_tree.head.short} is {why}, and no file is changed: "
-            "commit or change something, or name another commit with --base_commit"
+    if base.id == work_tree.commit.id and not always:
+        log.info(
+            "nothing to measure: no file is changed, and %s is %s; --base_commit HEAD~1 measures the last commit",
+            work_tree.head.short,
+            why,
         )
+        return None
     paths = changed_files(repository.git, base, work_tree.commit)
-    cases = _narrow_cases(options, session, paths)
+    cases = session.cases if always or own.all_cases else _narrow_cases(options, session, paths)
     if cases is None:
         return None
     own = dataclasses.replace(
         own, commit=work_tree.commit.id, branch=work_tree.commit.id, base_commit=base.id, exact_base=True
     )
     choice = dataclasses.replace(session.choice, cases=cases)
-    return dataclasses.replace(options, own=own, base_why=why), dataclasses.replace(session, cases=cases, choice=choice)
+    labels = dataclasses.replace(session.labels, left_out=_left_out(session.cases, cases, paths))
+    session = dataclasses.replace(session, cases=cases, choice=choice, labels=labels)
+    return dataclasses.replace(options, own=own, base_why=why), session
 
 
 def _check_framework(repository: Repository, head: Commit, framework: Framework, folder: Path) -> None:
@@ -106,8 +145,8 @@ def _log_work_tree(work_tree: Snapshot) -> None:
     """What of the work tree is measured, and what isn't."""
     if work_tree.changed:
         log.info("measuring the work tree with its uncommitted changes in %s", _list_names(work_tree.changed, "file"))
-    if work_tree.left_out:
-        log.info("not measured, because git doesn't track the folder: %s", _list_names(work_tree.left_out, "file"))
+    if left_out := [path for path in work_tree.left_out if path[0] != "."]:  # caches and the like are not meant
+        log.info("not measured, unless you git add them: %s", _list_names(left_out, "new file"))
     if work_tree.within:
         log.warning("not measured: uncommitted changes within the submodules %s", ", ".join(work_tree.within))
 
@@ -128,17 +167,24 @@ def _narrow_cases(options: DriverOptions, session: Session, paths: Sequence[str]
         log.info("%s", _estimate_duration(len(cases)))
         return cases
     if touched.nothing:
-        log.info("nothing to measure: the changes can't touch any case (--operators '*' measures them anyway)")
+        log.info("nothing to measure: the changes can't touch any case (--all_cases measures them all the same)")
         return None
     touched_cases = [case for case in cases if is_affected(case, touched, operators_of(touched))]
     if not touched_cases:
         raise UsageError(
             f"the changes can't touch any of the {len(cases)} cases of {name}: leave -b out to choose from "
-            f"-b {EVERYTHING}, or add --operators '*' to measure them anyway"
+            f"-b {EVERYTHING}, or add --all_cases to measure them all the same"
         )
     log.info("%d of %d cases of %s are touched", len(touched_cases), len(cases), name)
     log.info("%s", _estimate_duration(len(touched_cases)))
     return touched_cases
+
+
+def _left_out(cases: Sequence[Case], touched_cases: Sequence[Case], paths: Sequence[str]) -> LeftOutRecord | None:
+    """The record of the cases that a change of these files can't touch; None if there are none."""
+    ids = {case.id for case in touched_cases}
+    left_out = tuple(case.id for case in cases if case.id not in ids)
+    return LeftOutRecord(cases=left_out, total=len(cases), changed=tuple(paths)) if left_out else None
 
 
 def is_affected(case: Case, touched: Impact, of_categories: frozenset[str]) -> bool:

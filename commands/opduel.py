@@ -15,7 +15,7 @@ from opduel.reporters.stream import print_result
 REINSTALL = "uv tool install --reinstall opduel (or pip install --force-reinstall opduel)"
 HELP = """Usage: opduel [-h] [-V] SUBCOMMAND [OPTIONS]
 
-Find performance regressions: measure two builds of a framework against each other.
+Find performance regressions: measure two builds of a package, a framework or a program against each other.
 
 Subcommands:
 {subcommands}

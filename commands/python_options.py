@@ -6,28 +6,46 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.options import harness_parser
+from opduel.commands.driver_options import DriverOptions, check_driver_options, driver_parser
+from opduel.commands.harness_options import CommitOptions, HarnessOptions
+from opduel.commands.options import Parser, harness_parser
 from opduel.records import UsageError
 
 _PLAIN = "give a text, a number, a path, or a list of these"
 
 
-def options_of_arguments(arguments: Mapping[str, Any], names: Mapping[str, str]) -> HarnessOptions:
+def options_of_arguments(
+    arguments: Mapping[str, Any], names: Mapping[str, str], command: str = "compare"
+) -> HarnessOptions:
     """Return the options of ``arguments``, by option; None and False are not given.
 
-    ``names``: option -> what the function calls it, where that differs. UsageError, which names the argument: there is
-    no such option, or it doesn't take this value.
+    ``names``: option -> what the function calls it, where that differs. ``command``: whose help lists all options.
+    UsageError, which names the argument: there is no such option, or it doesn't take this value.
     """
     parser = harness_parser()
+    return HarnessOptions.of(_parsed(parser, arguments, names, command), parser, names)
+
+
+def local_options_of_arguments(arguments: Mapping[str, Any], names: Mapping[str, str]) -> DriverOptions:
+    """Return the options of ``opduel local``, as `options_of_arguments` does."""
+    parser = driver_parser()
+    own = {name: value for name, value in arguments.items() if f"--{name}" in parser._option_string_actions}
+    harness = {name: value for name, value in arguments.items() if name not in own}
+    driver = CommitOptions.of(_parsed(parser, own, names, "local"))
+    options = DriverOptions(driver, options_of_arguments({**harness, "exec_dir": own.get("exec_dir")}, names, "local"))
+    check_driver_options(options)
+    return options
+
+
+def _parsed(parser: Parser, arguments: Mapping[str, Any], names: Mapping[str, str], command: str) -> argparse.Namespace:
     parsed = parser.parse_args([])
     for option, value in arguments.items():
         name, action = names.get(option, option), parser._option_string_actions.get(f"--{option}")
         if action is None or action.default is argparse.SUPPRESS:
-            raise UsageError(f"{name}: there is no such option: see opduel compare --help-all")
+            raise UsageError(f"{name}: there is no such option: see opduel {command} --help-all")
         if value is not None and value is not False:
             setattr(parsed, action.dest, _read(action, name, value))
-    return HarnessOptions.of(parsed, parser, names)
+    return parsed
 
 
 def inputs_as_json(inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[str] | None:

@@ -5,23 +5,22 @@ import hashlib
 import json
 import os
 import shlex
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-
-import platformdirs
 
 from opduel.commands.config import StoredAnswers, config_path
 from opduel.commands.driver_findings import Teller, code_of, code_of_pass, say
 from opduel.commands.driver_log import logging_to
 from opduel.commands.driver_options import GIB, USUAL_PLATFORM, DriverOptions, branch_names
+from opduel.commands.driver_places import run_identity, work_directory
 from opduel.commands.driver_text import compile_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log
-from opduel.commands.fleet_options import HOST_OPTIONS
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.harness_options import CommitOptions
-from opduel.commands.local import begin_local, local_work_directory, plan_local
+from opduel.commands.local import begin_local, package_folder, plan_local
 from opduel.commands.notifying import Notifications
+from opduel.commands.package_bisection import PackageBisection
 from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.programs import program_of
 from opduel.commands.session import Session, plan_session, refuse_two_sided
@@ -34,7 +33,6 @@ from opduel.driver.builds.compiler import Limits
 from opduel.driver.builds.framework_data import load_repository_data
 from opduel.driver.builds.requirements import requirements_of
 from opduel.driver.commit_file import kept_name
-from opduel.driver.git.access import is_url
 from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.hg.repository import open_hg_repository
@@ -43,46 +41,70 @@ from opduel.driver.journal import Journal
 from opduel.driver.lock import sole_driver
 from opduel.driver.outcome import write_culprits
 from opduel.driver.revisions import Revision
-from opduel.driver.runs import Runs
+from opduel.driver.runs import RunOrder, Runs
 from opduel.driver.suites.configuration import SuiteConfiguration
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR, Framework
 from opduel.harness.machine.cpus import plan_cpus
-from opduel.records import WORSE, Build, OpduelError, UsageError, Verdict
-from opduel.reporters import reporter_options
+from opduel.records import WORSE, Build, OpduelError, Report, RunError, UsageError, Verdict
+from opduel.reporters import Reporter
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.notifier import Notifier
-from opduel.support.atomic import path_part
 from opduel.support.command_names import command_name
-from opduel.support.redaction import bare_address
 from opduel.support.text import counted
 
 
 def run_driver(options: DriverOptions, command: Sequence[str]) -> int:
     """Measure commits or releases as the options say; ``command`` is what was called, for the report. Return the exit
     code, or raise an OpduelError that has it."""
+    with _driver(options, command) as driver:
+        if driver is None:
+            return DONE
+        if options.own.packages:
+            return driver.packages()
+        return driver.releases() if options.own.bisect_releases else driver.commits()
+
+
+def measure_work_tree(options: DriverOptions, command: Sequence[str], reporters: Sequence[Reporter]) -> Report:
+    """Measure a work tree as the options say, and return the report, which ``reporters`` and the usual folder get, too.
+    All cases are in it, also where nothing is changed, so that nothing is measured. Raise OpduelError without one."""
+    with _driver(options, command, reporters) as driver:
+        assert driver is not None, "it is always measured"
+        return driver.work_tree()
+
+
+@contextmanager
+def _driver(
+    options: DriverOptions, command: Sequence[str], reporters: Sequence[Reporter] | None = None
+) -> "Iterator[_Driver | None]":
+    """Yield the driver, alone in its work directory; None where a work tree has nothing to measure. With ``reporters``,
+    for a Python function, a work tree is always measured, and neither the config nor another driver is in the way."""
     if options.own.local is not None:
         options = begin_local(options)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
-    config = StoredAnswers(config_path())
+    config: Mapping[str, str] = StoredAnswers(config_path()) if reporters is None else {}
     suite = None
     if options.harness.suite is not None:
         suite, options = suite_of_driver(options)
     chosen = None if suite is None else suite.none_yet
-    session = plan_session(options.harness, config, command, frameworks_dir, 0, options.own, chosen=chosen)
+    session = plan_session(options.harness, config, command, frameworks_dir, 0, options.own, reporters, chosen)
     mode = "--bisect_releases" if options.own.bisect_releases else "--ab_testing"
+    mode = "--packages" if options.own.packages else mode
     refuse_two_sided(
         session.framework, mode, f"give a spec of one of them, or compare two builds with {command_name('compare')}"
     )
-    work = _work_directory(options.own, session)
-    with sole_driver(work), logging_to(work / "logs" / "driver.log"), closing(Journal(work / "journal.db")) as journal:
+    work = work_directory(options.own, session)
+    with ExitStack() as stack:
+        stack.enter_context(sole_driver(work, waits=reporters is not None))
+        stack.enter_context(logging_to(work / "logs" / "driver.log"))
+        journal = stack.enter_context(closing(Journal(work / "journal.db")))
         if options.own.local is not None:
-            planned = plan_local(options, session, work)
+            planned = plan_local(options, session, work, always=reporters is not None)
             if planned is None:
-                return DONE
+                yield None
+                return
             options, session = planned
-        driver = _Driver(options, session, work, journal, suite)
-        return driver.releases() if options.own.bisect_releases else driver.commits()
+        yield _Driver(options, session, work, journal, suite)
 
 
 class _Driver:
@@ -112,9 +134,12 @@ class _Driver:
         self._journal = journal
         self._cache = BuildCache(own.exec_dir)
         self._suite = suite
-        self._harness = HarnessAdapter(session) if suite is None else HarnessAdapter(session, suite)
-        self._runs = Runs(journal, self._harness, own.retry_after)
-        self._identity = _identity(options, session, suite.suite.identity if suite else None)
+        reached_only = own.local is not None and not own.all_cases
+        self._harness = HarnessAdapter(session, suite, reached_only)
+        # Before a work tree somebody waits, who can repeat the command.
+        self._runs = Runs(journal, self._harness, own.retry_after, repeats=own.local is None)
+        self._identity = run_identity(options, session, suite.suite.identity if suite else None)
+        self._last_report: Report | None = None  # of a work tree
 
     def commits(self) -> int:
         """Measure commits, once or for ever; returns the exit code."""
@@ -131,6 +156,25 @@ class _Driver:
             log.error("%s", " ".join(str(error).split()) or "interrupted")
         # A regression in any pass, and be it one that did not end; of all else only the last pass counts.
         return REGRESSED if self._teller.regressed else code
+
+    def work_tree(self) -> Report:
+        """Measure a work tree, or say that both builds are one where nothing is changed; return the report."""
+        own = self._own
+        if own.commit != own.base_commit:
+            self.commits()
+            if self._last_report is None:
+                raise RunError("nothing was measured: the log in the work directory says why")
+            return self._last_report
+        repository = open_repository(self._work, None, own.repo_dir)
+        builder, commit = self._builder(repository), repository.commit(str(own.commit))
+        build = builder.build(commit, builder.strategy([commit]))
+        return self._harness.measure(
+            RunOrder("unchanged", "benchmark", build, build, self._journal.rounds_of("unchanged"))
+        )
+
+    def _builder(self, repository: Repository) -> Builder:
+        framework = self._measuring.framework
+        return builder_of(framework, repository, self._cache, self._build_settings(), self._work / "builds")
 
     def _line(self) -> Line:
         own, session = self._own, self._measuring
@@ -156,21 +200,23 @@ class _Driver:
         if self._suite is not None:
             named = own.commit or (branch_names(own.branch) or [None])[0]
             self._suite.refuse_unknown(lambda word: _has_text(repository, named, word))
-        builder = builder_of(framework, repository, self._cache, self._build_settings(), self._work / "builds")
+        builder = self._builder(repository)
         services = Services(repository, builder, self._runs, self._journal, self._teller)
         watch = Watch(services, self._watch_settings())
         if own.dry_run:
             return self._dry_run(watch, builder)
         if own.local is not None:
             _, _, line, strategy = watch.branches[0].plan(repository.commit(str(own.commit)))
-            for text in compile_lines(*builder.to_compile([line[0], line[-1]], strategy)):
+            to_compile = builder.to_compile([line[0], line[-1]], strategy)
+            for text in compile_lines(*to_compile, framework.builds.has_repository):
                 log.info("%s", text)
         codes = [DONE]
 
         def after_pass(tally: Tally) -> None:
             self._prune(tally)
             for _, outcome in tally.outcomes if own.local is not None else []:
-                self._harness.show_again(outcome.verification or outcome.benchmark)
+                self._last_report = outcome.verification or outcome.benchmark
+                self._harness.show_again(self._last_report)
             if notices:
                 notices.pass_ended(tally)
             codes[-1] = code_of_pass(tally, bool(self._sought()))
@@ -225,6 +271,13 @@ class _Driver:
             log.error("error: %s", reason)
         return code_of(outcome, traced=True)
 
+    def packages(self) -> int:
+        """Find the packages that make two environments differ; returns the exit code."""
+        return PackageBisection(
+            *(self._own, self._measuring, self._work, self._cache, self._runs, self._journal, self._identity),
+            *(self._sought(), self._teller),
+        ).find()
+
     def _dry_run(self, watch: Watch, builder: Builder) -> int:
         """Say what would be done; of all that can be done only the fetching was."""
         tally = Tally()
@@ -233,7 +286,8 @@ class _Driver:
         for branch, treatment in queue:
             control, why, line, strategy = branch.plan(treatment)
             say(plan_lines(control, why, treatment, line, strategy, branch.holder(treatment)))
-            say(compile_lines(*builder.to_compile(line, strategy)))
+            has_releases = self._measuring.framework.builds.has_repository
+            say(compile_lines(*builder.to_compile(line, strategy), has_releases))
             say([f"  {control.short}: {builder.describe(control, strategy)}"])
             say([f"  {treatment.short}: {builder.describe(treatment, strategy, [control])}"])
         follow = ", then verify and bisect" if self._sought() else ""
@@ -246,18 +300,19 @@ class _Driver:
     def _build_settings(self) -> BuildSettings:
         own = self._own
         limits = Limits(own.build_timeout, int(own.min_free * GIB), jobs=len(os.sched_getaffinity(0)))
+        framework = self._measuring.framework
         suite = SuiteConfiguration() if self._suite is None else self._suite.suite.configuration
         flags, beside = shlex.split(own.cmake_args), requirements_of(own.with_packages) if own.with_packages else ()
         sdists = self._measuring.options.allow_sdist
         return BuildSettings(
             limits,
             own.build,
-            build_platform(own, self._measuring.framework),
+            build_platform(own, framework),
             tuple(flags),
             beside or (),
             sdists,
             self._measuring.options.build_program,
-            suite.subfolder,
+            suite.subfolder or package_folder(own, framework),
             suite.build_variables,
         )
 
@@ -287,7 +342,7 @@ class _Driver:
 
     def _sought(self) -> tuple[Verdict, ...]:
         """Return what is verified and traced."""
-        if not (self._own.regression or self._own.bisect_releases):
+        if not (self._own.regression or self._own.bisect_releases or self._own.packages):
             return ()
         return (*WORSE, "improved") if self._own.improved else WORSE
 
@@ -336,38 +391,3 @@ def _warn_of_changes(repository: Repository, name: str) -> None:
         head = checkout.commit_id("HEAD") if checkout else None
         if checkout and head == repository.resolve(name).id and is_changed(repository):
             log.warning("%s has uncommitted changes, which are not measured: --local does that", checkout.folder)
-
-
-def _identity(options: DriverOptions, session: Session, suite: str | None = None) -> str:
-    """Return what a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
-    identity), it is another run."""
-    without_effect = {*reporter_options(), "single", "explain", "prior_runs", *HOST_OPTIONS}
-    settings = {name: value for name, value in options.harness.values().items() if name not in without_effect}
-    cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
-    measured = hashlib.sha256(cases.encode()).hexdigest()
-    own = options.own
-    scripts = own.frameworks_dir and own.frameworks_dir.absolute()  # other scripts may make other builds
-    identity = [settings, measured, own.build, own.cmake_args, scripts, own.with_packages, suite]
-    return json.dumps(identity, sort_keys=True, default=str)
-
-
-def _work_directory(own: CommitOptions, session: Session) -> Path:
-    if own.work_dir is not None:
-        return Path(own.work_dir.absolute())
-    if own.local is not None:
-        return local_work_directory(own, session.framework)
-    place = platformdirs.user_state_path("opduel") / "driver" / session.framework.name
-    if not session.framework.builds.has_repository and not own.bisect_releases:
-        address = _address_of_repository(own)
-        name = Path(bare_address(address).rstrip("/")).name.removesuffix(".git")
-        place = place / f"{path_part(name)}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
-    return place
-
-
-def _address_of_repository(own: CommitOptions) -> str:
-    """Return where commits come from, whatever folder the driver is started in; with ``--repo_dir``,
-    ``--remote_repository`` is only the name of one of its remotes."""
-    if own.repo_dir is not None:
-        return str(own.repo_dir.resolve())
-    remote = str(own.remote_repository or "")
-    return remote if not remote or is_url(remote) else str(Path(remote).expanduser().resolve())

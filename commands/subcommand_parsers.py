@@ -42,6 +42,48 @@ def run_parser() -> Parser:
     add("--input FILE", "the file on standard input (default: nothing)")
     add("-i --ignore-failure", "count runs with any exit code")
     add("-N", "no shell: there is none anyway")
+    add = parser.options(
+        "parameters: each value, or combination of values, is a case; {NAME} stands for it in commands"
+    )
+    numbers = ("NAME", "MIN", "MAX")
+    add("-P --parameter-scan", "the numbers from MIN to MAX", action="store", nargs=3, metavar=numbers)
+    add("-D --parameter-step-size STEP", "the step of these numbers (default: 1)")
+    values = ("NAME", "VALUES")
+    add(
+        "-L --parameter-list",
+        "these values, with commas between; repeatable. Of one command alone, the first value is compared with others",
+        action="append",
+        nargs=2,
+        metavar=values,
+        default=[],
+    )
+    add = parser.options("results")
+    add("--export-json FILE", "write FILE in hyperfine's format")
+    add("--export-csv FILE", "write FILE with a line a case")
+    add("--export-markdown FILE", "write FILE as Markdown")
+    return parser
+
+
+def init_parser() -> Parser:
+    """Return the parser of ``opduel init``."""
+    parser = Parser(
+        prog="opduel init",
+        description="Write the settings and the workflow by which opduel measures a package, and overwrite nothing.",
+    )
+    add = parser.options()
+    add(
+        "folder FOLDER",
+        "the checkout, or the package's folder in it (default: this folder)",
+        type=path,
+        nargs="?",
+        default=path("."),
+    )
+    add(
+        "--ci",
+        "whose workflow is written (default: what the checkout has, or its remote)",
+        choices=("github", "gitlab", "none"),
+    )
+    add("--dry_run --dry-run", "show what would be written, and write nothing")
     return parser
 
 

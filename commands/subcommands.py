@@ -3,10 +3,9 @@
 What measures is imported when the words have been parsed and checked: it takes a second.
 """
 
-import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from opduel.commands import subcommand_parsers
 from opduel.commands.config import StoredAnswers, config_path
@@ -15,10 +14,12 @@ from opduel.commands.driver_options import driver_parser
 from opduel.commands.fleet_options import FleetPart
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.launch import run_calibration, run_driver, run_harness
+from opduel.commands.nearest import refuse_misplaced, refuse_one_build
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.options import Parser, harness_parser, read_options
-from opduel.commands.project import Setting, project_settings
+from opduel.commands.project import OF_CHECKOUT, SAYS_WHAT, Setting, project_settings
 from opduel.commands.run_bench import DESCRIPTION, run_bench, run_bench_parser
+from opduel.commands.words import options_and_others, with_statements, words_of_checkout
 from opduel.records import UsageError
 from opduel.records.measurement import SIDES
 from opduel.reporters.options import ReporterOptions
@@ -55,60 +56,38 @@ def _compare(program: str, words: Words) -> int:
         refuse_options(options, "two builds")
         if options.info is None:
             words = [*_usual(options, SIDES), *words]
+            refuse_one_build(read_options(words, program))
     return run_harness(program, with_defaults(HARNESS, words, _settings("compare")))
 
 
 def _named(words: Words, sides: Words) -> list[str]:
     """Give words without an option's name one: builds of the sides that none names, and then statements."""
-    options, unnamed = _apart(words, harness_parser())
+    options, unnamed = options_and_others(words, harness_parser())
     open_sides = [side for side in sides if not any(option[0].partition("=")[0] == f"--{side}" for option in options)]
-    for word in unnamed[: len(open_sides)]:
-        if "(" in word and not os.path.exists(word):
-            example = "numpy==1.26.4 numpy==2.2.6 'np.sort([2, 1])'"
-            raise UsageError(f"{word}: is in a build's place: give both builds before lines of Python, as in {example}")
+    refuse_misplaced(unnamed, len(open_sides), alone=len(sides) == 1)
     names = [*open_sides, *["statement"] * max(0, len(unnamed) - len(open_sides))]
     named = (f"--{name}={word}" for name, word in zip(names, unnamed, strict=False))
     return [*(word for option in options for word in option), *named]
 
 
-def _apart(words: Words, *parsers: Parser) -> tuple[list[list[str]], list[str]]:
-    """Return the words of each option, with its value, and the other words."""
-    actions = {name: action for parser in parsers for name, action in parser._option_string_actions.items()}
-    options: list[list[str]] = []
-    unnamed: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
-        if word == "--":
-            unnamed, rest = [*unnamed, *rest], []
-        elif not word.startswith("-"):
-            unnamed.append(word)
-        else:
-            arity = actions[word].nargs if word in actions else 0
-            has_value = rest and (arity in (None, "+") or (arity == "?" and not rest[0].startswith("-")))
-            options.append([word, rest.pop(0)] if has_value else [word])
-            while arity == "+" and rest and _VARIABLE.match(rest[0]):
-                options[-1].append(rest.pop(0))
-    return options, unnamed
-
-
 def _run_commands(program: str, words: Words) -> int:
-    """Two command lines, in this folder."""
+    """Two command lines, in this folder; or one, with several values of a parameter."""
     parser = subcommand_parsers.run_parser()
-    options, commands = _apart(words, harness_parser(), parser)
-    if len(commands) != len(SIDES):
-        raise UsageError(f"give two commands, each in quotes: {program} 'gzip -k big' 'bzip2 -k big'")
+    words_by_option, commands = options_and_others(words, harness_parser(), parser)
     own: list[str] = []
     compared: list[str] = []
-    for option in options:
+    for option in words_by_option:
         if option[0].partition("=")[0] in ("--control", "--treatment", "--info", "-b", "--benchmark_file"):
             raise UsageError(f"{option[0]}: the two commands say what is measured: leave it out")
         (own if option[0].partition("=")[0] in parser._option_string_actions else compared).extend(option)
-    from opduel.commands.two_commands import spec_of
+    options = parser.parse_args(own)
+    from opduel.commands.two_commands import plan_commands
 
-    spec = spec_of(parser.parse_args(own), commands)
+    spec, commands = plan_commands(options, commands)
     builds = [f"--{side}={command}" for side, command in zip(SIDES, commands, strict=True)]
-    return _compare("opduel compare", ["-b", str(spec), *builds, *compared])
+    files = {"hyperfine": options.export_json, "csv": options.export_csv, "md": options.export_markdown}
+    exports = [f"--export_reporter={form}={file}" for form, file in files.items() if file is not None]
+    return _compare("opduel compare", ["-b", str(spec), *builds, *exports, *compared])
 
 
 def _json_by_its_format(arguments: Words) -> list[str]:
@@ -131,9 +110,10 @@ def _measure(program: str, words: Words) -> int:
     return run_harness(program, with_defaults(HARNESS, ["--single", *_usual(options), *words], _settings("measure")))
 
 
-def _settings(name: str) -> list[Setting]:
+def _settings(name: str, folder: str = ".") -> list[Setting]:
     """A project's settings of a subcommand. UsageError: the file is no good."""
-    return project_settings(name, [name for name, command in SUBCOMMANDS.items() if command.takes_run_options])
+    configured = [name for name, command in SUBCOMMANDS.items() if command.takes_run_options]
+    return project_settings(name, configured, Path(folder))
 
 
 def _usual(options: HarnessOptions, sides: Words = ("treatment",)) -> list[str]:
@@ -146,23 +126,30 @@ def _drive(program: str, arguments: Words) -> int:
     name, words = program.partition(" ")[2], list(arguments)
     settings = _settings(name)
     own = CommitOptions.of(driver_parser(program).parse_known_args(words)[0])
-    if name == "local" and own.local is None:
-        place = [words.pop(0)] if words and not words[0].startswith("-") else ["."]
-        words = ["--local", *place, *words]
-    elif name == "bisect":
-        words = [*_bisecting(own), *words]
-    elif own.local is None and own.bisect_releases is None and not own.ab_testing:
+    if name == "bisect":
+        words = [*_bisecting(own), *with_statements(words)]
+    elif own.local is None and own.bisect_releases is None and own.packages is None and not own.ab_testing:
         words = ["--ab_testing", *words]
     return run_driver(program, with_defaults(DRIVER, words, settings))
 
 
+def _measure_checkout(program: str, arguments: Words) -> int:
+    """The work tree of a checkout, whose file may also say what is measured where the command line does not."""
+    folder, words = words_of_checkout(arguments)
+    given, _ = harness_parser().parse_known_args(words)
+    says_what = any(getattr(given, name) for name in SAYS_WHAT)
+    settings = [setting for setting in _settings("local", folder) if not (says_what and setting.name in OF_CHECKOUT)]
+    return run_driver(program, with_defaults(DRIVER, ["--local", folder, *words], settings))
+
+
 def _bisecting(own: CommitOptions) -> list[str]:
     """What asks for a bisection beside the commits or the releases; UsageError if neither was given."""
-    if own.bisect_releases is not None:
+    if own.bisect_releases is not None or own.packages is not None:
         return []
     if own.base_commit is None or own.commit is None:
         raise UsageError(
-            "say where to look: --bisect_releases A,B,..., the oldest first, or --base_commit GOOD --commit BAD"
+            "say where to look: --packages OLD NEW, --bisect_releases A,B,..., the oldest first, or --base_commit GOOD "
+            "--commit BAD"
         )
     return ["--ab_testing", "--regression", *([] if own.exact_base else ["--exact_base"])]
 
@@ -179,6 +166,13 @@ def _list(program: str, arguments: Words) -> int:
     from opduel.commands.listing import list_cases
 
     return list_cases(pattern, options)
+
+
+def _init(program: str, words: Words) -> int:
+    options = subcommand_parsers.init_parser().parse_args(words)
+    from opduel.commands.init import InitOptions, init
+
+    return init(InitOptions(**vars(options)))
 
 
 def _spec_from(program: str, words: Words) -> int:
@@ -250,7 +244,6 @@ def _completion(program: str, words: Words) -> int:
     return print_completion(options.shell)
 
 
-_VARIABLE = re.compile(r"[A-Za-z_]\w*=(?!=)")  # of --env, and no release
 _COMPARED = (
     "benchmark_file control treatment statement setup operators category dtype ctx directions metric threshold "
     "time_budget max_rounds verify busy_host seed json local_reporter html_reporter export_reporter remote_reporter "
@@ -268,7 +261,7 @@ SUBCOMMANDS: Mapping[str, Command] = {
     ),
     "run": Command(
         "measure two command lines against each other",
-        "COMMAND COMMAND [--prepare COMMAND] [--cleanup COMMAND] [--input FILE] [OPTIONS OF opduel compare]",
+        "COMMAND COMMAND [--prepare COMMAND] [-P NAME MIN MAX | -L NAME A,B,...] [OPTIONS OF opduel compare]",
         _run_commands,
         (subcommand_parsers.run_parser,),
     ),
@@ -281,12 +274,18 @@ SUBCOMMANDS: Mapping[str, Command] = {
         "output_file baseline threshold golden seed",
     ),
     "local": Command(
-        "measure your own branch, before you open a pull request",
-        "[PATH] [OPTIONS]",
-        _drive,
+        "measure your package as it is now against where it left the main branch",
+        "[PATH] {[-s SETUP] STATEMENT... | [--suite SUITE] [--bench REGEX] | -b SPEC} [OPTIONS]",
+        _measure_checkout,
         _OF_DRIVER,
-        "benchmark_file branch remote_repository base_commit operators category time_budget local_reporter "
-        "html_reporter regression dry_run",
+        "statement setup suite bench benchmark_file branch remote_repository base_commit metric threshold time_budget "
+        "with_packages regression github gitlab json local_reporter html_reporter again dry_run",
+    ),
+    "init": Command(
+        "write the settings and the workflow by which a package is measured",
+        "[FOLDER] [--ci {github,gitlab,none}] [--dry_run]",
+        _init,
+        (subcommand_parsers.init_parser,),
     ),
     "drive": Command(
         "measure the commits of a repository, once or continuously",
@@ -297,11 +296,13 @@ SUBCOMMANDS: Mapping[str, Command] = {
         "operators time_budget local_reporter remote_reporter notify_webhook dry_run",
     ),
     "bisect": Command(
-        "find the commit, or the release, that caused a change",
-        "-b SPEC (--bisect_releases A,B,... | --base_commit GOOD --commit BAD) [OPTIONS]",
+        "find the commit, the release, or the package of an environment, that caused a change",
+        "{--packages OLD NEW | --bisect_releases A,B,... | --base_commit GOOD --commit BAD} "
+        "{-b SPEC | [-s SETUP] STATEMENT...} [OPTIONS]",
         _drive,
         _OF_DRIVER,
-        "benchmark_file bisect_releases base_commit commit repo_dir remote_repository operators improved time_budget "
+        "packages bisect_releases base_commit commit statement setup suite benchmark_file repo_dir remote_repository "
+        "operators improved time_budget "
         "work_dir local_reporter",
     ),
     "calibrate": Command(
@@ -376,11 +377,12 @@ SCRIPTS: Mapping[str, Command] = {
     "repo_driver.py": Command(
         "pull a framework's repository, build a control and a treatment commit, and measure them against each other, "
         "once or continuously",
-        "--ab_testing -b SPEC [OPTIONS], or --local [PATH], or --bisect_releases A,B,...",
+        "--ab_testing -b SPEC [OPTIONS], or --local [PATH], or --bisect_releases A,B,..., or --packages OLD NEW",
         run_driver,
         _OF_DRIVER,
-        "benchmark_file ab_testing local bisect_releases repo_dir remote_repository branch commit base_commit interval "
-        "regression improved work_dir operators time_budget local_reporter remote_reporter notify_webhook dry_run",
+        "benchmark_file ab_testing local bisect_releases packages repo_dir remote_repository branch commit base_commit "
+        "interval regression improved work_dir operators time_budget local_reporter remote_reporter notify_webhook "
+        "dry_run",
     ),
     "run_bench.py": Command(
         " ".join(DESCRIPTION.split()),

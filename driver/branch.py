@@ -223,7 +223,8 @@ class Branch:
             record(self._journal, "not settled" if isinstance(error, NotSettled) else "failed", text)
             return False
         except (UsageError, RunError) as error:
-            if alone and self._settings.interval_s is None and isinstance(error, UsageError | NoSpaceError):
+            is_told = isinstance(error, UsageError | NoSpaceError) or not self._settings.retries
+            if alone and self._settings.interval_s is None and is_told:
                 raise
             self._fail(commit, error, tally)
         else:

@@ -92,8 +92,11 @@ class Runs:
         harness: Harness,
         retry_after_s: float,
         sleep: Callable[[float], None] = time.sleep,
+        repeats: bool = True,
     ) -> None:
-        """``retry_after_s`` is the pause, in seconds, before an untrusted run is repeated."""
+        """``retry_after_s`` is the pause, in seconds, before an untrusted run is repeated; unless one call ``repeats``
+        it, the next one does."""
+        self._repeats = repeats
         self._journal = journal
         self.harness = harness
         self._retry_after_s = retry_after_s
@@ -119,7 +122,8 @@ class Runs:
             self.deliver_all()
             if report.run.continues:
                 raise NotSettled(report, f"{describe_open(report)}; the next pass continues")
-            if not (report.withholds(*FLAGGED) or report.is_biased):
+            is_trusted = not (report.withholds(*FLAGGED) or report.is_biased)
+            if is_trusted or not (self._repeats or finished_report):
                 break
         return report
 

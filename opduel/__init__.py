@@ -1,9 +1,10 @@
 """opduel from Python: two builds compared, or operators measured inside a build's own interpreter or from outside.
 
-``compare`` measures two builds against each other. It and the errors need opduel's own environment, and are loaded when
-they are first used. The others measure one build: inside it (operators are functions) they need the standard library
-and the framework alone, from Python 3.6 on (``compare`` is not there before 3.7); from outside (operators are names,
-and ``build`` says where) they need opduel's own environment. Examples are in docs/how-to/api.md.
+``compare`` measures two builds against each other, ``local`` a work tree against its base. They and the errors need
+opduel's own environment, and are loaded when they are first used. The others measure one build: inside it (operators
+are functions) they need the standard library and the framework alone, from Python 3.6 on (``compare`` and ``local`` are
+not there before 3.7); from outside (operators are names, and ``build`` says where) they need opduel's own environment.
+Examples are in docs/how-to/api.md.
 """
 
 from .benchmarks import OperatorBenchmark, run_benchmark_operator, run_category_benchmarks
@@ -17,17 +18,18 @@ __all__ = [
     "RunError",
     "UsageError",
     "compare",
+    "local",
     "run_benchmark_operator",
     "run_category_benchmarks",
     "run_performance_test",
 ]
 
 # What needs opduel's own environment, and in which module it is.
-_LAZY = {"ABReport": "ab", "compare": "ab", "RunError": "records", "UsageError": "records"}
+_LAZY = {"ABReport": "ab", "compare": "ab", "local": "ab", "RunError": "records", "UsageError": "records"}
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what type checkers and editors see
-    from .ab import ABReport, compare
+    from .ab import ABReport, compare, local
     from .records import RunError, UsageError
 else:
 

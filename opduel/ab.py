@@ -1,8 +1,9 @@
-"""opduel.compare: two builds measured against each other, from Python; and the report that it returns."""
+"""opduel.compare and opduel.local: two builds measured against each other, and the report that they return."""
 
 import logging
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -12,8 +13,9 @@ from opduel.commands.harness import plan_run
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import check_run, refuse_options
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.python_options import inputs_as_json, options_of_arguments, pairs
+from opduel.commands.python_options import inputs_as_json, local_options_of_arguments, options_of_arguments, pairs
 from opduel.commands.recorded_options import recorded_options
+from opduel.commands.repo_driver import measure_work_tree
 from opduel.commands.session import callgrind_folder, requested_reporters, warn_of_report
 from opduel.harness.run import InterruptedRunError, run_ab
 from opduel.records import Comparison, OpduelError, Report, RunError, UsageError, Verdict, disk_error
@@ -137,8 +139,8 @@ def compare(
     ``options`` ask for one.
 
     Args:
-        control: the build to compare with: a release (``"PACKAGE==VERSION"``), the folder of a Python environment, or a
-            Python interpreter.
+        control: the build to compare with: a release (``"PACKAGE==VERSION"``), the folder of a Python environment, a
+            Python interpreter, or a commit (in a checkout ``"main"``, ``"HEAD~3"``, or ``"."`` for the work tree).
         treatment: the build under test, in the same forms.
         spec: the name of a spec that comes with opduel (``"smoke"``), or the path of one.
         operators: the operators to measure, by name (``"nd.dot"``) or pattern; without a spec, from the catalogue of
@@ -178,9 +180,81 @@ def compare(
         "busy_host": busy_host,
         "env": pairs(env or {}),
     }
-    try:
+    with _importable_errors():
         return _measure(options_of_arguments({**given, **options}, ARGUMENT_NAMES), progress)
-    except OpduelError as error:  # of a kind that callers can import
+
+
+def local(
+    *statements: str,
+    setup: str | None = None,
+    suite: str | Path | None = None,
+    bench: Texts | None = None,
+    folder: str | Path = ".",
+    branch: str | None = None,
+    base: str | None = None,
+    metrics: Texts | None = None,
+    threshold: Share | Mapping[str, Share] | None = None,
+    time_budget: float | None = None,
+    busy_host: Literal["hold", "report"] = "hold",
+    env: Mapping[str, str] | None = None,
+    **options: Any,
+) -> ABReport:
+    """Measure a package as its checkout is now against where it left the main branch, as ``opduel local`` does.
+
+    Uncommitted changes count. The same work tree is answered at once, from what was measured before. Reports are also
+    kept where the command keeps them. No config and no project settings are read.
+
+    Args:
+        statements: lines of Python, each a case: ``"mypkg.smooth(x)"``.
+        setup: Python code that each process runs once before: ``"import mypkg, numpy; x = numpy.ones(1000)"``.
+        suite: in place of statements, the suite to measure; without either, the one that the checkout has.
+        bench: of the suite, only benchmarks whose name matches one of these regular expressions.
+        folder: the checkout, or a folder in it.
+        branch: the branch to which the change goes; None: the remote's default branch.
+        base: the commit to compare with, in place of that where the work tree left the branch.
+        metrics: one or more of ``"time"``, ``"instructions"``, ``"memory"``, ``"process_memory"``.
+        threshold: the smallest change that matters, as a share (0.02 or ``"2%"``), or one for each metric.
+        time_budget: measure for at most so many seconds (None: 180).
+        busy_host: ``"hold"`` withholds the verdicts that a disturbed run doesn't support, ``"report"`` gives all.
+        env: variables for the processes of both builds.
+        options: any other option of ``opduel local`` by its name, with ``_`` for ``-``.
+
+    Returns:
+        The report. Where nothing is changed all of its cases are unchanged, and nothing was measured.
+
+    Raises:
+        UsageError: no checkout, package, suite, branch or option, or one with a wrong value.
+        RunError: a build can't be made, or nothing could be measured.
+    """
+    given = {
+        "statement": list(statements),
+        "setup": setup,
+        "suite": suite,
+        "bench": bench,
+        "local": folder,
+        "branch": branch,
+        "base_commit": base,
+        "metric": metrics,
+        "threshold": pairs(threshold) if isinstance(threshold, Mapping) else threshold,
+        "time_budget": time_budget,
+        "busy_host": busy_host,
+        "env": pairs(env or {}),
+    }
+    names = {"statement": "statements", "local": "folder", "base_commit": "base", "metric": "metrics"}
+    with _importable_errors():
+        driver = local_options_of_arguments({**given, **options}, names)
+        check_run(driver.harness)
+        reporters = requested_reporters(driver.harness)
+        command = recorded_options("opduel local", driver.harness)
+        return ABReport.of(measure_work_tree(driver, command, reporters))
+
+
+@contextmanager
+def _importable_errors() -> Iterator[None]:
+    """Within it, errors are of a kind that callers can import."""
+    try:
+        yield
+    except OpduelError as error:
         kind = UsageError if isinstance(error, UsageError) else RunError
         raise kind(str(error)) from None
 

@@ -57,13 +57,13 @@ class Base:
 
 def top_of(folder: Path) -> Path:
     """Return the top of the checkout that a folder is in; UsageError if it is in none."""
-    place = folder.absolute()
+    place = Path(os.path.abspath(folder))
     if not place.is_dir():
-        raise UsageError(f"--local {folder}: no such folder: give a checkout of the framework, or a folder in it")
+        raise UsageError(f"{place}: no such folder: give a git checkout, or a folder in one")
     for candidate in (place, *place.parents):
         if (candidate / ".git").exists():
             return candidate
-    raise UsageError(f"--local {folder}: is not in a git checkout: give a checkout of the framework, or a folder in it")
+    raise UsageError(f"{place}: is not in a git checkout: give one, or a folder in one")
 
 
 def snapshot(repository: Repository) -> Snapshot:
@@ -77,7 +77,7 @@ def snapshot(repository: Repository) -> Snapshot:
     checkout, ours = _of(repository), repository.git
     head_id = checkout.commit_id("HEAD")
     if head_id is None:
-        raise UsageError(f"--local {checkout.folder}: has no commit yet: commit something")
+        raise UsageError(f"{checkout.folder}: has no commit yet: commit something")
     head = history.read_commit(ours, head_id)
     branch = checkout.head().removeprefix("refs/heads/")
     with _scratch(checkout, ours) as scratch:
@@ -100,7 +100,7 @@ def base_of(repository: Repository, head: Commit, remote: str | None, branch: st
     """Return the merge base of HEAD and a branch of a remote, as the checkout knows it; nothing is fetched.
 
     ``remote``: its name; None for upstream, origin or the only one. ``branch``: its name; None for the remote's
-    default. A checkout without remotes has its own main or master in their place.
+    default. A checkout without remotes has its own branches in their place.
 
     Raises:
         UsageError: there is no such remote or branch, or they share no history.
@@ -190,7 +190,7 @@ class _Scratch:
             self.run("read-tree", "HEAD")
         if conflicts := _paths(self.run("diff", "--name-only", "-z", "--diff-filter=U")):
             raise UsageError(
-                f"--local {self.checkout.folder}: {conflicts[0]} has conflicts of a merge: resolve them, or commit"
+                f"{self.checkout.folder}: {conflicts[0]} has conflicts of a merge: resolve them, or commit"
             )
 
     def add_all(self) -> tuple[str, ...]:
@@ -246,18 +246,20 @@ def _remote(checkout: Checkout) -> str:
     names = checkout.text("remote").splitlines()
     name = refs.usual_name(names, PREFERRED)
     if names and name is None:
-        raise UsageError(f"--local: the checkout's remotes are {', '.join(names)}: name one with --remote_repository")
+        raise UsageError(f"the checkout's remotes are {', '.join(names)}: name one with --remote_repository")
     return name or "origin"
 
 
 def _default(ours: Git, tips: Mapping[str, str], prefix: str, checkout: Checkout) -> str:
-    """Return the remote's default branch, or main or master; UsageError if neither is there."""
+    """Return the remote's default branch, one of a usual name, or the only other one; UsageError: there is none."""
     default = refs.read_default(ours) if prefix else ""
     if name := refs.usual_name(tips, (default, *refs.USUAL_BRANCHES)):
         return name
+    others = [name for name in tips if f"refs/heads/{name}" != checkout.head()]
+    if not prefix and len(others) == 1:
+        return others[0]
     raise UsageError(
-        f"--local {checkout.folder}: which branch did yours begin from? Name it with --branch, or a commit with "
-        "--base_commit"
+        f"{checkout.folder}: which branch did yours begin from? Name it with --branch, or a commit with --base_commit"
     )
 
 

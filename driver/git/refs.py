@@ -19,7 +19,7 @@ TAGS = "refs/tags/"
 LOCAL = "refs/local/heads/"
 LOCAL_TAGS = "refs/local/tags/"
 LOCAL_HEAD = "refs/local/HEAD"
-USUAL_BRANCHES = ("main", "master")
+USUAL_BRANCHES = ("main", "master", "develop", "trunk")
 
 _BEGIN = re.compile(r"[0-9a-f]{4,39}")
 _FULL_ID = re.compile(r"[0-9a-f]{40}")

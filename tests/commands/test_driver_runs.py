@@ -12,7 +12,7 @@ import pytest
 from command_line import Outcome, driver_main, fresh_logging
 from made_reports import build, comparison
 
-from opduel.commands import repo_driver
+from opduel.commands import driver_places, repo_driver
 from opduel.commands.config import config_path
 from opduel.commands.driver_options import parse_driver_options
 from opduel.comparator import replicate_report
@@ -307,7 +307,7 @@ def test_of_a_suite_another_threshold_makes_another_run(home: Path) -> None:
     def identity(threshold: str) -> str:
         options = parse_driver_options(["--ab_testing", "-b", "smoke", "--threshold", threshold])
         session: Any = SimpleNamespace(cases=())
-        return repo_driver._identity(options, session, "digest")
+        return driver_places.run_identity(options, session, "digest")
 
     for metric in ("value", "cpu_time", "time"):
         assert identity(f"{metric}=10%") != identity(f"{metric}=1%")
@@ -318,7 +318,7 @@ def test_a_label_of_a_case_makes_no_other_run_and_what_is_measured_does(home: Pa
 
     def identity(**changes: Any) -> str:
         session: Any = SimpleNamespace(cases=[replace(case, **changes)])
-        return repo_driver._identity(parse_driver_options(["--ab_testing", "-b", "smoke"]), session)
+        return driver_places.run_identity(parse_driver_options(["--ab_testing", "-b", "smoke"]), session)
 
     assert identity(category="unary") == identity()
     assert len({identity(), identity(dtype="float64"), identity(input_sets=2), identity(kind="avx2")}) == 4
@@ -334,7 +334,7 @@ def test_repositories_have_work_directories_of_their_own(
         (tmp_path / folder).mkdir(exist_ok=True)
         monkeypatch.chdir(tmp_path / folder)
         options = parse_driver_options(["--ab_testing", "--framework", "python", "-b", "numpy", *words])
-        return repo_driver._work_directory(options.own, session)
+        return driver_places.work_directory(options.own, session)
 
     upstream, url = ("--remote_repository", "upstream"), ("--remote_repository", "https://example.org/numpy.git")
     numpy, scipy = (str(tmp_path / name) for name in ("numpy", "scipy"))

@@ -111,7 +111,9 @@ def test_what_can_not_be_meant_is_one_last_line(drive: Drive, checkout: Path, tm
         assert outcome.code == 2
         return outcome.err.splitlines()[-1]
 
-    assert "nothing to measure" in last()
+    unchanged = drive()
+    assert unchanged.code == 0
+    assert "nothing to measure: no file is changed" in unchanged.err
     write(checkout, "python/mxnet/gluon/loss.py", "2\n")
     assert "the changes can't touch any of the 22 cases of smoke.json" in last("-b", "smoke")
     assert "--branch nope: origin has no such branch" in last("--branch", "nope")
@@ -119,7 +121,7 @@ def test_what_can_not_be_meant_is_one_last_line(drive: Drive, checkout: Path, tm
         assert "--local measures the checkout as it is, once" in last(option, value)
     git(checkout, "rm", "-r", "--quiet", "--force", "python")
     git(checkout, "commit", "--quiet", "-m", "Gone")
-    assert "is not a checkout of mxnet: it has no python/mxnet" in last()
+    assert "is not a checkout of mxnet: it has no python/mxnet" in last("-b", "smoke")
 
 
 def test_a_commit_by_the_name_head_and_changes_that_are_not_measured(
@@ -138,16 +140,18 @@ def test_a_commit_by_the_name_head_and_changes_that_are_not_measured(
 
 def test_what_a_compile_takes_is_said() -> None:
     first, second = (Commit(str(number) * 40, 0, "", "") for number in (1, 2))
-    assert compile_lines([], None) == []
-    assert "about 70 min from nothing" in compile_lines([first], 70.0)[0]
-    assert "the second one compiles only what differs" in compile_lines([first, second], None)[0]
-    assert compile_lines([first], None)[0].endswith("native code that no release and no build in the cache has")
+    assert compile_lines([], None, True) == []
+    assert "about 70 min from nothing" in compile_lines([first], 70.0, True)[0]
+    assert "the second one compiles only what differs" in compile_lines([first, second], None, True)[0]
+    assert compile_lines([first], None, True)[0].endswith("native code that no release and no build in the cache has")
+    assert compile_lines([first], None, False) == ["builds     111111111111: not in the cache yet"]
 
 
 def test_a_suite_is_measured_as_it_was_asked_for(drive: Drive, checkout: Path) -> None:
     """No spec is meant, whose name would be a pattern for the names of benchmarks."""
+    write(checkout, "pyproject.toml", "")
     write(checkout, "README.md", "2\n")
     suite = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
     outcome = drive("--suite", str(suite), "--bench", "time_")
     assert outcome.code == 0, outcome.err
-    assert "1 file (README.md) changed; the suite's cases, as asked for" in outcome.err
+    assert "2 files (README.md, pyproject.toml) changed; the suite's cases, as asked for" in outcome.err

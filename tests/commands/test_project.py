@@ -52,6 +52,26 @@ def test_a_table_overrides_what_holds_for_all_subcommands(pyproject: Project) ->
     assert defaults(folder) == ["--time_budget=1"]
 
 
+def checkout_setting(pyproject: Project, text: str, name: str = "local") -> list[str]:
+    folder = pyproject(text)
+    (folder.parents[1] / ".git").mkdir(exist_ok=True)
+    return defaults(folder, name=name, command=DRIVER)
+
+
+def test_what_is_measured_by_opduel_local_the_checkouts_own_file_may_say(pyproject: Project, home: Path) -> None:
+    suite = '[tool.opduel.local]\nsuite = "benchmarks"\nbench = "time_"\n'
+    assert checkout_setting(pyproject, suite) == [f"--suite={home}/project/benchmarks", "--bench=time_"]
+    assert checkout_setting(pyproject, suite, "drive") == [], "another subcommand's"
+    lines = '[tool.opduel.local]\nsetup = "x = 1"\nstatement = ["f(x)", "g(x)"]\n'
+    assert checkout_setting(pyproject, lines) == ["--setup=x = 1", "--statement=f(x)", "--statement=g(x)"]
+    for suite in ("../../elsewhere", "/tmp", "https://example.org/x", "benchmarks@main"):
+        with pytest.raises(UsageError, match=r"local\.suite: .* is not in this checkout"):
+            checkout_setting(pyproject, f'[tool.opduel.local]\nsuite = "{suite}"\n')
+    for text in ('[tool.opduel]\nsuite = "benchmarks"\n', '[tool.opduel.drive]\nstatement = "f()"\n'):
+        with pytest.raises(UsageError, match="is not one of the settings that a project"):
+            checkout_setting(pyproject, text, "drive")
+
+
 OTHERS = sorted({action.dest for make in PARSERS[DRIVER] for action in make()._actions} - HARMLESS)
 
 

@@ -220,6 +220,8 @@ def test_without_a_remote_it_is_the_checkout_s_own_main(checkout: Path) -> None:
     base = base_of(repository, head, None, None)
     assert (base.name, base.commit) == ("main", repository.parent(head))
     run("branch", "-M", "main", "first", at=checkout)
+    assert base_of(repository, head, None, None).name == "first", "the only other one"
+    run("branch", "second", at=checkout)
     with pytest.raises(UsageError, match="which branch did yours begin from"):
         base_of(repository, head, None, None)
 

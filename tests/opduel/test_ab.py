@@ -291,7 +291,7 @@ def test_it_is_loaded_when_it_is_first_used() -> None:
 @pytest.mark.mxnet
 def test_the_example_of_the_page_runs(tmp_path: Path) -> None:
     """With two rounds in place of minutes; on a busy machine its test is skipped, as the page says."""
-    (example,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    _, example = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     quick = example.replace("time_budget=120", "max_rounds=2, sentinels=0").replace("threshold=0.1", "threshold=0.5")
     quick = quick.replace(', "dot/forward"', "")
     (tmp_path / "test_speed.py").write_text(quick, encoding="utf-8")

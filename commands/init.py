@@ -1,0 +1,167 @@
+"""opduel init: the settings and the workflow by which a package is measured, written after looking at what is there."""
+
+import os
+import re
+import shlex
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from opduel.commands.checkout import Package, find_suite, package_of
+from opduel.commands.entry import DONE
+from opduel.commands.project import OWN_FILE, SHARED_FILE
+from opduel.driver.git.gitpython import git
+from opduel.driver.git.local import top_of
+from opduel.records import UsageError
+from opduel.reporters.stream import print_result
+from opduel.support.atomic import write_atomically
+from opduel.support.files import MissingError, UnreadableError, read_text
+
+TEMPLATES = Path(__file__).resolve().parent / "workflows"
+GITLAB_FILE, GITLAB_OTHER_FILE = ".gitlab-ci.yml", ".gitlab/opduel.yml"
+GITHUB_FILE = ".github/workflows/opduel.yml"
+SHOWN = 3  # names of files in a line
+
+
+@dataclass(frozen=True)
+class InitOptions:
+    """What ``opduel init`` is asked for; ``ci`` is None for what the checkout shows."""
+
+    folder: Path
+    ci: str | None = None
+    dry_run: bool = False
+
+
+@dataclass(frozen=True)
+class Step:
+    """A file to be written, in ``words`` behind "wrote"; without a path they say what is there already."""
+
+    words: str
+    path: Path | None = None
+    content: str = ""
+    added: str = ""  # the part of it that is new
+
+
+def init(options: InitOptions) -> int:
+    """Write what is missing, and say what was written and what to try next. Return the exit code.
+
+    Raises:
+        UsageError: there is no checkout, or no package in it; or its project file is not TOML.
+    """
+    folder = Path(os.path.abspath(options.folder))
+    top = top_of(folder)
+    package = package_of(folder, top)
+    suite = find_suite(package.folder) or find_suite(top)
+    settings = _settings(package, suite)
+    host = options.ci or _code_host(top)
+    steps = [settings, *([] if host == "none" else [_workflow(top, package, host)])]
+    lines = [f"{package.name}: {_described(package, suite)}"]
+    for step in steps:
+        verb = "would write " if options.dry_run else "wrote "
+        lines.append(f"{verb if step.path else ''}{step.words}")
+        lines += [f"    {line}".rstrip() for line in step.added.splitlines()]
+        if step.path is not None and not options.dry_run:
+            _write(step.path, step.content)
+    lines += _next_lines(package, suite, settings)
+    print_result("".join(f"{line}\n" for line in lines))
+    return DONE
+
+
+def _described(package: Package, suite: Sequence[str]) -> str:
+    """Say what of the package can be measured."""
+    names = [os.path.relpath(path, package.folder) for path in suite]
+    if not names:
+        return "no asv suite, and no tests that use the fixture benchmark"
+    if not names[0].endswith(".py"):
+        return f"an asv suite in {'this folder' if names[0] == '.' else names[0]}"
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return f"tests that use the fixture benchmark in {', '.join(names[:SHOWN])}{more}"
+
+
+def _settings(package: Package, suite: Sequence[str]) -> Step:
+    """Return the settings that are added to the package's project file, or to a file of opduel's own without one."""
+    place = package.folder / SHARED_FILE
+    text = _text_of(place)
+    try:
+        tools = tomllib.loads(text or "").get("tool")
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{place}: is not TOML ({error}): correct it") from None
+    own = package.folder / OWN_FILE
+    if own.exists() or (isinstance(tools, dict) and "opduel" in tools):
+        return Step(f"{own if own.exists() else place}: has settings of opduel already, which stay as they are")
+    place, prefix = (own, "") if text is None else (place, "tool.opduel.")
+    module = package.module or "mypackage"
+    measured = [f'suite = "{os.path.relpath(suite[0], package.folder)}"'] if suite else []
+    measured = measured or [f'# setup = "import {module}; x = 1"', f'# statement = ["{module}.f(x)"]']
+    lines = [
+        *(["[tool.opduel]"] if prefix else []),
+        'threshold = "5%"  # the smallest change that matters',
+        "time_budget = 180  # seconds of measuring",
+        f"[{prefix}local]",
+        *measured,
+    ]
+    added = "".join(f"{line}\n" for line in lines)
+    before = f"{text.rstrip()}\n\n" if text and text.strip() else ""
+    content = before + added if "\r\n" not in before else (before + added).replace("\r\n", "\n").replace("\n", "\r\n")
+    return Step(f"{len(lines)} lines to {place}:", place, content, added)
+
+
+def _workflow(top: Path, package: Package, host: str) -> Step:
+    """Return the workflow of a code host."""
+    text = (TEMPLATES / f"opduel.{host}.yml").read_text(encoding="utf-8")
+    if package.folder != top:
+        text = text.replace("opduel local", f"opduel local {shlex.quote(str(package.folder.relative_to(top)))}")
+    place, what = top / (GITLAB_FILE if host == "gitlab" else GITHUB_FILE), "which measures each pull request"
+    if host == "gitlab":
+        what = "which measures each merge request"
+        existing = _text_of(place)
+        if existing is not None and "opduel" in existing:
+            return Step(f"{place}: has opduel already, and stays as it is")
+        if existing is not None:
+            place = top / GITLAB_OTHER_FILE
+            what = f"which measures each merge request when {GITLAB_FILE} has\n    include: {GITLAB_OTHER_FILE}"
+    if place.exists():
+        return Step(f"{place}: is there already, and stays as it is")
+    return Step(f"{place}, {what}", place, text)
+
+
+def _code_host(top: Path) -> str:
+    """Return where the code is: what the checkout has a file for, or else what its remotes' addresses name."""
+    if (top / GITLAB_FILE).exists() or (top / ".github").is_dir():
+        return "gitlab" if (top / GITLAB_FILE).exists() else "github"
+    try:
+        addresses = " ".join(address for remote in git.Repo(top).remotes for address in remote.urls)
+    except (git.GitError, OSError, ValueError):
+        addresses = ""
+    return "gitlab" if re.search("gitlab", addresses, re.IGNORECASE) else "github"
+
+
+def _next_lines(package: Package, suite: Sequence[str], settings: Step) -> list[str]:
+    """Return what the user can do now."""
+    module = package.module or "mypackage"
+    if suite or settings.path is None:
+        return ["try next: opduel local"]
+    return [
+        f"try next: opduel local '{module}.f(x)' --setup 'import {module}; x = 1'",
+        f"with a call of your own; it may stand in {settings.path.name}, too, where the two lines begin with #",
+    ]
+
+
+def _text_of(path: Path) -> str | None:
+    """Return a file's text, None if there is none. UsageError: it can't be read."""
+    try:
+        return read_text(path, pipes=False)
+    except MissingError:
+        return None
+    except UnreadableError as error:
+        raise UsageError(f"{path}: {error}: correct it") from None
+
+
+def _write(path: Path, content: str) -> None:
+    """Write a file in a folder that may be new."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path.resolve(), content.encode())
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,174 @@
+"""opduel local on a Python package: what is measured against what, in the checkouts that people have."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from command_line import ANYWAY, Outcome, fresh_logging
+from plain_package import CODE, SLOWER, PlainPackage
+
+from opduel.commands.opduel import main
+
+MODULE = "src/smoother/__init__.py"
+STATEMENT = ("smoother.smooth(x)", "--setup", "x = range(1000)")
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def package(home: Path) -> PlainPackage:
+    return PlainPackage(home / "checkout")
+
+
+@pytest.fixture
+def run(package: PlainPackage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """Run ``opduel local`` in the checkout."""
+    monkeypatch.chdir(package.folder)
+
+    def call(*arguments: str, command: str = "local") -> Outcome:
+        with fresh_logging():
+            code = main([command, *arguments])
+        return Outcome(code, *capsys.readouterr())
+
+    return call
+
+
+def refused(outcome: Outcome) -> str:
+    """Return the one line that says what is wrong, below what was found before."""
+    assert (outcome.code, outcome.out) == (2, ""), outcome.err
+    last = outcome.err.splitlines()[-1]
+    assert last.startswith("opduel local: error: ")
+    return last
+
+
+def test_a_slower_work_tree_is_a_regression_and_is_answered_at_once_the_next_time(
+    run: Run, package: PlainPackage
+) -> None:
+    """What page one promises, for real: both builds are made, and measured."""
+    package.git("checkout", "--quiet", "-b", "mine")
+    package.write(MODULE, SLOWER)
+    options = (
+        *STATEMENT,
+        *ANYWAY,
+        "--sentinels",
+        "0",
+        "--threshold",
+        "20%",
+        "--exec_dir",
+        "../cache",
+        "--screen_reporter",
+    )
+    outcome = run(*options)
+    assert outcome.code == 1, outcome.err
+    assert "smoother.smooth(x)" in outcome.out
+    assert "(where mine left main)" in outcome.err
+    assert "uncommitted changes in 1 file (src/smoother/__init__.py)" in outcome.err
+    assert "mxnet" not in (outcome.out + outcome.err).lower()
+    assert not list(package.folder.glob("reports")), "nothing of the checkout changes"
+    again = run(*options)
+    assert again.code == 1
+    assert "smoother.smooth(x)" in again.out
+    assert "building" not in again.err
+
+
+def test_where_nothing_is_changed_nothing_is_measured(run: Run, package: PlainPackage) -> None:
+    outcome = run(*STATEMENT)
+    assert (outcome.code, outcome.out) == (0, "")
+    assert "nothing to measure: no file is changed, and" in outcome.err
+    assert "--base_commit HEAD~1 measures the last commit" in outcome.err
+
+
+@pytest.mark.parametrize("name", ["master", "develop", "trunk", "whatever"])
+def test_a_main_branch_of_any_name_without_a_remote(
+    name: str, home: Path, monkeypatch: pytest.MonkeyPatch, run: Run
+) -> None:
+    package = PlainPackage(home / "other", name)
+    package.git("checkout", "--quiet", "-b", "mine")
+    package.write(MODULE, SLOWER)
+    monkeypatch.chdir(package.folder / "src")
+    outcome = run(*STATEMENT, "--dry_run")
+    assert outcome.code == 0, outcome.err
+    assert f"(where mine left {name})" in outcome.out
+    assert "1 to measure on 1 case; nothing was built or measured" in outcome.out
+
+
+def test_a_detached_head_and_files_that_git_does_not_track(run: Run, package: PlainPackage) -> None:
+    package.git("checkout", "--quiet", "--detach")
+    package.write(MODULE, SLOWER)
+    package.write("src/smoother/more.py", "")
+    package.write("scratch.py", "")
+    outcome = run(*STATEMENT, "--dry_run")
+    assert outcome.code == 0, outcome.err
+    assert f"(where {package.git('rev-parse', 'HEAD')[:12]} left main)" in outcome.out
+    assert "uncommitted changes in 2 files (src/smoother/__init__.py, src/smoother/more.py)" in outcome.err
+    assert "not measured, unless you git add them: 1 new file (scratch.py)" in outcome.err
+
+
+def test_a_commit_that_is_named_in_a_clone_that_is_not_ahead(
+    run: Run, package: PlainPackage, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package.write(MODULE, SLOWER)
+    package.commit("Slower")
+    package.git("clone", "--quiet", str(package.folder), str(home / "clone"))
+    monkeypatch.chdir(home / "clone")
+    assert "left origin/main; --base_commit HEAD~1 measures" in run(*STATEMENT).err
+    outcome = run(*STATEMENT, "--base_commit", "HEAD~1", "--dry_run")
+    assert "(the base commit HEAD~1, as asked for)" in outcome.out
+
+
+def test_the_suite_of_a_checkout_is_measured_unless_something_else_is_named(run: Run, package: PlainPackage) -> None:
+    package.write("benchmarks/asv.conf.json", '{"benchmark_dir": "benchmarks", "project": "smoother", "repo": ".."}')
+    package.write(
+        "benchmarks/benchmarks/smoothing.py", "import smoother\n\n\ndef time_smooth():\n    smoother.smooth([1])\n"
+    )
+    package.write(MODULE, SLOWER)
+    outcome = run("--dry_run")
+    assert outcome.code == 0, outcome.err
+    assert f"measuring the suite {package.folder}/benchmarks" in outcome.err
+    assert "1 to measure on the suite's cases" in outcome.out
+    assert "1 to measure on 1 case" in run(*STATEMENT, "--dry_run").out
+    assert "is not for --statement: leave one of the two" in refused(run(*STATEMENT, "--suite", "benchmarks"))
+
+
+def test_what_the_project_file_names_is_measured_unless_the_command_line_does(
+    run: Run, package: PlainPackage, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = (
+        '[tool.opduel.local]\nsetup = "x = range(9)"\nstatement = ["smoother.smooth(x)", "smoother.smooth(range(3))"]\n'
+    )
+    package.write("pyproject.toml", f"{(package.folder / 'pyproject.toml').read_text()}{settings}")
+    assert "1 to measure on 2 cases" in run("--dry_run").out
+    assert "1 to measure on 1 case;" in run("smoother.smooth([])", "--dry_run").out
+    monkeypatch.chdir(home)
+    assert "1 to measure on 2 cases" in run("checkout", "--dry_run").out, "the file is the checkout's"
+    (home / "opduel.toml").write_text('[local]\nstatement = ["print()"]\n')
+    package.write("pyproject.toml", "")
+    assert "local.statement: is not one of the settings that" in refused(run("checkout", "--dry_run"))
+
+
+def test_a_package_in_a_folder_of_its_repository(run: Run, package: PlainPackage) -> None:
+    package.git("checkout", "--quiet", "-b", "moved")
+    for name in ("src", "backend.py", "pyproject.toml"):
+        (package.folder / "python").mkdir(exist_ok=True)
+        package.git("mv", name, f"python/{name}")
+    package.commit("Moved")
+    package.write(f"python/{MODULE}", CODE + "\n\ndef other():\n    pass\n")
+    outcome = run("smoother.other()", "--base_commit", "HEAD", "--dry_run")
+    assert outcome.code == 0, outcome.err
+    assert "built from source by backend" in outcome.out
+
+
+def test_mistakes_are_one_line(run: Run, package: PlainPackage, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    package.write(MODULE, SLOWER)
+    nothing = refused(run())
+    assert "has no asv.conf.json, nor tests that use the fixture benchmark: give a line of Python, such as" in nothing
+    assert "'smoother.f(x)' --setup 'import smoother; x = 1'" in nothing
+    assert "smoother.smooth(: is no Python code" in refused(run("smoother.smooth("))
+    assert "nowhere/at_all: no such folder" in refused(run("nowhere/at_all", *STATEMENT))
+    assert "--branch nope: " in refused(run(*STATEMENT, "--branch", "nope"))
+    assert "--setup: belongs to statements" in refused(run("--setup", "x = 1"))
+    (home / "empty").mkdir()
+    monkeypatch.chdir(home / "empty")
+    assert "empty: is not in a git checkout" in refused(run(*STATEMENT))
+    package.git("rm", "--quiet", "--force", "pyproject.toml")
+    monkeypatch.chdir(package.folder)
+    assert "has no package: there is neither pyproject.toml nor setup.py" in refused(run(*STATEMENT))
