@@ -12,6 +12,7 @@ from opduel.commands.entry import log
 from opduel.commands.fleet import count_hosts, measurer
 from opduel.commands.named_operators import refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
+from opduel.commands.reached_cases import leave_out, without
 from opduel.commands.session import (
     Session,
     callgrind_folder,
@@ -24,6 +25,7 @@ from opduel.commands.suite_selection import SuiteSelection
 from opduel.comparator import plan_looks, replicate_report
 from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
+from opduel.frameworks.roles import PackageBuilds
 from opduel.harness.measurement_plan import FirstMeasurement, Progress
 from opduel.harness.planning.aa_selection import usual_count
 from opduel.harness.run import InterruptedRunError
@@ -37,13 +39,16 @@ from opduel.reporters.simple_screen import SimpleScreenReporter
 from opduel.support.text import counted
 
 IDENTICAL = "not measured: the two builds are byte-identical, library and Python code"
+NOT_REACHED = "not measured: the change can't reach it"
 
 
 class HarnessAdapter:
     """Measures what the driver orders, with the options of one command."""
 
-    def __init__(self, session: Session, suite: SuiteSelection | None = None) -> None:
-        """``suite``: what is measured, if it is no spec; its cases are known when two builds are there."""
+    def __init__(self, session: Session, suite: SuiteSelection | None = None, reached_only: bool = False) -> None:
+        """``suite``: what is measured, if it is no spec; its cases are known when two builds are there.
+        ``reached_only``: leave out the cases that the difference between two builds of a package can't reach."""
+        self._reached_only = reached_only and isinstance(session.framework.builds, PackageBuilds)
         self._suite = suite
         self._measuring = session
         self._session = session
@@ -94,6 +99,10 @@ class HarnessAdapter:
         if order.control.digest == order.treatment.digest:
             log.info("%s and %s are byte-identical", order.control.requested, order.treatment.requested)
             return without_measuring(request, IDENTICAL)
+        if self._reached_only and order.cases is None:
+            request = self._reached(request)
+            if not request.cases:
+                return without_measuring(replace(request, cases=self._measuring.cases), NOT_REACHED)
         if not order.log.rounds() and self._suite is None:
             builds = [order.control, order.treatment]
             self._look_for_operators(request, builds)
@@ -108,6 +117,13 @@ class HarnessAdapter:
         if not report.run.interrupted:  # whatever the signal ends logs it
             warn_of_report(report)
         return report
+
+    def _reached(self, request: RunRequest) -> RunRequest:
+        """The request without the cases that the builds' difference can't reach, and with a record of them."""
+        left_out = leave_out(request)
+        if left_out is None or not left_out.cases:
+            return request
+        return replace(without(request, left_out), labels=replace(request.labels, left_out=left_out))
 
     def _run(self, request: RunRequest) -> Report:
         """The run's report; callgrind's files of its cases are kept until it is delivered."""
@@ -229,7 +245,7 @@ class HarnessAdapter:
 
         kinds = dict.fromkeys(case.kind for case in again if case.kind is not None)
         if not kinds:
-            return taken_over(self._measuring.cases)
+            return taken_over(report.cases if report.run.left_out else self._measuring.cases)
         by_kind = {kind: taken_over([case for case in report.cases if case.kind == kind]) for kind in kinds}
         return replace(taken_over(report.cases), by_kind=by_kind)
 

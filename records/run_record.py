@@ -133,7 +133,7 @@ class LeftOutRecord(Record):
 
     cases: tuple[str, ...] = ()
     """their ids"""
-    of: int = 0
+    total: int = 0
     """cases in all"""
     changed: tuple[str, ...] = ()
     """what differs between the builds: ``path:function`` where only functions do, else ``path``"""

@@ -42,6 +42,9 @@ to the controller, and forks a child for each case, is in serving.py.  What a ch
                         they can't be seen: forks.py; "compute": how many an operator gets, null where it is not said
     {"op": "printed", "calls": int}          -> {"calls": int, fewer if they print much,
                         "lines": [...] that they printed, "before": [...] that were printed first}
+    {"op": "reach", "case": {...}, "seed": int, "reports": whether it reports a value, "root": folder} (unprepared)
+                        -> {"functions": ["path:line", ...], "imported": the same, of what ran before, "modules":
+                        [path, ...]}, of files in the folder: reach.py
 
 The function that the adaptor's make_call returns may have attributes:
     before      a function to call before each timed region, untimed
@@ -85,6 +88,7 @@ serving = beside("serving")
 timing = beside("timing")
 # Registered before the framework is imported; only in workers that are asked about it.
 WATCH = beside("forks").Watch() if os.environ.get("OPDUEL_WATCH_FORKS") else None
+RECORDER = beside("reach").Recorder() if os.environ.get("OPDUEL_RECORD_REACH") else None
 
 
 def load_adaptor(path):
@@ -197,6 +201,7 @@ class Session:
         self.call = None
         self.case = None
         self.spins = 0
+        self.imported = RECORDER.take() if RECORDER else []  # code that ran before the case
 
     def prepare(self, case, seed, inject, slow, sets=1):
         serving.close(self.call)  # on a device, a process has several cases, one after the other
@@ -308,6 +313,22 @@ class Session:
     def printed(self, calls):
         number, before = regions(self.call)
         return beside("printed").printed(self.call, calls, number, before, self._after())
+
+    def reach(self, case, seed, reports, root):
+        def run():
+            if hasattr(self.adaptor, "run_setup_cache"):
+                self.adaptor.run_setup_cache(case)
+            if reports:
+                self._number("value", case, seed)
+                return
+            self.call = self._make_call(case, seed)
+            before, once = getattr(self.call, "before", None), getattr(self.call, "sample", self.call)
+            for _ in range(RECORDER.calls):
+                if before:
+                    before()
+                once()
+
+        return RECORDER.reach(run, self.imported, root)
 
     def _after(self):
         """What comes after each call, and is timed with it: the work that is injected."""

@@ -15,6 +15,7 @@ from opduel_common.peaks import peak_of_objects
 from .benchmarks import import_all, make_importable, module_files
 from .calls import SKIPPED, set_up_benchmark, value_of
 from .calls import make_call as call_of
+from .calls import run_setup_cache as setup_cache_of
 
 SUITE, WORK = "OPDUEL_SUITE", "OPDUEL_SUITE_WORK"
 SkipNotImplemented.kind = SKIPPED  # the worker reports the kind of what a benchmark raises
@@ -53,6 +54,11 @@ def make_call(case, seed):
     Raise MissingBenchmark, NoCache, Skipped, and whatever the suite raises.
     """
     return call_of(set_up_benchmark(case, seed, *suite_folders()))
+
+
+def run_setup_cache(case):
+    """Run the case's ``setup_cache`` once more, for whoever watches what a case runs."""
+    setup_cache_of(case, *suite_folders())
 
 
 def value(case, seed):

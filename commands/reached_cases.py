@@ -1,0 +1,137 @@
+"""Leave out the cases that the change between two builds of a Python package can't reach."""
+
+import dataclasses
+import json
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import platformdirs
+
+from opduel.commands.entry import log
+from opduel.driver.builds.environment_build import site_packages
+from opduel.driver.code_difference import CodeDifference, compare_installed
+from opduel.harness import reach as recording
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.reach import record_reach
+from opduel.harness.run_request import RunRequest
+from opduel.records import Build, Case
+from opduel.records.measurement import Side
+from opduel.records.reach import Reach
+from opduel.records.run_record import LeftOutRecord
+from opduel.reporters.summary import listed
+from opduel.support.atomic import write_atomically
+from opduel.support.digests import data_digest, file_digest
+from opduel.support.text import counted
+
+MOST_KEPT = 50  # builds whose cases were recorded
+LONGEST_S = 600.0  # of recording, unless the time budget is shorter
+_RECORDER = Path(recording.__file__).parent / "worker" / "reach.py"
+
+
+def leave_out(request: RunRequest) -> LeftOutRecord | None:
+    """Return which cases of the request the change between its builds can't reach; None if it may reach all, which is
+    logged with the reason. What each case runs is recorded once for a build, and kept."""
+    control, treatment = request.control, request.treatment
+    if control.directory is None or treatment.directory is None or control.python != treatment.python:
+        log.info("measuring every case: the two builds are no commits of a package in one version of Python")
+        return None
+    ours, theirs = site_packages(Path(control.directory)), site_packages(Path(treatment.directory))
+    difference = compare_installed(ours, theirs)
+    if difference.everything:
+        log.info("measuring every case: %s can reach each", listed(difference.everything, 3))
+        return None
+    if not (difference.functions or difference.files or difference.lookups):
+        log.info("nothing to measure: no code that is executed differs; --all_cases measures all the same")
+        return LeftOutRecord(cases=tuple(case.id for case in request.cases), total=len(request.cases))
+    reaches = _recorded(request, "control", ours, request.cases)
+    reasons = {case.id: difference.reason(reaches[case.id]) for case in request.cases}
+    reasons |= _reasons_on_treatment(request, difference, theirs, reaches, reasons)
+    cases = tuple(case_id for case_id, reason in reasons.items() if reason is None)
+    reached = {case_id: reason for case_id, reason in reasons.items() if reason is not None}
+    _log_choice(len(reasons), reached, difference.parts)
+    return LeftOutRecord(cases=cases, total=len(reasons), changed=tuple(difference.parts), reached=reached)
+
+
+def _reasons_on_treatment(
+    request: RunRequest,
+    difference: CodeDifference,
+    root: Path,
+    reaches: Mapping[str, Reach],
+    reasons: Mapping[str, str | None],
+) -> dict[str, str | None]:
+    """Return what reaches those cases that must be looked at on the treatment, too."""
+    cases = [
+        case for case in request.cases if reasons[case.id] is None and difference.needs_treatment(reaches[case.id])
+    ]
+    if not cases:
+        return {}
+    theirs = _recorded(request, "treatment", root, cases)
+    return {case.id: difference.reason_on_both(reaches[case.id], theirs[case.id]) for case in cases}
+
+
+def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str]) -> None:
+    log.info("changed: %s", listed(changed) if changed else "nothing that is executed")
+    log.info("%d of %s can be reached by this change; --all_cases measures all", len(reached), counted(count, "case"))
+    reasons = Counter(reason for reason in reached.values() if reason.startswith("unknown: ")).most_common(3)
+    for reason, cases in reasons:
+        log.info("%s measured although what they run is %s", counted(cases, "case"), reason)
+
+
+def _recorded(request: RunRequest, side: Side, root: Path, cases: Sequence[Case]) -> dict[str, Reach]:
+    """Return what the cases reach on a side, recorded now or before; what couldn't be seen is tried again."""
+    build: Build = request.control if side == "control" else request.treatment
+    settings = [build.digest, request.framework.name, dict(request.framework.suite_variables), dict(request.env)]
+    key = data_digest([*settings, request.configuration.threads, file_digest(_RECORDER)])
+    file = platformdirs.user_cache_path("opduel") / "reach" / f"{key[:32]}.json"
+    kept = _read(file)
+    keys = {case.id: data_digest(CaseRequest(case, 0).description() | {"metric": case.metric})[:16] for case in cases}
+    missing = [case for case in cases if keys[case.id] not in kept]
+    if missing:
+        log.info("recording what %s on %s, once for a build", _runs(len(missing)), build.requested[:12])
+        limit_s = min(LONGEST_S, request.configuration.time_budget or LONGEST_S)
+        new = record_reach(request, side, missing, root, limit_s)
+        kept |= {keys[case_id]: reach for case_id, reach in new.items()}
+        with suppress(OSError):  # a cache
+            _write(file, kept)
+    return {case.id: kept[keys[case.id]] for case in cases}
+
+
+def _runs(count: int) -> str:
+    return f"{count} cases run" if count != 1 else "1 case runs"
+
+
+def _read(file: Path) -> dict[str, Reach]:
+    """Return what was kept, by the cases' keys; nothing if the file is missing or damaged."""
+    try:
+        document = json.loads(file.read_text(encoding="utf-8"))
+        parts = [frozenset[str](part) for part in document["parts"]]
+        return {
+            key: Reach(parts[functions], parts[imported], parts[modules])
+            for key, (functions, imported, modules) in document["cases"].items()
+        }
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return {}
+
+
+def _write(file: Path, reaches: Mapping[str, Reach]) -> None:
+    """Keep what is known; equal parts of several cases once. The oldest files of other builds go."""
+    numbers: dict[frozenset[str], int] = {}
+    cases = {
+        key: [numbers.setdefault(part, len(numbers)) for part in (reach.functions, reach.imported, reach.modules)]
+        for key, reach in reaches.items()
+        if not reach.unknown
+    }
+    document = {"cases": cases, "parts": [sorted(part) for part in numbers]}
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, json.dumps(document).encode())
+    for old in sorted(file.parent.glob("*.json"), key=os.path.getmtime)[:-MOST_KEPT]:
+        old.unlink(missing_ok=True)
+
+
+def without(request: RunRequest, left_out: LeftOutRecord) -> RunRequest:
+    """Return the request for the other cases."""
+    cases = [case for case in request.cases if case.id not in set(left_out.cases)]
+    return dataclasses.replace(request, cases=cases)

@@ -1,0 +1,69 @@
+"""Record which functions of a build each case runs: in processes of their own, which aren't timed."""
+
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.run_request import RunRequest, make_bench
+from opduel.records import VALUE, Case, Failure, RunError
+from opduel.records.measurement import Side
+from opduel.records.reach import Reach
+
+RECORDING = {"OPDUEL_RECORD_REACH": "1"}  # read by harness/worker/main.py
+SLOWDOWN = 10  # of a case by the recording, at most, before it counts as hung
+SEED = 0  # of inputs, whatever the run's, so that what was recorded serves other runs
+SEEN = ("time", "memory", "process_memory", "instructions", VALUE)  # metrics that make just the calls that are recorded
+NO_TIME = Reach(unknown="there was no time to see it")
+
+
+def record_reach(
+    request: RunRequest, side: Side, cases: Sequence[Case], root: Path, limit_s: float
+) -> dict[str, Reach]:
+    """Return what each of the cases reaches of a side's build, by the case's id, in at most ``limit_s`` seconds.
+
+    ``root`` is the build's site-packages. Raise UsageError as ``make_bench`` does.
+    """
+    bench = make_bench(request)
+    environment, allowed = {**bench.environment, **RECORDING}, frozenset(os.sched_getaffinity(0))
+    in_order = sorted(cases, key=lambda case: (case.operator, case.id))  # a worker imports for neighbours once
+    share = -(-len(cases) // len(allowed))
+    is_given_up, deadline = threading.Event(), time.monotonic() + limit_s
+
+    def record(part: Sequence[Case]) -> dict[str, Reach]:
+        reaches = dict.fromkeys((case.id for case in part), NO_TIME)
+        with bench.worker(side, environment, allowed) as worker:
+            for case in part:
+                if is_given_up.is_set() or time.monotonic() >= deadline:
+                    break
+                timeout_s, fork = time_left(case, deadline, SLOWDOWN), request.can_fork(case)
+                try:
+                    reaches[case.id] = _reach_of(case, worker.ask([_question(case, root)], timeout_s, fork=fork))
+                except RunError as error:
+                    reaches[case.id] = Reach(unknown=str(error))
+        return reaches
+
+    parts = [in_order[start : start + share] for start in range(0, len(in_order), share or 1)]
+    with ThreadPoolExecutor(len(allowed)) as pool:
+        try:
+            return {case_id: reach for reaches in pool.map(record, parts) for case_id, reach in reaches.items()}
+        finally:
+            is_given_up.set()
+
+
+def _question(case: Case, root: Path) -> Mapping[str, Any]:
+    description = CaseRequest(case, SEED).description()
+    return {"op": "reach", "case": description, "seed": SEED, "reports": case.metric == VALUE, "root": str(root)}
+
+
+def _reach_of(case: Case, answer: Sequence[Mapping[str, Any]] | Failure) -> Reach:
+    if isinstance(answer, Failure):
+        return Reach(unknown=answer.reason)
+    if case.metric not in SEEN:
+        return Reach(unknown=f"its metric is {case.metric}")
+    functions, imported, modules = (frozenset(answer[0][name]) for name in ("functions", "imported", "modules"))
+    return Reach(functions, imported, modules)

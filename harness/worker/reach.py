@@ -1,0 +1,103 @@
+"""Which functions of a build a case runs: its preparation, its calls, and what was imported before; in all threads.
+
+Python 3.12 and later report each function once (sys.monitoring).  Earlier ones call a trace hook for each call, which
+sees the threads that ``threading`` starts.  Code in C isn't seen, but that its module is imported.  Standard library
+and Python 3.6 syntax only, as main.py.
+"""
+
+import contextlib
+import os
+import resource
+import sys
+import threading
+
+from opduel_serving import Unseen
+
+NAME, TOOL = "opduel", 4  # of the numbers 0 to 5, one that is reserved for no other kind of tool
+
+
+class Recorder:
+    """Remembers the code of all functions that run from now on."""
+
+    calls = 2  # of a case: the second may take another way, through a cache
+
+    def __init__(self):
+        self.codes = {}  # by identity: the codes of two files may be equal
+        self.monitoring = getattr(sys, "monitoring", None)
+        if self.monitoring:
+            events = self.monitoring.events
+            self.monitoring.use_tool_id(TOOL, NAME)
+            for event in (events.PY_START, events.PY_RESUME):
+                self.monitoring.register_callback(TOOL, event, self.started)
+            self.monitoring.set_events(TOOL, events.PY_START | events.PY_RESUME)
+        else:
+            threading.settrace(self.traced)
+            sys.settrace(self.traced)
+
+    def started(self, code, _):
+        self.codes[id(code)] = code
+        return self.monitoring.DISABLE
+
+    def traced(self, frame, *_):
+        self.codes[id(frame.f_code)] = frame.f_code
+
+    def take(self):
+        """Return the codes so far, and begin again."""
+        codes, self.codes = self.codes, {}
+        if self.monitoring:
+            self.monitoring.restart_events()
+        return list(codes.values())
+
+    def reach(self, run, imported, root):
+        """Return what was reached since the codes ``imported`` were taken, ``run()`` included, below the folder
+        ``root``: main.py says what. Raise Unseen, and what it raises."""
+        run()
+        functions = self.take()
+        is_on = self.monitoring.get_tool(TOOL) == NAME if self.monitoring else sys.gettrace() == self.traced
+        if not is_on:
+            raise Unseen("it sets a trace hook of its own")
+        if has_children():
+            raise Unseen("it starts processes")
+        within = Within(root)
+        return {
+            "functions": within.functions(functions),
+            "imported": within.functions(imported),
+            "modules": sorted({path for path in map(within.path, files_of_modules()) if path}),
+        }
+
+
+class Within:
+    """Paths relative to a folder."""
+
+    def __init__(self, root):
+        self.root = os.path.join(os.path.realpath(root), "")
+        self.paths = {}
+
+    def path(self, file):
+        """Return the file's path below the folder; None if it isn't there."""
+        if file not in self.paths:
+            real = os.path.realpath(file)
+            self.paths[file] = real[len(self.root) :] if real.startswith(self.root) else None
+        return self.paths[file]
+
+    def functions(self, codes):
+        """Return ``path:line`` of the codes in the folder, where each begins."""
+        places = {(self.path(code.co_filename), code.co_firstlineno) for code in codes}
+        return sorted("{}:{}".format(path, line) for path, line in places if path)
+
+
+def files_of_modules():
+    """Yield the file of each imported module that has one."""
+    for module in list(sys.modules.values()):
+        with contextlib.suppress(AttributeError, TypeError):
+            names = object.__getattribute__(module, "__dict__")  # a lazy module would be imported by getattr
+            if isinstance(names.get("__file__"), str):
+                yield names["__file__"]
+
+
+def has_children():
+    """Tell whether this process has, or has had, child processes."""
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+        return True
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss > 0

@@ -1,0 +1,18 @@
+"""What a case runs of a build's installed files."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Reach:
+    """What a case runs, and what its process has imported by its end: of files below the build's site-packages.
+
+    ``functions`` and ``imported`` are ``path:line``, where each function begins: those that ran in the case's setup and
+    calls, and those that ran before, while modules were imported. ``modules`` are the paths of imported modules.
+    ``unknown``: why all that isn't known.
+    """
+
+    functions: frozenset[str] = frozenset()
+    imported: frozenset[str] = frozenset()
+    modules: frozenset[str] = frozenset()
+    unknown: str = ""

@@ -1,0 +1,156 @@
+"""Cases that a change can't reach are left out; what each runs is recorded in workers of real interpreters."""
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from opduel.commands.reached_cases import leave_out, without
+from opduel.driver.builds.interpreters import find_interpreter
+from opduel.frameworks import get_framework
+from opduel.harness.run_request import RunRequest
+from opduel.records import Build, Case, RunError
+
+WORK = """
+import subprocess, sys, threading
+
+def double(x):
+    return 2 * x
+
+TABLE = [double(number) for number in range(3)]
+
+def by_key(values):
+    return sorted(values, key=negative)
+
+def negative(value):
+    return -value
+
+def threaded():
+    thread = threading.Thread(target=in_thread)
+    thread.start()
+    thread.join()
+
+def in_thread():
+    return 1
+
+def process():
+    subprocess.check_call([sys.executable, "-c", ""])
+
+def make():
+    return Lazy()
+
+class Lazy:
+    def value(self):
+        return 1
+"""
+STATEMENTS = ["pkg.by_key([1, 2])", "pkg.threaded()", "pkg.process()", "lazy.value()", "pkg.gone()"]
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's cache, where recordings are kept."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "opduel" / "reach"
+
+
+def build(folder: Path, text: str, interpreter: str = sys.executable) -> Build:
+    site = folder / "lib" / "python3" / "site-packages"
+    site.mkdir(parents=True)
+    (site / "pkg.py").write_text(text)
+    digest = str(abs(hash((text, interpreter))))
+    environment = {"PYTHONPATH": str(site), "PYTHONDONTWRITEBYTECODE": "1"}
+    return Build(
+        "python", "pkg", "source", interpreter, "pkg 1", "3", digest, environment=environment, directory=str(folder)
+    )
+
+
+def statement(code: str) -> Case:
+    setup = "import pkg; lazy = pkg.make()"
+    inputs = {"statement": code, "setup": setup, "modules": {}, "imports": ["pkg"]}
+    return Case(code, "statement", "forward", inputs, "float64", "cpu", 0.02, 20.0)
+
+
+def request(folder: Path, changed: str, interpreter: str = sys.executable) -> RunRequest:
+    control, treatment = (build(folder / side, text, interpreter) for side, text in (("c", WORK), ("t", changed)))
+    return RunRequest(get_framework("python"), control, treatment, list(map(statement, STATEMENTS)), 1)
+
+
+def reached(folder: Path, changed: str, interpreter: str = sys.executable) -> dict[str, str]:
+    """What reaches the cases, but for those of which it can't be known."""
+    left_out = leave_out(request(folder, changed, interpreter))
+    assert left_out is not None
+    assert left_out.total == len(STATEMENTS) == len(left_out.cases) + len(left_out.reached)
+    unknown = {case: reason for case, reason in left_out.reached.items() if reason.startswith("unknown")}
+    assert unknown == {
+        "pkg.process()": "unknown: it starts processes",
+        "pkg.gone()": unknown["pkg.gone()"],  # without the function, in words of Python's
+    }
+    return {case: reason for case, reason in left_out.reached.items() if case not in unknown}
+
+
+def interpreters() -> list[str]:
+    """One that tells functions by a trace hook, and one with sys.monitoring, if there are such."""
+    found = []
+    for version in ("3.8", "3.12", "3.13"):
+        try:
+            found.append(str(find_interpreter(version)))
+        except RunError:
+            continue
+    return [sys.executable, *found]
+
+
+@pytest.mark.parametrize("interpreter", interpreters())
+def test_threads_callbacks_and_setups_count(tmp_path: Path, interpreter: str) -> None:
+    changed = WORK.replace("return -value", "return -value - 0")
+    assert reached(tmp_path / "callback", changed, interpreter) == {"pkg.by_key([1, 2])": "pkg.py:negative"}
+    changed = WORK.replace("def in_thread():\n    return 1", "def in_thread():\n    return 2")
+    assert reached(tmp_path / "thread", changed, interpreter) == {"pkg.threaded()": "pkg.py:in_thread"}
+    changed = WORK.replace("return Lazy()", "return Lazy() or None")
+    assert len(reached(tmp_path / "setup", changed, interpreter)) == 3
+
+
+def test_what_imports_run_reaches_every_case(tmp_path: Path) -> None:
+    words = set(reached(tmp_path, WORK.replace("2 * x", "x + x")).values())
+    assert words == {"pkg.py:double"}
+
+
+def test_a_method_that_comes_is_found_on_the_treatment(tmp_path: Path) -> None:
+    names = WORK.replace("class Lazy:\n", "class Base:\n    def value(self):\n        return 0\n\nclass Lazy(Base):\n")
+    without_method = names.replace("    def value(self):\n        return 1\n", "    pass\n")
+    control, treatment = build(tmp_path / "c", without_method), build(tmp_path / "t", names)
+    cases = [statement("lazy.value()"), statement("pkg.by_key([1])")]
+    left_out = leave_out(RunRequest(get_framework("python"), control, treatment, cases, 1))
+    assert left_out is not None
+    assert (left_out.cases, left_out.changed) == (("pkg.by_key([1])",), ("pkg.py:Lazy.value",))
+
+
+def test_what_was_recorded_is_kept(cache: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    first = request(tmp_path, WORK.replace("return -value", "return 0 - value"))
+    first = replace(first, cases=first.cases[:2])
+    left_out = leave_out(first)
+    assert left_out is not None
+    assert [case.id for case in without(first, left_out).cases] == ["pkg.by_key([1, 2])"]
+    assert "recording what 2 cases run" in caplog.text
+    assert "1 of 2 cases can be reached by this change; --all_cases measures all" in caplog.text
+    caplog.clear()
+    assert leave_out(first) == left_out
+    assert "recording" not in caplog.text
+    damaged = next(cache.glob("*.json"))
+    damaged.write_text("{")
+    assert leave_out(first) == left_out
+
+
+def test_comments_alone_record_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    left_out = leave_out(request(tmp_path, f"# more\n{WORK}"))
+    assert left_out is not None
+    assert len(left_out.cases) == len(STATEMENTS)
+    assert "recording" not in caplog.text
+
+
+def test_builds_that_are_no_commits_are_measured_on_every_case(tmp_path: Path) -> None:
+    first = request(tmp_path, f"{WORK}\n1 + 1\n")
+    assert leave_out(replace(first, control=replace(first.control, directory=None))) is None
+    assert leave_out(replace(first, control=replace(first.control, python="4"))) is None
