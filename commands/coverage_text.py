@@ -30,7 +30,7 @@ class BuildCoverage:
 
     def operators(self, direction: str) -> set[str]:
         """Functions with at least one case in this direction that ran."""
-        return {attempt.case.operator for attempt in self.ran if attempt.case.direction == direction}
+        return {attempt.case.operator for attempt in self.ran if (attempt.case.direction or "forward") == direction}
 
     def registered(self, direction: str, namespace: str = "") -> set[str]:
         """The registered operators behind them, by their own names; only those called through ``namespace``."""
@@ -51,7 +51,7 @@ class BuildCoverage:
         for attempt in self.attempts:
             named = {own[name] for name in attempt.operators if name in own}
             called = self._registered_as(attempt.case.operator)
-            if attempt.reason is None and not named and attempt.case.direction == "forward" and called:
+            if attempt.reason is None and not named and attempt.case.direction in ("", "forward") and called:
                 named = {called}
             operators |= named
         return operators

@@ -25,11 +25,14 @@ def plan_lines(
     ]
 
 
-def compile_lines(commits: Sequence[Commit], minutes: float | None) -> list[str]:
-    """What has to be compiled, and how long that takes; nothing when nothing has to be."""
+def compile_lines(commits: Sequence[Commit], minutes: float | None, has_releases: bool) -> list[str]:
+    """What has to be built, and how long that takes; nothing when nothing has to be. ``has_releases``: what is built is
+    native code, and releases of it could stand in."""
     if not commits:
         return []
     names = " and ".join(commit.short for commit in commits)
+    if not has_releases:
+        return [f"builds     {names}: not in the cache yet"]
     cost = (
         ""
         if minutes is None
@@ -67,14 +70,15 @@ def _culprit_lines(traced: Culprit, outcome: Outcome, is_known: bool = False) ->
         yield f"{word}: one of {len(revisions) - 1}, after {revisions[0].name} up to {revisions[-1].name}{note}"
         yield from (f"    {revision_line(revision)}" for revision in revisions[1:])
     for case, step in culprit.cases.items():
-        yield f"  {case}: {step.verdict}{_figures(step.change)}{_account(outcome, case) if is_known else ''}"
+        yield f"  {case}: {step.verdict}{figures(step.change)}{_account(outcome, case) if is_known else ''}"
     if culprit.is_named and culprit.note:
         yield f"  {culprit.note}"
     if traced.code is not None:
         yield from (f"  {line}" for line in changed_code_lines(traced.code))
 
 
-def _figures(change: Change | None) -> str:
+def figures(change: Change | None) -> str:
+    """A change with its interval, as it follows a verdict; nothing where there is none."""
     if change is None:
         return ""
     interval = (math.exp(change.low), math.exp(change.high))

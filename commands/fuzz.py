@@ -13,6 +13,7 @@ from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.driver.catalogue.write import test_text
+from opduel.frameworks import Framework
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, Comparison, OpduelError, Report, UsageError
@@ -155,7 +156,7 @@ def spec_text(findings: Sequence["Finding"], request: RunRequest) -> str:
         f"{_name(request.treatment)}, and made smaller: {summary}.",
     }
     lines = [f"  {json.dumps(key)}: {json.dumps(value)}," for key, value in head.items()]
-    body = ",\n".join(test_text(_test(finding.case)) for finding in findings)
+    body = ",\n".join(test_text(_test(finding.case, request.framework)) for finding in findings)
     return "{\n" + "\n".join(lines) + f'\n  "tests": [\n{body}\n  ]\n}}\n'
 
 
@@ -163,9 +164,11 @@ def _name(build: Build) -> str:
     return build.requested if build.strategy == "release" else build.label
 
 
-def _test(case: Case) -> dict[str, Any]:
+def _test(case: Case, framework: Framework) -> dict[str, Any]:
     """A case as a test of a spec."""
-    usual = {"dtype": "float32", "context": "cpu", "metric": "time", "mode": "imperative"}
-    value_by_setting = {name: getattr(case, name) for name, value in usual.items() if getattr(case, name) != value}
-    head = {"identifier": case.id.partition("/")[0], "operator": case.operator, "directions": [case.direction]}
+    usual = {"dtype": framework.cases.usual_dtype, "context": "cpu", "metric": "time", "mode": "imperative"}
+    own = {name: getattr(case, name) for name in usual}
+    value_by_setting = {name: value for name, value in own.items() if value not in ("", usual[name])}
+    directions = {"directions": [case.direction]} if case.direction else {}
+    head = {"identifier": case.id.partition("/")[0], "operator": case.operator, **directions}
     return {**head, **value_by_setting, "inputs": [{**case.inputs}]}

@@ -64,8 +64,8 @@ class Session:
         """A run of all cases; ``dataclasses.replace`` makes others of it."""
         return RunRequest(
             framework=self.framework,
-            control=control,
-            treatment=treatment,
+            control=self.with_packages(control),
+            treatment=self.with_packages(treatment),
             cases=self.cases,
             seed=self.seed,
             configuration=self.configuration,
@@ -75,6 +75,11 @@ class Session:
             usual_rounds=usual_rounds(self.cases),
             find_causes=find_causes,
         )
+
+    def with_packages(self, build: Build) -> Build:
+        """An environment under the versions of the packages that the cases call; any other build as it is."""
+        suite = self.choice.suite_record
+        return build.with_packages([*([suite.name] if suite else ()), *self.framework.packages_of(self.cases)])
 
 
 def plan_session(
@@ -171,7 +176,7 @@ def _reporters(options: HarnessOptions, config: Mapping[str, str]) -> list[Repor
     reporting = options.reporting
     if reporting.remote_reporter:
         reporting = with_stored_token(reporting, config)
-    reporters = chosen_reporters(reporting, sys.stdout.isatty())
+    reporters = chosen_reporters(reporting, with_table=True)
     if not any(isinstance(reporter, FolderReporter) for reporter in reporters):
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
     return _check_reporters(reporters)
@@ -179,7 +184,7 @@ def _reporters(options: HarnessOptions, config: Mapping[str, str]) -> list[Repor
 
 def requested_reporters(options: HarnessOptions) -> list[Reporter]:
     """Those that the options ask for, and no others, checked; UsageError if one can't work."""
-    reporters = chosen_reporters(options.reporting, terminal=False)
+    reporters = chosen_reporters(options.reporting, with_table=False)
     return _check_reporters([reporter for reporter in reporters if options.is_given(reporter.option)])
 
 
@@ -293,8 +298,11 @@ def _print_outcome(stream: TextIO, outcome: ReportOutcome) -> None:
         write_text(stream, "".join(f"{printable_lines(line)}\n" for line in outcome.lines))
 
 
-def warn_of_report(report: Report) -> None:
-    """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open."""
+def warn_of_report(report: Report, reporters: Sequence[Reporter] = ()) -> None:
+    """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open;
+    nothing if one of the reporters says the same on this terminal."""
+    if sys.stdout.isatty() and any(isinstance(reporter, ScreenReporter) for reporter in reporters):
+        return
     if report.run.aborted:
         log.warning("not completed: %s", report.run.stop_reason)
     for line in (validity_line(report), *open_lines(report), not_broken_down_line(report)):

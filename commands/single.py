@@ -39,7 +39,7 @@ def run_one_build(options: HarnessOptions, command: Sequence[str]) -> int:
     _check_output(options)
     check_profile_output(options)
     request = _request(options, command)
-    log.info("%s, %s alone", counted(len(request.cases), "case"), request.build.requested)
+    log.info("%s, %s alone", counted(len(request.cases), "case"), request.build.name)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
         report = run_single(request, display.show_single)
     if not report.run.complete:
@@ -81,7 +81,7 @@ def _request(options: HarnessOptions, command: Sequence[str]) -> SingleRequest:
         refuse_overwriting(files_read(options, session.choice.path), "--output_file", [options.output_file])
     return SingleRequest(
         framework=session.framework,
-        build=build,
+        build=session.with_packages(build),
         cases=session.cases,
         seed=session.seed,
         configuration=session.configuration,

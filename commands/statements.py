@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from opduel.commands.case_selection import Choice
 from opduel.commands.harness_options import HarnessOptions
 from opduel.frameworks.python.framework import STATEMENT
-from opduel.harness.specs.expand import DEFAULT_CONTEXT, DEFAULT_DTYPE, DEFAULT_TIMEOUT_S
+from opduel.harness.specs.expand import DEFAULT_TIMEOUT_S
 from opduel.records import DEFAULT_METRIC, METRICS, Case, UsageError, case_id_for
 
 # What people call modules; other names that nothing defines are looked up as they are.
@@ -56,13 +56,14 @@ def _cases(statement: str, options: HarnessOptions) -> Iterator[Case]:
         yield Case(
             id=case_id_for(metric, " ".join(statement.split())),
             operator=STATEMENT,
-            direction="forward",
+            direction="",
             inputs=inputs,
-            dtype=DEFAULT_DTYPE,
-            context=DEFAULT_CONTEXT,
+            dtype="",
+            context="",
             threshold=options.threshold.get(metric, METRICS[metric].threshold),
             timeout_s=options.timeout or DEFAULT_TIMEOUT_S,
             metric=metric,
+            mode="",
         )
 
 

@@ -1,8 +1,8 @@
 """A build: an interpreter that imports the framework, and where it came from; and a commit, which it may be of."""
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 PROGRAM_VARIABLE = "OPDUEL_PROGRAM"  # by which a worker knows the program that it runs
@@ -54,7 +54,8 @@ class Build:
     interpreter: str
     """absolute path of its Python; for a program, of opduel's own"""
     version: str
-    """the framework's version; from requirements, the packages with theirs: ``scipy 1.14.1, numpy 1.26.4``"""
+    """the framework's version; from requirements, the packages with theirs: ``scipy 1.14.1, numpy 1.26.4``; of an
+    environment those of the packages that the cases call"""
     python: str
     """the interpreter's version; empty for a program"""
     digest: str
@@ -80,8 +81,16 @@ class Build:
         return self.version if " " in self.version else f"{self.framework} {self.version}"
 
     @property
+    def name(self) -> str:
+        """What people call it: as it was requested, but an environment with its packages: ``numpy 1.26.4 in ~/env``."""
+        is_path = self.strategy in ("environment", "interpreter") and " " in self.version
+        return f"{self.version} in {self.requested}" if is_path else self.requested
+
+    @property
     def description(self) -> str:
         """The label, and the Python that it runs in: ``numpy 1.26.4, Python 3.11.7``; a program has none."""
+        if self.version == self.python:  # an environment of which no package is known to matter
+            return f"Python {self.python}"
         return f"{self.label}, Python {self.python}" if self.python else self.label
 
     @property
@@ -89,7 +98,16 @@ class Build:
         """What is named to measure this build again: the program that it is, else its interpreter."""
         return self.environment.get(PROGRAM_VARIABLE, self.interpreter)
 
+    def with_packages(self, names: Iterable[str]) -> "Build":
+        """Return an environment of many packages under the versions of these, of which some may not be in it; any other
+        build as it is."""
+        if self.version != self.python:
+            return self
+        known = [f"{name} {self.packages[name]}" for name in dict.fromkeys(names) if name in self.packages]
+        return replace(self, version=", ".join(known[:MOST_NAMED]) or self.version)
 
+
+MOST_NAMED = 3  # packages in the name of an environment
 AGAINST = " against "
 COMPILER_OF = "compiler of "  # a package, in ``details``, where its libraries name one
 

@@ -119,11 +119,13 @@ class Case:
     """readable, unique in the run, and the same in every run"""
     operator: str
     """as the spec names it"""
-    direction: Direction
+    direction: Direction | Literal[""]
+    """of an operator; like ``context`` and ``mode`` empty for what has none: functions of Python packages, benchmarks,
+    statements, programs"""
     inputs: Mapping[str, Any]
     """plain JSON data by the operator's own argument names, as in a spec, with drawn sizes in place of names"""
     dtype: str
-    """of tensors without a dtype of their own"""
+    """of tensors without a dtype of their own; empty if there are none"""
     context: str
     """where it runs: ``cpu``, ``gpu(1)``"""
     threshold: float
@@ -132,7 +134,7 @@ class Case:
     """limit for one request"""
     metric: str = DEFAULT_METRIC
     """what is compared"""
-    mode: Mode = DEFAULT_MODE
+    mode: Mode | Literal[""] = DEFAULT_MODE
     """of a block: ``imperative``, or ``hybridized`` to a graph first"""
     tolerance: Tolerance = Tolerance()
     """for ``error``"""
@@ -162,7 +164,7 @@ class Case:
     @property
     def on_processor(self) -> bool:
         """Whether it runs on the CPU, and on no other device."""
-        return self.context.partition("(")[0] == "cpu"
+        return self.context.partition("(")[0] in ("", "cpu")
 
     @property
     def time_id(self) -> str:

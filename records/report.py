@@ -66,8 +66,9 @@ class Verification:
 class Forecast:
     """What would settle an open case."""
 
-    chance: float
-    """probability that the case is settled after ``rounds`` more; if that is null, after all that it may have"""
+    chance: float | None
+    """probability that the case is settled after ``rounds`` more; if that is null, after all that it may have; null for
+    a case that has hardly been measured"""
     rounds: int | None
     """further rounds of the case; null if no allowed number is likely to settle it"""
     seconds: float | None = None
@@ -151,7 +152,7 @@ class Comparison:
     operator: str
     """as the spec names it"""
     direction: str
-    """``forward``, ``backward`` or ``both``"""
+    """``forward``, ``backward`` or ``both``; empty for what has none"""
     metric: str
     unit: str
     """of ``control`` and ``treatment``: ``ns``, ``instructions``, ``bytes``, ``tol``, or a benchmark's own"""
@@ -187,7 +188,7 @@ class Comparison:
     injected: bool = False
     """whether the treatment was slowed on purpose"""
     note: str = ""
-    """in words, why a case is open, what would settle it, and what instructions and causes show"""
+    """in words, why a case is open, and what instructions and causes show"""
     held_back: Verdict | None = None
     """the verdict that a disturbed run does not support"""
     verification: Verification | None = None

@@ -32,7 +32,7 @@ def opperf_results(report: SingleReport) -> dict[str, list[dict[str, Any]]]:
 
 def without_direction(result: SingleResult) -> str:
     """Return the id of a case without its direction."""
-    return result.case.rpartition("/")[0]
+    return result.case.removesuffix(f"/{result.direction}")
 
 
 def group_by_input(cases: Sequence[SingleResult]) -> list[list[SingleResult]]:
@@ -54,24 +54,27 @@ def opperf_entry(name: str, group: Sequence[SingleResult]) -> dict[str, Any]:
     entry: dict[str, Any] = {}
     memory: dict[str, float] = {}
     for result in group:
+        of_what = "_".join(filter(None, (result.direction, name)))
         if result.time is not None:
             figures = asdict(result.time)
-            entry[f"avg_time_{result.direction}_{name}"] = round(result.time.mean / MS, 6)
-            entry.update({f"{key}_time_{result.direction}_{name}": round(figures[key] / MS, 6) for key in STATISTICS})
+            entry[f"avg_time_{of_what}"] = round(result.time.mean / MS, 6)
+            entry.update({f"{key}_time_{of_what}": round(figures[key] / MS, 6) for key in STATISTICS})
         elif result.note:
-            entry.update({f"{key}_time_{result.direction}_{name}": None for key in ("avg", *STATISTICS)})
-            entry[f"note_{result.direction}"] = result.note
+            entry.update({f"{key}_time_{of_what}": None for key in ("avg", *STATISTICS)})
+            entry["_".join(filter(None, ("note", result.direction)))] = result.note
         if result.failure is not None:
-            entry[f"failed_{result.direction}"] = result.failure.reason
+            entry["_".join(filter(None, ("failed", result.direction)))] = result.failure.reason
         if result.memory is not None:
             for device, size in {_device(result.context): 0.0, **result.memory}.items():
                 memory[device] = max(size, memory.get(device, 0.0))
     entry.update({f"max_storage_mem_alloc_{device}": size / KB for device, size in memory.items()})
     result = group[0]
-    return {**entry, "inputs": result.inputs, "dtype": result.dtype, "context": result.context, "mode": result.mode}
+    settings = {key: getattr(result, key) for key in ("dtype", "context", "mode")}
+    known = settings if result.direction else {key: value for key, value in settings.items() if value}
+    return {**entry, "inputs": result.inputs, **known}
 
 
 def _device(context: str) -> str:
     """Return a context as the profiler names it: ``cpu/0``, ``gpu/1``."""
     kind, _, number = context.rstrip(")").partition("(")
-    return f"{kind}/{number or 0}"
+    return f"{kind or 'cpu'}/{number or 0}"

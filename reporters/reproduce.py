@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from opduel.records import Build, Comparison, Report, RunConfiguration
+from opduel.records import Build, Commit, Comparison, Report, RunConfiguration
 from opduel.reporters.text import printable
 
 # Options of a run that hold for each of its cases, too; the others chose cases, bounded the run or reported it.
@@ -62,8 +62,12 @@ def reproduction(report: Report) -> Reproduction:
 
     def of(comparison: Comparison) -> str:
         case, name = cases.get(comparison.case), comparison.any_kind
+        if case is not None and "statement" in case.inputs:
+            setup = ["--setup", case.inputs["setup"]] if case.inputs.get("setup") else []
+            return _joined([*setup, "--statement", case.inputs["statement"], "--metric", case.metric])
         if own_inputs and case is not None and not case.files:
-            own = ["--directions", case.direction, "--metric", case.metric]
+            direction = ["--directions", case.direction] if case.direction else []
+            own = [*direction, "--metric", case.metric]
             return _joined(["--operators", case.operator, "--inputs", json.dumps(case.inputs), *own])
         return _joined(["--operators", _exactly(name) if name in ambiguous else name])
 
@@ -113,6 +117,11 @@ def _of_commits(report: Report, common: Sequence[str]) -> str:
         return ""
     commits = ["--base_commit", control.id, "--exact_base", "--commit", treatment.id]
     configuration, strategy = report.configuration, report.treatment.strategy
+    if named := [build for build in (configuration.control, configuration.treatment) if build]:
+        if len(named) < 2 or any(build.startswith((".", "~", "/")) for build in named):
+            return ""  # a work tree is no longer what it was
+        words = [_at(build, commit) for build, commit in zip(named, (control, treatment), strict=True)]
+        return _joined([*program("harness.py", "compare", configuration), *words, *common])
     build = ["--build", strategy] if strategy in ("overlay", "source") else []
     own = configuration.platform != RunConfiguration.platform and len(configuration.platforms) == 1
     platform = ["--platforms", configuration.platform] if own else []  # several share the usual builds
@@ -122,13 +131,18 @@ def _of_commits(report: Report, common: Sequence[str]) -> str:
     )
 
 
+def _at(build: str, commit: Commit) -> str:
+    """Return a build that was named by a commit, with the commit's id as the name; an address as it was given."""
+    return build if "git+" in build else " ".join([commit.id, *build.split()[1:]])
+
+
 def _ambiguous(report: Report) -> frozenset[str]:
     """Return the cases whose ids are operators' names, too, so that they might select further cases of these."""
     operators = {comparison.any_kind: comparison.operator for comparison in report.comparisons}
     configuration, run = report.configuration, report.run
     chosen = (configuration.operators, configuration.sample, configuration.bench, configuration.regressed_types)
     # There may be more cases than the report's.
-    narrowed = any(chosen) or bool(run.skipped) or bool(run.suite and configuration.benchmark_file)
+    narrowed = any(chosen) or bool(run.skipped or run.left_out) or bool(run.suite and configuration.benchmark_file)
     counts = Counter(operators.values())
     return frozenset(case for case in operators if counts[case] > 1 or (narrowed and case == operators[case]))
 

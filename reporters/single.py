@@ -30,10 +30,7 @@ CSV_COLUMNS = (
     *(f"{name}_ms" for name in STATISTICS),
     *("calls", "rounds", "max_storage_mem_alloc_kb", "gflops", "gbytes", "inputs", "failure", "mode", "note"),
 )
-MARKDOWN_COLUMNS = (
-    *("Operator", "Case", "Inputs", "Max Mem Usage (Storage) (kB)"),
-    *(f"{kind} {name} Time (ms)" for name in ("Forward", "Backward") for kind in ("Avg", "P50", "P90", "P99")),
-)
+_MARKDOWN_HEAD = ("Operator", "Case", "Inputs", "Max Mem Usage (Storage) (kB)")
 _WORST_FIRST = ("slower", "failed", "incomparable", "gone", "new", "faster", "within")
 
 
@@ -84,14 +81,18 @@ def _csv_row(result: SingleResult) -> dict[str, object]:
 
 def markdown_text(report: SingleReport) -> str:
     """Return opperf's table, a line for each input of an operator, and below it what failed or could not be timed."""
-    lines = ["# Benchmark Results", "", _row(MARKDOWN_COLUMNS), _row([":---:"] * len(MARKDOWN_COLUMNS))]
+    directions = ("forward", "backward") if any(result.direction for result in report.cases) else ("",)
+    names = (f"{direction.capitalize()} " if direction else "" for direction in directions)
+    times = [f"{kind} {name}Time (ms)" for name in names for kind in ("Avg", "P50", "P90", "P99")]
+    head = [*_MARKDOWN_HEAD, *times]
+    lines = ["# Benchmark Results", "", _row(head), _row([":---:"] * len(head))]
     for group in sorted(group_by_input(report.cases), key=lambda group: group[0].operator):
         by_direction = {result.direction: result for result in group}
         sizes = [sum(result.memory.values()) / KB for result in group if result.memory is not None]
         size = f"{max(sizes):.4f}" if sizes else "---"
         cells = [group[0].operator, without_direction(group[0]), json.dumps(group[0].inputs), size]
-        times = [time for name in ("forward", "backward") for time in _markdown_times(by_direction.get(name))]
-        lines.append(_row([*cells, *times]))
+        cells += [time for direction in directions for time in _markdown_times(by_direction.get(direction))]
+        lines.append(_row(cells))
     both = [result for result in report.cases if result.direction == "both" and result.time is not None]
     if both:
         lines += ["", "# Forward and Backward together", "", _row(["Case", "Avg Time (ms)", "P50", "P90", "P99"])]

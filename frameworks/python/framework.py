@@ -5,12 +5,20 @@ from pathlib import Path
 from typing import Any
 
 from opduel.frameworks.base import Framework
-from opduel.frameworks.roles import FunctionCases, PackageBuilds, ProfilingSetup, Scripts
+from opduel.frameworks.roles import ArrayCases, PackageBuilds, ProfilingSetup, Scripts
 from opduel.records import Case
 
 HERE = Path(__file__).resolve().parent
 STATEMENT = "statement"  # the operator of code from a command line (opduel_common/statements.py)
 IMPORTS = "OPDUEL_IMPORTS"  # modules that a worker imports before it forks (adaptor/imports.py)
+# Packages that are called otherwise than their modules.
+DISTRIBUTIONS = {
+    "sklearn": "scikit-learn",
+    "skimage": "scikit-image",
+    "PIL": "pillow",
+    "yaml": "pyyaml",
+    "cv2": "opencv-python",
+}
 # Thread counts that NumPy's libraries, and others like them, read when they are loaded.
 THREAD_VARIABLES = (
     *("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS"),
@@ -23,7 +31,7 @@ class Python(Framework):
 
     name = "python"
     builds = PackageBuilds()
-    cases = FunctionCases()
+    cases = ArrayCases()
     scripts = Scripts(registry=HERE / "registered.py")
     profiling = ProfilingSetup(counts_instructions=True)
     adaptor = HERE / "adaptor"
@@ -39,15 +47,22 @@ class Python(Framework):
         names |= {module for case in cases if case.operator == STATEMENT for module in case.inputs["imports"]}
         return {IMPORTS: ",".join(sorted(names))}
 
+    def packages_of(self, cases: Sequence[Case]) -> Sequence[str]:
+        """Return the packages that the cases call or import."""
+        modules = dict.fromkeys(name.partition(".")[0] for name in self.preparation(cases)[IMPORTS].split(","))
+        return [DISTRIBUTIONS.get(module, module.replace("_", "-").lower()) for module in modules]
+
     def can_fork(self, threads: int, context: str) -> bool:
         """Return True on processors: modules that start threads which a fork would lose are imported in each child
         (opduel_common.forks), and OpenBLAS stops its threads before a fork."""
-        return context.startswith("cpu")
+        return not context.startswith("gpu")
 
 
 def _called(value: Any) -> Iterator[str]:
-    """Yield the functions that make a case's arguments, and those that are arguments."""
+    """Yield the functions and classes that make a case's arguments, and those that are arguments."""
     if isinstance(value, Mapping):
         yield from (value[key] for key in ("call", "function") if isinstance(value.get(key), str))
+        if isinstance(value.get("sparse"), str):
+            yield f"scipy.sparse.{value['sparse']}"
     for item in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         yield from _called(item)

@@ -5,16 +5,18 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from pydantic import ValidationError
 
 from opduel.frameworks import get_framework
+from opduel.frameworks.roles import ArrayCases, Cases
 from opduel.harness.specs.draw import draws, filled
+from opduel.harness.specs.fields import DTYPE_FIX, PLACEHOLDERS, numpy_name
 from opduel.harness.specs.model import CaseSettings, Inputs, Settings, Spec, Test
+from opduel.harness.specs.naming import call_name
 from opduel.harness.specs.programs import FORMATS, PROGRAM_METRICS, ProgramTest
 from opduel.harness.specs.values import Tensor
 from opduel.records import (
@@ -28,14 +30,16 @@ from opduel.records import (
     UsageError,
     case_id_for,
 )
+from opduel.records.case import DTYPES, Mode
+from opduel.support.text import similar_names
 from opduel.support.validation import explain
 
-DEFAULT_DTYPE = "float32"
 DEFAULT_CONTEXT = "cpu"
 DEFAULT_TIMEOUT_S = 60.0
 MAX_NAME = 200  # with placeholders filled in: file systems end at 255
-# What the command line may put in place of a spec's settings, and no program has.
+# What the command line may put in place of a spec's settings, and what no program has, and no function without passes.
 _NOT_OF_PROGRAMS = {"dtype": "--dtype", "context": "--ctx", "directions": "--directions"}
+_OF_PASSES = ("context", "directions", "run_backward", "mode")
 
 
 def expand_cases(
@@ -89,10 +93,10 @@ def _matches(case: Case, pattern: str) -> bool:
 
 
 def _nearby(cases: Sequence[Case], pattern: str) -> str:
-    """Describe what there is: operators of a similar name, and the first case."""
-    close = get_close_matches(pattern, dict.fromkeys(case.operator for case in cases), 3)
-    guess = f"did you mean {' or '.join(close)}? " if close else ""
-    return f"{guess}the first of {len(cases)} is {cases[0].id}"
+    """Describe what there is: the operators with the most similar names, or else the first case."""
+    if close := similar_names(pattern, dict.fromkeys(case.operator for case in cases)):
+        return f"did you mean {' or '.join(close)}?"
+    return f"the first of {len(cases)} is {cases[0].id}"
 
 
 @dataclass(frozen=True)
@@ -134,15 +138,16 @@ class _Expansion:
                 fix = f"add one of {', '.join(FORMATS)}"
                 raise UsageError(f"{origin}: has no parse, which the metric value needs: {fix}")
             yield Case(
-                id=case_id_for(metric, f"{test.operator}/forward"),
+                id=case_id_for(metric, test.operator),
                 operator=test.operator,
-                direction="forward",
+                direction="",
                 inputs=test.inputs(),
-                dtype=DEFAULT_DTYPE,
-                context=DEFAULT_CONTEXT,
+                dtype="",
+                context="",
                 threshold=self._threshold(metric, levels),
                 timeout_s=_nearest(levels, "timeout", DEFAULT_TIMEOUT_S),
                 metric=metric,
+                mode="",
                 files={name: file.record() for name, file in (test.files or {}).items()},
                 category=test.category,
             )
@@ -180,15 +185,17 @@ class _Expansion:
         origin: str,
     ) -> Iterator[Case]:
         """Yield the cases of one input: one for each mode, direction and metric."""
-        dtype = _nearest(levels, "dtype", DEFAULT_DTYPE)
-        context = _nearest(levels, "context", DEFAULT_CONTEXT)
+        kind, plain = get_framework(self.spec.framework).cases, test.plain_inputs(inputs)
+        ways = self._ways(kind, levels, test, origin)
+        dtype = self._dtype(kind, levels, plain, origin)
+        context = _nearest(levels, "context", DEFAULT_CONTEXT) if kind.has_passes else ""
         tolerance = _nearest(levels, "tolerance", None)
-        template = (inputs.case and inputs.case.identifier) or test.identifier or _usual_identifier(test, drawn)
-        if drawn and "{DRAWN}" not in template:
+        template = (inputs.case and inputs.case.identifier) or test.identifier
+        if template is None and not isinstance(kind, ArrayCases):
+            template = _usual_identifier(test, drawn)
+        if template is not None and drawn and "{DRAWN}" not in template:
             template += "_{DRAWN}"
-        for mode, direction in product(_nearest(levels, "mode", [DEFAULT_MODE]), _directions(levels)):
-            if mode != DEFAULT_MODE and not get_framework(self.spec.framework).cases.can_be_hybridized(test.operator):
-                raise UsageError(f"{origin} has the mode {mode}, which {test.operator} doesn't support: remove it")
+        for mode, direction in ways:
             fields = {
                 "ID": str(index),
                 "OPERATOR": test.operator,
@@ -196,12 +203,12 @@ class _Expansion:
                 "CONTEXT": context.replace("(", "").replace(")", ""),  # gpu(0) as gpu0
                 "DIRECTION": direction,
                 "DRAWN": "_".join(f"{name}{size}" for name, size in drawn.items()),
+                "SHAPE": _first_shape(inputs) if template and "{SHAPE}" in template else "",
             }
-            if "{DRAWN}" in template and not drawn:
-                raise UsageError(f"{origin} draws nothing for {{DRAWN}} in the identifier: use another placeholder")
-            if "{SHAPE}" in template:
-                fields["SHAPE"] = _first_shape(inputs, origin)
-            time_id = _case_id(template, fields, mode)
+            if template is None:
+                time_id = call_name(test.operator, plain, dtype)
+            else:
+                time_id = _case_id(template, fields, mode, kind, origin)
             if len(time_id.partition("/")[0]) > MAX_NAME:
                 raise UsageError(f"{origin} gets a name of more than {MAX_NAME} characters: use a shorter identifier")
             for metric in self.metrics or _nearest(levels, "metric", [DEFAULT_METRIC]):
@@ -209,7 +216,7 @@ class _Expansion:
                     id=case_id_for(metric, time_id),
                     operator=test.operator,
                     direction=direction,
-                    inputs=test.plain_inputs(inputs),
+                    inputs=plain,
                     dtype=dtype,
                     context=context,
                     threshold=self._threshold(metric, levels),
@@ -221,6 +228,42 @@ class _Expansion:
                     category=test.category,
                     input_sets=_nearest(levels, "input_sets", 1),
                 )
+
+    def _ways(
+        self, kind: Cases, levels: Sequence[Settings], test: Test, origin: str
+    ) -> list[tuple[Mode | Literal[""], Direction | Literal[""]]]:
+        """Return each mode and direction of an input; empty ones where the framework has none. UsageError: it has
+        none, and the spec or the command line says one."""
+        if not kind.has_passes:
+            for name in _OF_PASSES:
+                if getattr(self.overriding, name) is not None:
+                    raise UsageError(f"{_NOT_OF_PROGRAMS.get(name, name)}: {test.operator} has none: leave it out")
+                if _nearest(levels, name, None) is not None:
+                    raise UsageError(f"{origin} has {name}, which is not for {test.operator}: leave it out")
+            return [("", "")]
+        modes = _nearest(levels, "mode", [DEFAULT_MODE])
+        for mode in modes:
+            if mode != DEFAULT_MODE and not kind.can_be_hybridized(test.operator):
+                raise UsageError(f"{origin} has the mode {mode}, which {test.operator} doesn't support: remove it")
+        return list(product(modes, _directions(levels)))
+
+    def _dtype(self, kind: Cases, levels: Sequence[Settings], plain: Mapping[str, Any], origin: str) -> str:
+        """Return the dtype of arrays without one of their own; of NumPy's empty where there are none. UsageError: the
+        input or its test says one where there are none, or the command line one that there isn't."""
+        written = self.overriding.dtype
+        if not isinstance(kind, ArrayCases):
+            if written is not None and written not in DTYPES:
+                raise UsageError(f"--dtype {written}: {DTYPE_FIX}")
+            return str(_nearest(levels, "dtype", kind.usual_dtype))
+        try:
+            dtype = numpy_name(_nearest(levels, "dtype", kind.usual_dtype))
+        except ValueError as error:
+            raise UsageError(f"--dtype {error}") from None
+        if any(map(_takes_dtype, plain.values())):
+            return dtype
+        if written is None and (own := _nearest(levels[1:-1], "dtype", None)):
+            raise UsageError(f"{origin} has the dtype {own}, and no array that would get it: leave it out")
+        return ""
 
     def _threshold(self, metric: str, levels: Sequence[Settings | ProgramTest]) -> float:
         """Return the spec's share, the command line's, or the metric's own; what isn't sampled has tolerances."""
@@ -251,29 +294,47 @@ def _directions(levels: Sequence[Settings]) -> tuple[Direction, ...]:
     return ("forward",)
 
 
-def _case_id(template: str, fields: dict[str, str], mode: str) -> str:
-    """Return ``identifier[/dtype][/context][/mode]/direction``: what is usual, or in the identifier, is left out."""
+def _case_id(template: str, fields: Mapping[str, str], mode: str, kind: Cases, origin: str) -> str:
+    """Return ``identifier[/dtype][/context][/mode][/direction]``: what is usual, or in the identifier, is left out.
+    UsageError: the identifier asks for what the case doesn't have."""
+    for name in PLACEHOLDERS:
+        if f"{{{name}}}" in template and not fields[name]:
+            has = "draws nothing" if name == "DRAWN" else f"has no {name.lower()}"
+            raise UsageError(f"{origin} {has} for {{{name}}} in the identifier: use another placeholder")
     parts = [re.sub(r"\{([A-Z]+)\}", lambda match: fields[match[1]], template)]
-    for name, usual in (("DTYPE", DEFAULT_DTYPE), ("CONTEXT", DEFAULT_CONTEXT)):
+    for name, usual in (("DTYPE", kind.usual_dtype), ("CONTEXT", DEFAULT_CONTEXT)):
         if fields[name] != usual and f"{{{name}}}" not in template:
             parts.append(fields[name])
-    if mode != DEFAULT_MODE:
-        parts.append(mode)
-    return "/".join([*parts, fields["DIRECTION"]])
+    parts.append("" if mode == DEFAULT_MODE else mode)
+    return "/".join(filter(None, [*parts, fields["DIRECTION"]]))
 
 
-def _first_shape(inputs: Inputs, origin: str) -> str:
-    """Return the first tensor's shape as ``1x3x64x64``."""
+def _takes_dtype(value: Any) -> bool:
+    """Tell whether an argument is, or holds, an array without a dtype of its own."""
+    if isinstance(value, list):
+        return all(isinstance(size, int) for size in value) or any(map(_takes_dtype, value))
+    if not isinstance(value, Mapping) or "value" in value:
+        return False
+    if "shape" in value:
+        return "dtype" not in value
+    inner = (value.get("args") or (), value.get("tuple") or (), (value.get("kwargs") or {}).values())
+    return any(map(_takes_dtype, chain.from_iterable(inner)))
+
+
+def _first_shape(inputs: Inputs) -> str:
+    """Return the first tensor's shape as ``1x3x64x64``; empty if there is none."""
     for value in [*(inputs.args or []), *(inputs.__pydantic_extra__ or {}).values()]:
         for item in value if isinstance(value, list) and value and not isinstance(value[0], int) else [value]:
             shape = item.shape if isinstance(item, Tensor) else item
             if isinstance(shape, list):
                 return "x".join(str(size) for size in shape) or "scalar"
-    raise UsageError(f"{origin} has no shape for {{SHAPE}} in the identifier: use another placeholder")
+    return ""
 
 
 def _not_unique(case_id: str, first: str, second: str) -> UsageError:
     test = first.partition(".")[0]
     same = test == second.partition(".")[0]
     fix = f"add {{ID}} to the identifier of {test}" if same else "give their tests different identifiers"
+    if case_id.partition("/")[0].endswith(")"):  # a name made of the inputs
+        fix = "leave one out, or give one an identifier"
     return UsageError(f"{second} and {first} have the same id, {case_id}: {fix}")

@@ -18,7 +18,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from opduel.frameworks import framework_names, get_framework
-from opduel.frameworks.roles import CommandCases, FunctionCases, PairedCases
+from opduel.frameworks.roles import ArrayCases, CommandCases, FunctionCases, PairedCases
 from opduel.records.case import CONTEXT_PATTERN, DIRECTIONS, DTYPES, MAX_INPUT_SETS
 from opduel.support.text import show
 
@@ -28,6 +28,8 @@ PLACEHOLDERS = ("ID", "OPERATOR", "DTYPE", "CONTEXT", "DIRECTION", "SHAPE", "DRA
 _FRAMEWORKS = [get_framework(name) for name in framework_names()]
 # Frameworks whose operators are functions of any package of the build: their own adaptors look after what a name means.
 FUNCTION_FRAMEWORKS = tuple(framework.name for framework in _FRAMEWORKS if isinstance(framework.cases, FunctionCases))
+# Of these, frameworks whose arrays are NumPy's.
+ARRAY_FRAMEWORKS = tuple(framework.name for framework in _FRAMEWORKS if isinstance(framework.cases, ArrayCases))
 # Frameworks whose cases are command lines of a program.
 PROGRAM_FRAMEWORKS = tuple(framework.name for framework in _FRAMEWORKS if isinstance(framework.cases, CommandCases))
 # Frameworks that are two, one on each side; all others can be on a side.
@@ -132,6 +134,35 @@ def check_name(name: str, framework: str, field: str) -> None:
         raise field_error(field, str(error)) from None
 
 
+def check_dtype(dtype: str, framework: str, field: str) -> None:
+    """Check that it is a dtype that the framework's arrays may have; PydanticCustomError about ``field`` if not."""
+    if framework in ARRAY_FRAMEWORKS:
+        try:
+            numpy_name(dtype)
+        except ValueError as error:
+            raise field_error(field, str(error)) from None
+    elif dtype not in DTYPES:
+        raise field_error(field, f"is {show(dtype)}: {DTYPE_FIX}")
+
+
+def numpy_name(dtype: str) -> str:
+    """Return NumPy's name of a dtype: ``float64`` for ``double``; as it is written where that has none. ValueError: it
+    is no dtype of NumPy's, or one of bytes without a meaning."""
+    import numpy  # takes a while, and only some specs need it
+
+    try:
+        known = numpy.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):
+        known = None
+    if known is None or (known.kind == "V" and known.names is None and known.subdtype is None):
+        fix = "use a dtype of NumPy's, such as float64, complex128, U10 or datetime64[s]"
+        raise ValueError(f"is {show(dtype)}: {fix}")
+    try:
+        return known.name if numpy.dtype(known.name) == known else dtype
+    except TypeError:  # str320, which is U10
+        return dtype
+
+
 def some_of(choices: Collection[str], noun: str) -> tuple[BeforeValidator, WithJsonSchema]:
     """Return what makes of ``list[str]`` a field that takes one name, or a list of several, each once."""
 
@@ -206,7 +237,8 @@ FUNCTION_FIX = "use the name of a function that comes with the framework's adapt
 check_dotted = matching(DOTTED_PATTERN, DOTTED_FIX)
 Operator = Annotated[str, *text(DOTTED_PATTERN, _OPERATOR_FIX)]  # which are possible depends on the spec's framework
 DottedName = Annotated[str, *text(DOTTED_PATTERN, DOTTED_FIX)]
-Dtype = Annotated[str, *one_of(DTYPES)]
+DTYPE_FIX = f"use one of {', '.join(DTYPES)}"
+Dtype = Annotated[str, *text(r"^.{1,100}$", DTYPE_FIX)]  # which are possible depends on the spec's framework
 Context = Annotated[str, *text(CONTEXT_PATTERN, "use cpu, gpu, or one of several such as gpu(1)")]
 Index = Annotated[str, *text(INDEX_PATTERN, 'use what is between the brackets, such as "2:5, 0" or "..., ::2"')]
 Argument = Annotated[str, *text(ARGUMENT_PATTERN, "use the name of another argument")]

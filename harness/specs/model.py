@@ -1,7 +1,6 @@
 """The shape of a spec: pydantic models, one field each for everything that a spec can say."""
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,6 +39,7 @@ from opduel.harness.specs.fields import (
     Slack,
     StrictModel,
     Threshold,
+    check_dtype,
     check_name,
     field_error,
     one_of,
@@ -60,6 +60,8 @@ from opduel.harness.specs.values import (
     StoredFile,
     Tensor,
     Value,
+    check_tensor,
+    objects_in,
 )
 from opduel.records import METRICS, MODES
 from opduel.records.measurement import SIDES, Side
@@ -94,7 +96,9 @@ class Settings(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["run_backward", "directions"]}})
 
-    dtype: Dtype | None = optional("For tensors without a dtype of their own. Default: float32.")
+    dtype: Dtype | None = optional(
+        "For tensors without a dtype of their own. Default: float32; for functions of Python packages float64."
+    )
     context: Context | None = optional("Where to run. Default: cpu.")
     metric: MetricNames | None = optional(f"What to measure, one or a list: {', '.join(METRICS)}. Default: time.")
     run_backward: bool | None = optional("true: two cases, forward and backward. Default: false, forward only.")
@@ -200,7 +204,8 @@ class Test(Settings, TestOfFile):
     treatment: SideOperator | None = optional("What the treatment calls.")
     identifier: Identifier | None = optional(
         "Names the cases. {ID} is the input's index in its list; also {OPERATOR}, {DTYPE}, {CONTEXT}, "
-        "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}."
+        "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}; "
+        "for functions of Python packages the call, sort(1000, float64)."
     )
     inputs: InputsOrList = Field(description="The arguments; a list of several is a short-hand for several cases.")
     files: dict[str, File] | None = optional(
@@ -301,22 +306,6 @@ class Test(Settings, TestOfFile):
         return self
 
 
-def _named_in(value: Any, path: str) -> Iterator[tuple[str, Call | FunctionOf]]:
-    """Yield the calls and functions in a test's inputs, or a part of them, and where they stand."""
-    if isinstance(value, Call | FunctionOf):
-        yield path, value
-    if isinstance(value, list):
-        for index, item in enumerate(value):
-            yield from _named_in(item, f"{path}[{index}]")
-    elif isinstance(value, Inputs):
-        for name, item in {"args": value.args, **(value.__pydantic_extra__ or {})}.items():
-            yield from _named_in(item, f"{path}.{name}")
-    elif isinstance(value, Call):
-        yield from _named_in(value.args, f"{path}.args")
-        for name, item in (value.kwargs or {}).items():
-            yield from _named_in(item, f"{path}.kwargs.{name}")
-
-
 def _is_program(test: Any) -> bool:
     return isinstance(test, ProgramTest) or (isinstance(test, dict) and "command" in test)
 
@@ -364,13 +353,27 @@ class Spec(StrictModel):
 
     @model_validator(mode="after")
     def _operators_are_possible(self) -> "Spec":
+        self._check_dtype(self.defaults, "defaults")
         for number, test in enumerate(self.tests):
             if isinstance(test, Test):
                 test.check_sides(self.framework, f"tests[{number}]")
+                self._check_dtype(test, f"tests[{number}]")
                 for where, inputs in test.each_input():
-                    for path, value in _named_in(inputs, where):
-                        self._check_named(value, f"tests[{number}].{path}")
+                    self._check_inputs(inputs, f"tests[{number}].{where}")
         return self
+
+    def _check_inputs(self, inputs: Inputs, where: str) -> None:
+        self._check_dtype(inputs.case, f"{where}.case")
+        for name, argument in {"args": inputs.args, **(inputs.__pydantic_extra__ or {})}.items():
+            for path, value in objects_in(argument, f"{where}.{name}"):
+                if isinstance(value, Tensor):
+                    check_tensor(value, self.framework, path)
+                else:
+                    self._check_named(value, path)
+
+    def _check_dtype(self, of: Settings | None, field: str) -> None:
+        if of is not None and of.dtype is not None:
+            check_dtype(of.dtype, self.framework, f"{field}.dtype")
 
     def _check_named(self, value: Call | FunctionOf, field: str) -> None:
         """Check that calls stand only where operators are functions of any package, and functions have such names."""

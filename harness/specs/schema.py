@@ -12,12 +12,14 @@ from pydantic_core import core_schema
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.specs.fields import (
     ARGUMENT_PATTERN,
+    ARRAY_FRAMEWORKS,
     DOTTED_PATTERN,
     FUNCTION_FRAMEWORKS,
     FUNCTION_PATTERN,
     OPERATOR_PATTERN,
 )
 from opduel.harness.specs.model import Spec
+from opduel.records.case import DTYPES
 
 RESTRICTS = "restricts what other definitions allow"
 SCHEMA_FILE = SPECIFICATIONS / "spec.schema.json"
@@ -36,10 +38,10 @@ class _Generator(GenerateJsonSchema):
         return False
 
 
-def _tests_like(pattern: str, arguments: str) -> dict[str, Any]:
-    """Return the JSON Schema of specs with these operators, and with arguments as a definition below says."""
+def _tests_like(arguments: str, **fields: Any) -> dict[str, Any]:
+    """Return the JSON Schema of specs with these fields of tests, and with arguments as a definition below says."""
     inputs = {"additionalProperties": {"$ref": f"#/$defs/{arguments}"}, "items": {"$ref": f"#/$defs/{arguments}Inputs"}}
-    return {"properties": {"tests": {"items": {"properties": {"operator": {"pattern": pattern}, "inputs": inputs}}}}}
+    return {"properties": {"tests": {"items": {"properties": {**fields, "inputs": inputs}}}}}
 
 
 def _arguments(name: str, restrictions: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,18 +63,29 @@ def _arguments(name: str, restrictions: Mapping[str, Any]) -> dict[str, Any]:
 DEFINITIONS = {
     **_arguments("AnyPackage", {"function": {"pattern": DOTTED_PATTERN}}),
     **_arguments("OwnNamespaces", {"call": False, "function": {"pattern": FUNCTION_PATTERN}}),
+    **_arguments("Tensors", {"dtype": {"enum": list(DTYPES)}, "sparse": False}),
+    **_arguments("Arrays", dict.fromkeys(("stype", "grad_stype", "grad_req"), False)),
 }
 
 
 def schema_text() -> str:
     """Return the schema as it is stored, made from the models."""
+    tensors = _tests_like("Tensors", dtype={"enum": list(DTYPES)})
+    tensors["properties"]["defaults"] = {"properties": {"dtype": {"enum": list(DTYPES)}}}
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Spec.model_json_schema(schema_generator=_Generator),
         "title": "opduel spec",
         "if": {"properties": {"framework": {"enum": list(FUNCTION_FRAMEWORKS)}}},
-        "then": _tests_like(DOTTED_PATTERN, "AnyPackage"),
-        "else": _tests_like(OPERATOR_PATTERN, "OwnNamespaces"),
+        "then": _tests_like("AnyPackage", operator={"pattern": DOTTED_PATTERN}),
+        "else": _tests_like("OwnNamespaces", operator={"pattern": OPERATOR_PATTERN}),
+        "allOf": [
+            {
+                "if": {"properties": {"framework": {"enum": list(ARRAY_FRAMEWORKS)}}},
+                "then": _tests_like("Arrays"),
+                "else": tensors,
+            }
+        ],
     }
     document["$defs"] = {**document["$defs"], **DEFINITIONS}
     return json.dumps(document, indent=2) + "\n"

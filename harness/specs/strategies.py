@@ -71,4 +71,5 @@ def case_of(draw: Drawn, number: int) -> Case:
     """Return the draw as a case, whose id has the operator and ``number``."""
     like = draw.template.like
     head, slash, tail = like.id.partition("/")
+    head = head.partition("(")[0]  # the inputs that a name may list are others
     return dataclasses.replace(like, id=f"{head}_fuzz{number}{slash}{tail}", inputs=draw.inputs)

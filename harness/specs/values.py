@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -17,6 +18,7 @@ from pydantic import (
 )
 
 from opduel.harness.specs.fields import (
+    ARRAY_FRAMEWORKS,
     BLOCK_NAMESPACES,
     BLOCK_PATTERN,
     SIZE_NAME_PATTERN,
@@ -28,9 +30,11 @@ from opduel.harness.specs.fields import (
     Index,
     Share,
     StrictModel,
+    check_dtype,
     field_error,
     matching,
     number,
+    one_of,
     optional,
     text,
 )
@@ -39,12 +43,27 @@ from opduel.support.text import show
 MAX_DIMENSIONS = 32
 MAX_ELEMENTS = 2**40  # beyond what any machine holds; whether this one does is asked where the tensor is made
 
-Init = Literal["normal", "uniform", "randint", "zeros", "ones", "arange", "positive_definite", "png"]
+Init = Literal[
+    "normal",
+    "uniform",
+    "randint",
+    "zeros",
+    "ones",
+    "arange",
+    "sorted",
+    "symmetric",
+    "hermitian",
+    "positive_definite",
+    "png",
+]
 StorageType = Literal["default", "row_sparse", "csr", "numpy"]
 GradientType = Literal["default", "row_sparse", "csr"]
+_FORMS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
+SPARSE = tuple(f"{form}_{kind}" for kind in ("array", "matrix") for form in _FORMS)
 DENSE = (None, "default", "numpy")
-WHOLE = ("positive_definite", "png")  # inits of all elements together
-INTEGERS = ("int8", "int32", "int64", "uint8")
+SQUARE = ("symmetric", "hermitian", "positive_definite")  # inits of square matrices
+WHOLE = (*SQUARE, "png")  # inits of all elements together
+RANGED = (None, "uniform", "randint", "sorted", "symmetric", "hermitian")  # inits that take low and high
 
 
 def _not_too_large(shape: list[Any]) -> list[Any]:
@@ -93,27 +112,24 @@ class Tensor(StrictModel):
         json_schema_extra={
             "dependentRequired": {"low": ["high"], "high": ["low"]},
             "if": {"required": ["low"]},
-            "then": {
-                "anyOf": [
-                    {"properties": {"init": {"enum": ["uniform", "randint"]}}, "required": ["init"]},
-                    {
-                        "properties": {"dtype": {"enum": list(INTEGERS)}},
-                        "required": ["dtype"],
-                        "not": {"required": ["init"]},
-                    },
-                ]
-            },
+            "then": {"properties": {"init": {"enum": [init for init in RANGED if init]}}},
         }
     )
 
     shape: Shape
     dtype: Dtype | None = optional("Default: the case's dtype.")
-    init: Init | None = optional("Default: normal for floating-point dtypes, randint for the others.")
-    low: Bound | None = optional("For uniform (default 0.0) and randint (default 0): the smallest value.")
-    high: Bound | None = optional("For uniform (default 1.0) and randint (default 10): the upper bound, exclusive.")
+    init: Init | None = optional(
+        "What the values are; sorted is along the last axis. Default: normal for floating-point and complex dtypes, or "
+        "uniform with low and high; random integers, dates, or texts for others."
+    )
+    low: Bound | None = optional("The smallest value. Default: 0.")
+    high: Bound | None = optional("The upper bound, exclusive. Default: 1.0 for uniform, 10 for integers.")
 
     stype: StorageType | None = optional("How it is stored; numpy is a NumPy array. Default: default, which is dense.")
-    density: Share | None = optional("The share of elements (csr) or rows (row_sparse) that are stored. Default: 0.1.")
+    sparse: Annotated[str, *one_of(SPARSE)] | None = optional(
+        "Of functions of Python packages: the class of scipy.sparse that the array is."
+    )
+    density: Share | None = optional("The share of elements, or of rows (row_sparse), that are stored. Default: 0.1.")
     grad_stype: GradientType | None = optional("How its gradient is stored. Default: like the tensor itself.")
     grad_req: Literal["write", "add", "null"] | None = optional(
         "null: no gradient is computed. Default: write; null for csr and integers."
@@ -125,15 +141,17 @@ class Tensor(StrictModel):
         is_square = rank >= 2 and self.shape[-1] == self.shape[-2]
         is_image = rank == 3 and self.shape[-1] == 3 and 0 not in self.shape
         for is_wrong, field, message in (
-            (self.density is not None and not is_sparse, "density", 'needs "stype": "row_sparse" or "csr"'),
+            (
+                self.density is not None and not (is_sparse or self.sparse),
+                "density",
+                "is for sparse ones: leave it out",
+            ),
             (self.stype == "csr" and rank != 2, "shape", "of csr must have two sizes"),
+            (self.sparse is not None and rank != 2, "shape", "of a sparse array must have two sizes"),
             (self.stype == "row_sparse" and not rank, "shape", "of row_sparse must have a size"),
             (is_sparse and init in WHOLE, "init", f"of a sparse tensor can't be {init}: use another"),
-            (
-                init == "positive_definite" and not is_square,
-                "shape",
-                "of positive_definite must end in two equal sizes",
-            ),
+            (init in SQUARE and not is_square, "shape", f"of {init} must end in two equal sizes"),
+            (self.sparse is not None and init == "png", "init", "of a sparse array can't be png: use another"),
             (init == "png" and not is_image, "shape", "of png must be that of the image: height, width, 3"),
             (self.low is None and self.high is not None, "low", "is missing beside high: give both"),
             (self.high is None and self.low is not None, "high", "is missing beside low: give both"),
@@ -144,17 +162,31 @@ class Tensor(StrictModel):
 
     @model_validator(mode="after")
     def _range_fits(self) -> "Tensor":
-        init, low, high = self.init or ("randint" if self.dtype in INTEGERS else None), self.low, self.high
+        init, low, high = self.init, self.low, self.high
         if low is None or high is None:
             return self
-        if init not in ("uniform", "randint"):
-            raise field_error("low", 'needs "init": "uniform" or "randint"')
+        if init not in RANGED:
+            fix = f"leave them out, or use {', '.join(filter(None, RANGED))}"
+            raise field_error("low", f"and high are not for {init}: {fix}")
         if init == "randint" and (isinstance(low, float) or isinstance(high, float)):
             raise field_error("low", "and high of randint must be integers")
         # Names are looked at again once they have been drawn.
         if not isinstance(low, str) and not isinstance(high, str) and low >= high:
             raise field_error("high", f"is {high}, not more than low: use a larger one")
         return self
+
+
+def check_tensor(tensor: Tensor, framework: str, field: str) -> None:
+    """Check that its dtype is one of the framework's, and that it is stored as arrays of that framework are;
+    PydanticCustomError about ``field`` if not."""
+    has_numpy_arrays = framework in ARRAY_FRAMEWORKS
+    if tensor.dtype is not None:
+        check_dtype(tensor.dtype, framework, f"{field}.dtype")
+    if tensor.sparse is not None and not has_numpy_arrays:
+        raise field_error(f"{field}.sparse", f"needs the framework {' or '.join(ARRAY_FRAMEWORKS)}: use stype")
+    for name in ("stype", "grad_stype", "grad_req") if has_numpy_arrays else ():
+        if getattr(tensor, name) is not None:
+            raise field_error(f"{field}.{name}", 'is not for arrays of NumPy: leave it out, or use "sparse"')
 
 
 _check_block_name = matching(
@@ -298,3 +330,16 @@ Value = Annotated[
 ]
 
 Call.model_rebuild()
+
+
+def objects_in(value: Any, path: str) -> Iterator[tuple[str, Call | FunctionOf | Tensor]]:
+    """Yield the calls, functions and tensors in an argument, and where they stand."""
+    if isinstance(value, Call | FunctionOf | Tensor):
+        yield path, value
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield from objects_in(item, f"{path}[{index}]")
+    for name in ("args", "tuple", "file") if isinstance(value, StrictModel) else ():
+        yield from objects_in(getattr(value, name, None), f"{path}.{name}")
+    for name, item in (value.kwargs or {}).items() if isinstance(value, Call) else ():
+        yield from objects_in(item, f"{path}.kwargs.{name}")

@@ -58,7 +58,7 @@ def _benchmark(comparison: Comparison, name: str, side: Side) -> dict[str, Any]:
         "name": name,
         "unit": unit,
         "operator": one_line(comparison.operator),
-        "direction": one_line(comparison.direction),
+        "direction": one_line(comparison.direction) or None,
         "opduel_verdict": comparison.verdict,
         "opduel_ratio": comparison.ratio,
         "opduel_difference": comparison.difference,

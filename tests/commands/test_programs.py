@@ -52,7 +52,7 @@ def test_patterns_wait_for_the_values_that_programs_print(tmp_path: Path) -> Non
         (("--string_map", '{"program": "x"}'), "--string_map: .* is not a JSON object of texts and numbers"),
         (
             (),
-            r"/own.json: first/forward: nothing replaces {size} in its command lines: add it to --string_map, '{\"siz",
+            r"/own.json: first: nothing replaces {size} in its command lines: add it to --string_map, '{\"siz",
         ),
         ((*SIZES, "--command_args", "-x < a"), "^--command_args: has '<', and there is no shell: name the file in"),
         (("--command_args", "'"), "--command_args: .*No closing quotation: quote it as for a shell"),
@@ -76,7 +76,7 @@ def test_words_stand_in_the_locations_of_files_too(tmp_path: Path) -> None:
     test = {"commands": ["{program} {files.net}"], "identifier": "{ID}", "metric": "delay"}
     path.write_text(json.dumps({"model": {"name": "net", "files": {"net": file}}, "tests": [test]}), encoding="utf-8")
     options = read_options(["-b", str(path), "--model_cache", str(tmp_path)])
-    missing = r"net-0/forward/value: files.net: {MODEL_DIR}/net.pb: nothing stands for {MODEL_DIR}: add --string_map"
+    missing = r"net-0/value: files.net: {MODEL_DIR}/net.pb: nothing stands for {MODEL_DIR}: add --string_map"
     with pytest.raises(UsageError, match=missing):
         fetch_case_files(choose_cases(options, 0), options)
     (case,) = choose_cases(read_options(["-b", str(path), "--string_map", '{"MODEL_DIR": "/m"}']), 0).cases

@@ -42,7 +42,7 @@ def test_a_run_on_a_fleet(fleet: Fleet, tmp_path: Path) -> None:
     assert process.returncode in (0, 1), process.stderr
     document = report(tmp_path)
     assert {row["case"]: row["host"] for row in document["comparisons"]} == {
-        f"{name}_0/forward": "one" for name in FUNCTIONS
+        f"{name}(64, float64)": "one" for name in FUNCTIONS
     }
     assert [(host["name"], host["cases"]) for host in document["run"]["fleet"]["hosts"]] == [("one", len(FUNCTIONS))]
     assert all(row["rounds"] for row in document["comparisons"])

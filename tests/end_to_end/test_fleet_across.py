@@ -75,7 +75,7 @@ def test_a_platform_without_a_host_leaves_the_others(fleet: Fleet, tmp_path: Pat
     assert "no worker is a host of the kind none within 1 s (workers there: one)" in process.stderr
     document = report(tmp_path)
     of_a = [row for row in document["comparisons"] if row["kind"] == "a"]
-    assert [(row["case"], row["host"]) for row in of_a] == [(f"{name}_0/forward@a", "one") for name in FUNCTIONS]
+    assert [(row["case"], row["host"]) for row in of_a] == [(f"{name}(64, float64)@a", "one") for name in FUNCTIONS]
     assert all(row["rounds"] for row in of_a)
     assert {row["note"] for row in document["comparisons"] if row["kind"] == "none"} == {
         "not measured on a host of the kind none"
@@ -114,21 +114,21 @@ def test_the_commit_that_is_slower_on_one_kind_is_found_there(tmp_path: Path) ->
     assert process.returncode == 1, process.stderr
     old = host_kind().rpartition("+")[0] + "+avx2"
     assert f"first bad: {tiny.commits['5'][:12]} " in process.stdout
-    assert "1 case differs by kind of host: answer_0/forward" in process.stdout
+    assert "1 case differs by kind of host: answer(times=1)" in process.stdout
     documents = [json.loads(path.read_text()) for path in (tmp_path / "reports").rglob("report.json")]
     benchmark = next(document for document in documents if document["run"]["configuration"]["run_type"] == "benchmark")
     assert rows(benchmark) == {
-        f"answer_0/forward@{host_kind()}": "unchanged",
-        f"other_0/forward@{host_kind()}": "unchanged",
-        f"answer_0/forward@{old}": "regressed",
-        f"other_0/forward@{old}": "unchanged",
+        f"answer(times=1)@{host_kind()}": "unchanged",
+        f"other(times=1)@{host_kind()}": "unchanged",
+        f"answer(times=1)@{old}": "regressed",
+        f"other(times=1)@{old}": "unchanged",
     }
     later_documents = [
         document for document in documents if document["run"]["configuration"]["run_type"] != "benchmark"
     ]
     assert len(later_documents) >= 2
     assert all(
-        set(rows(document)) == {f"answer_0/forward@{old}"} for document in later_documents
+        set(rows(document)) == {f"answer(times=1)@{old}"} for document in later_documents
     )  # on the kind where it regressed
 
 

@@ -65,7 +65,7 @@ def test_what_would_be_done(tiny: Tiny, tmp_path: Path) -> None:
     process = driven(tmp_path, "--remote_repository", str(tiny.folder), *commits, "--regression", "--dry_run")
     assert process.returncode == 0, process.stderr
     first, native = (tiny.commits[name][:12] for name in ("first", "native"))
-    assert f"compiles   {first} and {native}: " in process.stdout
+    assert f"builds     {first} and {native}: not in the cache yet" in process.stdout
     assert f"  {first}: built from source by setuptools.build_meta\n" in process.stdout
 
 
@@ -114,8 +114,8 @@ def test_the_commit_that_made_it_slower_is_named(tiny: Tiny, tmp_path: Path) -> 
     process = driven(tmp_path, "--remote_repository", str(tiny.folder), *commits, *budget, "--regression")
     assert process.returncode == 1, process.stderr
     assert f"first bad: {tiny.commits['slower'][:12]} " in process.stdout
-    assert "  answer_0/forward: regressed, +" in process.stdout
-    assert "other_0/forward: regressed" not in process.stdout
+    assert "  answer(times=1): regressed, +" in process.stdout
+    assert "other(times=1): regressed" not in process.stdout
     assert process.stderr.count("by setuptools.build_meta; log:") == 2  # the others are overlays
 
 

@@ -53,13 +53,13 @@ def test_failures_name_their_side_and_the_rest_goes_on(tmp_path: Path) -> None:
     sides = ("--control", "numpy==1.26.4", "--treatment", "numpy==2.2.6", "--max_rounds", "2")
     report, output, _ = finished(tmp_path, 3, "-b", str(spec), *sides, "--screen_reporter")
     failures = {row["case"]: row["failure"] for row in report["comparisons"]}
-    assert failures.pop("exp_0/forward") is None
+    assert failures.pop("exp(8, float64)") is None
     assert {case: (row["side"], row["kind"]) for case, row in failures.items()} == {
-        "vecdot_0/forward": ("control", "missing"),
-        "negative_0/forward": ("both", "error"),
-        "sort_0/forward": ("both", "error"),
+        "vecdot(8, 8, float64)": ("control", "missing"),
+        "negative(nothing(3))": ("both", "error"),
+        "sort(8, kind=bubble, float64)": ("both", "error"),
     }
-    assert "numpy.nothing does not exist" in failures["negative_0/forward"]["reason"]
+    assert "numpy.nothing does not exist" in failures["negative(nothing(3))"]["reason"]
     assert "control    numpy==1.26.4 (numpy 1.26.4, Python 3." in output
 
 

@@ -118,7 +118,7 @@ def test_names_that_can_not_be_measured(adaptor: ModuleType, operator: str, kind
     ("tested_case", "message"),
     [
         (case("numpy.sort", {"a": {"call": "numpy.nope"}}), r"a: numpy.nope: numpy.nope does not exist"),
-        (case("numpy.sort", {"a": [3]}, direction="backward"), "no backward direction: use forward"),
+        (case("numpy.sort", {"a": [3]}, direction="backward"), "no backward direction: leave it out"),
         (case("numpy.sort", {"a": [3]}, context="gpu"), "run on cpu"),
         (case("numpy.sort", {"a": {"call": "numpy.ones", "args": [3]}}, dtype="int8"), "nothing in this case .* int8"),
         (case("numpy.sort", {"a": {"index": "1:2"}}), "a: .*index.* is not an argument"),
@@ -291,3 +291,69 @@ def test_a_generator_function_is_run_to_its_end(
 def test_memory_is_what_a_call_needs(adaptor: ModuleType) -> None:
     copied = case("numpy.copy", {"a": [1000, 250]})
     assert adaptor.memory(copied, 1, 2)["cpu"] == pytest.approx(1e6, rel=0.01)
+
+
+def drawn(adaptor: ModuleType, shape: list[int], seed: int = 1, **tensor: Any) -> Any:
+    """What an input in its long form becomes: the argument that ``builtins.tuple`` of it would hold."""
+    inputs = {"args": [{"call": "builtins.tuple", "args": [{"tuple": [{"shape": shape, **tensor}]}]}]}
+    _, _, args, _ = adaptor.prepare_case(case("numpy.asarray", inputs, dtype=""), seed)
+    return args[0][0]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128", "int16", "float32"])
+def test_matrices_are_what_their_init_says(adaptor: ModuleType, dtype: str) -> None:
+    symmetric = drawn(adaptor, [3, 20, 20], init="symmetric", dtype=dtype)
+    assert symmetric.dtype == dtype
+    assert (symmetric == symmetric.swapaxes(-1, -2)).all()
+    hermitian = drawn(adaptor, [20, 20], init="hermitian", dtype=dtype)
+    assert (hermitian == hermitian.conj().T).all()
+    assert len(numpy.unique(hermitian)) > 5
+    if dtype != "int16":
+        definite = drawn(adaptor, [20, 20], init="positive_definite", dtype=dtype)
+        numpy.testing.assert_allclose(definite, definite.conj().T, atol=1e-6)
+        assert numpy.linalg.eigvalsh(definite).min() > 0
+        assert numpy.iscomplexobj(definite) == (dtype == "complex128")
+
+
+def test_values_lie_in_their_range_and_are_sorted(adaptor: ModuleType) -> None:
+    for dtype in ("float64", "int32", "uint8"):
+        values = drawn(adaptor, [200], dtype=dtype, low=3, high=7)
+        assert (values.min() >= 3, values.max() < 7, values.dtype) == (True, True, dtype)
+        assert len(numpy.unique(values)) > 3
+    for dtype in ("float64", "int64", "datetime64[s]", "U4", "complex64"):
+        values = drawn(adaptor, [2, 50], dtype=dtype, init="sorted")
+        assert (numpy.sort(values) == values).all()
+        assert len(numpy.unique(values)) > 5
+    assert drawn(adaptor, [50], init="sorted", dtype="float64", low=5, high=6).min() >= 5
+
+
+@pytest.mark.parametrize(
+    "dtype", ["bool", ">f8", "longdouble", "c8", "U3", "S5", "U", "O", "m8[ns]", "M8[D]", "f8,i4", "(2,)f4", "u8"]
+)
+def test_arrays_of_every_dtype_come_from_the_seed(adaptor: ModuleType, dtype: str) -> None:
+    first, same, other = (drawn(adaptor, [40], seed, dtype=dtype) for seed in (1, 1, 2))
+    assert first.dtype.kind == numpy.empty(0, dtype).dtype.kind
+    assert (first == same).all()
+    assert (first != other).any()
+    whole = case("numpy.copy", {"a": [40]}, dtype=dtype)
+    digests = [adaptor.digest(whole, seed) for seed in (1, 1, 2)]
+    assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize("kind", ["csr_array", "coo_matrix", "lil_array", "dia_matrix"])
+def test_sparse_arrays_have_their_class_and_share_of_elements(adaptor: ModuleType, kind: str) -> None:
+    scipy_sparse = pytest.importorskip("scipy.sparse")
+    array = drawn(adaptor, [60, 50], sparse=kind, density=0.2, dtype="complex128", init="uniform")
+    assert type(array) is getattr(scipy_sparse, kind)
+    assert (array.shape, array.dtype) == ((60, 50), "complex128")
+    assert 0.15 < (array.toarray() != 0).mean() < 0.25
+    same, other = (drawn(adaptor, [60, 50], seed, sparse=kind, density=0.2, dtype="float64") for seed in (1, 2))
+    assert (same.toarray() != other.toarray()).any()
+    definite = drawn(adaptor, [40, 40], sparse=kind, density=0.1, dtype="float64", init="positive_definite").toarray()
+    assert (definite == definite.T).all()
+    assert numpy.linalg.eigvalsh(definite).min() > 0
+    symmetric = drawn(adaptor, [40, 40], sparse=kind, density=0.3, dtype="float32", init="symmetric").toarray()
+    assert (symmetric == symmetric.T).all()
+    assert 0.2 < (symmetric != 0).mean() < 0.4
+    hermitian = drawn(adaptor, [9, 9], sparse=kind, density=1, dtype="complex64", init="hermitian").toarray()
+    assert (hermitian == hermitian.conj().T).all()

@@ -31,7 +31,12 @@ SUBJECTS = {
         ["test_sorted", "test_pops"],
         *("six==1.16.0", "six==1.17.0", pytest.mark.wheels),
     ),
-    "python": ("numpy", ["sort(1000, float64)", "fft(rand(8192))"], "numpy==1.26.4", "numpy==2.2.6", pytest.mark.wheels),
+    "python": (
+        "numpy",
+        ["sort(1000, float64)", "fft(rand(8192))"],
+        *("numpy==1.26.4", "numpy==2.2.6"),
+        pytest.mark.wheels,
+    ),
 }
 if request := torch_request():
     SUBJECTS["torch"] = ("torch", ["mm_0", "conv2d_0"], request, request, pytest.mark.wheels)

@@ -28,8 +28,8 @@ def test_every_value_is_a_case_with_its_unit_and_direction() -> None:
     both = [printed("BM_a/64"), printed("rate", "MB/s", False)]
     cases, messages = cases_from(both, both)
     assert [(case.id, case.unit, case.lower_is_better, case.operator) for case in cases] == [
-        ("it.BM_a_64/forward/value", "ns", True, "it"),
-        ("it.rate/forward/value", "MB/s", False, "it"),
+        ("it.BM_a_64/value", "ns", True, "it"),
+        ("it.rate/value", "MB/s", False, "it"),
     ]
     assert cases[0].inputs == {**CASE.inputs, "value": "BM_a/64", "unit": "ns"}
     assert cases[1].measure.lower_is_better is False
@@ -39,25 +39,25 @@ def test_every_value_is_a_case_with_its_unit_and_direction() -> None:
 def test_what_one_side_prints_alone_is_a_case_and_reported() -> None:
     cases, messages = cases_from([printed("a"), printed("b")], [printed("c"), printed("a")])
     assert [case.inputs["value"] for case in cases] == ["a", "b", "c"]
-    assert messages == ["it/forward: the control does not print c", "it/forward: the treatment does not print b"]
+    assert messages == ["it: the control does not print c", "it: the treatment does not print b"]
 
 
 def test_where_one_side_fails_the_other_says_what_there_is() -> None:
     cases, messages = cases_from(CRASH, [printed("a")])
-    assert [case.id for case in cases] == ["it.a/forward/value"]
+    assert [case.id for case in cases] == ["it.a/value"]
     assert messages == []
     assert cases_from(CRASH, CRASH)[0] == [CASE]  # which fails when it is measured
 
 
 def test_commands_with_values_of_one_id_are_refused() -> None:
     """The samples of both would be one case's."""
-    other = replace(CASE, id="it.a/forward/value", operator="it.a")
+    other = replace(CASE, id="it.a/value", operator="it.a")
     first, _ = cases_from([printed("a.b")], [])
     second = cases_of(other, {"control": [printed("b")], "treatment": []})
     with pytest.raises(UsageError) as refused:
         all_cases([(CASE, first), (other, second)])
     assert str(refused.value) == (
-        "the commands 'it' and 'it.a' of the spec both have a case it.a.b/forward/value: "
+        "the commands 'it' and 'it.a' of the spec both have a case it.a.b/value: "
         'give one of them another "identifier"'
     )
     assert all_cases([(CASE, first), (other, [other])]) == [*first, other]

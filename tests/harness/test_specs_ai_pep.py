@@ -40,9 +40,9 @@ def test_a_model_and_its_tests_are_cases_of_a_program(tmp_path: Path) -> None:
     second["input_files"] = {"image": {"filename": "i", "location": "i.pb", "md5": MD5}}
     first, last = cases(tmp_path, TEST, second, command_args="--fast yes")
     assert (first.id, first.timeout_s, last.id, last.timeout_s) == (
-        "net-0/forward/value",
+        "net-0/value",
         300,
-        "net-image/forward/value",
+        "net-image/value",
         9,
     )
     assert first.inputs["parse"] == "observer"

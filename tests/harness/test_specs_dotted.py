@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import jsonschema
+import numpy
 import pytest
 
-from opduel.harness.specs import expand_cases, validate
+from opduel.harness.specs import Settings, expand_cases, validate
 from opduel.harness.specs.schema import SCHEMA_FILE
 from opduel.records import UsageError
 
@@ -99,3 +100,100 @@ def test_only_one_kind_of_framework_takes_any_name() -> None:
     schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(document("os.system", {"command": "true"}, "mxnet"), schema)
+
+
+A, B = {"a": [1000]}, {"a": {"shape": [60, 60], "init": "positive_definite"}}
+
+
+@pytest.mark.parametrize(
+    ("operator", "inputs", "name"),
+    [
+        ("numpy.sort", A, "sort(1000, float64)"),
+        ("numpy.sort", {**A, "kind": "stable", "case": {"dtype": "int32"}}, "sort(1000, kind=stable, int32)"),
+        ("numpy.sort", {**A, "case": {"dtype": "double"}}, "sort(1000, float64)"),
+        ("numpy.sort", {**A, "case": {"dtype": "U10"}}, "sort(1000, U10)"),
+        ("numpy.sort", {**A, "case": {"identifier": "mine"}}, "mine"),
+        ("numpy.sort", {**A, "case": {"identifier": "mine_{SHAPE}", "dtype": "complex128"}}, "mine_1000/complex128"),
+        ("numpy.linalg.inv", B, "inv(60x60 positive_definite, float64)"),
+        ("numpy.exp", {"args": [[3], {"shape": [3], "dtype": "bool"}]}, "exp(3, 3 bool, float64)"),
+        ("numpy.exp", {"args": [{"shape": [3], "dtype": "complex64"}]}, "exp(3 complex64)"),
+        ("numpy.sum", {"a": {"shape": [9], "low": 0, "high": 5.5}, "axis": None}, "sum(9 0..5.5, axis=None, float64)"),
+        ("numpy.concatenate", {"args": [{"tuple": [[5], []]}]}, "concatenate((5, scalar), float64)"),
+        ("numpy.einsum", {"args": [{"value": "i/j,j"}, [2, 3], [3]]}, "einsum(i_j,j, 2x3, 3, float64)"),
+        ("numpy.fft.fft", {"a": {"call": "numpy.random.rand", "args": [8192]}}, "fft(rand(8192))"),
+        ("numpy.ndarray.__add__", {"self": [2], "value": {"value": [1, 2]}}, "add(2, value=[1,2], float64)"),
+        (
+            "scipy.optimize.minimize",
+            {"fun": FUNCTION, "x0": {"call": "a.b", "kwargs": {"c": 1}}},
+            "minimize(sum, b(c=1))",
+        ),
+        (
+            "scipy.sparse.linalg.cg",
+            {"args": [{"shape": [9, 9], "sparse": "csr_array", "init": "positive_definite", "density": 0.01}, [9]]},
+            "cg(9x9 csr_array positive_definite density=0.01, 9, float64)",
+        ),
+        ("a.f", {"x": "y" * 200}, "f(x=" + "y" * 83 + "-71dbf6646d14"),
+    ],
+)
+def test_a_case_is_named_after_its_inputs(operator: str, inputs: dict[str, Any], name: str) -> None:
+    data = document(operator, inputs)
+    jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    (case,) = expand_cases(validate(data), metrics=["time"])
+    assert case.id == name
+    assert (case.direction, case.context, case.mode) == ("", "", "")
+    (memory,) = expand_cases(validate(data), metrics=["memory"])
+    assert (memory.id, memory.time_id) == (f"{name}/memory", name)
+
+
+def test_another_case_renames_none() -> None:
+    inputs = [{"a": [10]}, {"a": [20]}, {"a": [30]}]
+    names = [case.id for case in expand_cases(validate(document("numpy.sort", inputs)))]  # type: ignore[arg-type]
+    assert names == [f"sort({size}, float64)" for size in (10, 20, 30)]
+    more = expand_cases(validate(document("numpy.sort", [{"a": [5]}, *inputs])))  # type: ignore[arg-type]
+    assert {case.id for case in more} == {*names, "sort(5, float64)"}
+    alike = r"tests\[0\].inputs\[1\] and .* the same id, sort\(10, float64\): leave one out, or give one an identifier"
+    with pytest.raises(UsageError, match=alike):
+        expand_cases(validate(document("numpy.sort", [{"a": [10]}] * 2)))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "dtype", ["complex128", "bool", "int", "uint16", "float16", ">f8", "U10", "S3", "O", "datetime64[s]", "m8", "f8,i4"]
+)
+def test_every_dtype_of_numpy_is_one_of_an_array(dtype: str) -> None:
+    inputs = {"a": [3], "b": {"shape": [3], "dtype": dtype}}
+    for data in (document("a.b", inputs, dtype=dtype), document("a.b", {**inputs, "case": {"dtype": dtype}})):
+        jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+        assert numpy.dtype(expand_cases(validate(data))[0].dtype) == numpy.dtype(dtype)
+
+
+def test_the_dtype_of_the_command_line_is_for_arrays_without_one() -> None:
+    inputs = [{"a": [3]}, {"a": {"call": "numpy.ones", "args": [3]}}, {"a": {"shape": [3], "dtype": "int8"}}]
+    spec = validate(document("numpy.sort", inputs))  # type: ignore[arg-type]
+    cases = expand_cases(spec, settings=Settings(dtype="complex64"))
+    assert [case.id for case in cases] == ["sort(3, complex64)", "sort(ones(3))", "sort(3 int8)"]
+    with pytest.raises(UsageError, match=r"--dtype is 'bfloat16': use a dtype of NumPy's, such as float64"):
+        expand_cases(spec, settings=Settings(dtype="bfloat16"))
+    with pytest.raises(UsageError, match=r"--ctx: numpy.sort has none: leave it out"):
+        expand_cases(spec, settings=Settings(context="gpu"))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "test", "message"),
+    [
+        (A, {"dtype": "float31"}, r"tests\[0\].dtype is 'float31': use a dtype of NumPy's"),
+        (A, {"dtype": "V8"}, r"tests\[0\].dtype is 'V8': use a dtype of NumPy's"),
+        (A, {"dtype": "bfloat16"}, r"tests\[0\].dtype is 'bfloat16': use a dtype of NumPy's"),
+        ({"a": {"shape": [2], "dtype": "x"}}, {}, r"tests\[0\].inputs.a.dtype is 'x'"),
+        ({"a": {"call": "a.b"}}, {"dtype": "int8"}, r"tests\[0\].inputs has the dtype int8, and no array that would"),
+        (A, {"run_backward": True}, r"tests\[0\].inputs has run_backward, which is not for numpy.sort: leave it out"),
+        (A, {"mode": "hybridized"}, r"tests\[0\].inputs has mode, which is not for numpy.sort"),
+        (A, {"identifier": "x_{DIRECTION}"}, r"tests\[0\].inputs has no direction for {DIRECTION} in the identifier"),
+        ({"a": {"shape": [2, 3], "init": "symmetric"}}, {}, r"inputs.a.shape of symmetric must end in two equal sizes"),
+        ({"a": {"shape": [2], "sparse": "csr_array"}}, {}, r"inputs.a.shape of a sparse array must have two sizes"),
+        ({"a": {"shape": [2, 2], "sparse": "csr"}}, {}, r"inputs.a.sparse is 'csr': use one of bsr_array, "),
+        ({"a": {"shape": [2, 2], "stype": "csr"}}, {}, r"inputs.a.stype is not for arrays of NumPy: .* use \"sparse\""),
+    ],
+)
+def test_what_arrays_can_not_be(inputs: dict[str, Any], test: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        expand_cases(validate(document("numpy.sort", inputs, **test)))

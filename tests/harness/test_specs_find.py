@@ -54,6 +54,17 @@ def test_a_file_wins_over_a_name(root: Path, tmp_path: Path, monkeypatch: pytest
     assert find_spec(str(tmp_path / "specs" / "conv.json"), root=root) == tmp_path / "specs" / "conv.json"
 
 
+def test_a_file_that_happens_to_be_called_like_a_spec_is_not_meant(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("conv", "mine"):
+        (tmp_path / name).write_text("{}")
+    monkeypatch.chdir(tmp_path)
+    assert find_spec("conv", root=root) == root / "conv.json"
+    assert find_spec("./conv", root=root) == tmp_path / "conv"
+    assert find_spec("mine", root=root) == tmp_path / "mine"
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -231,16 +231,9 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ),
     (
         "tests[1].inputs.data",
-        {"shape": [3], "low": 0, "high": 1},
-        "tests[1].inputs.data.low",
-        'needs "init": "uniform" or "randint"',
-        True,
-    ),
-    (
-        "tests[1].inputs.data",
         {"shape": [3], "low": 0, "high": 1, "init": "zeros", "dtype": "int32"},
         "tests[1].inputs.data.low",
-        'needs "init"',
+        "and high are not for zeros: leave them out",
         True,
     ),
     (
@@ -267,9 +260,22 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
     ("tests[1].inputs.axis", {"value": 0, "shape": [1]}, "tests[1].inputs.axis.shape", "is not a field", True),
     # Pictures, sparse tensors, subscripts, contexts, and the same tensor twice
     ("tests[1].inputs.data", {"shape": [3], "init": "png"}, "tests[1].inputs.data.shape", "height, width, 3", False),
-    ("tests[1].inputs.data", {"shape": [3], "density": 0.5}, "tests[1].inputs.data.density", 'needs "stype"', False),
+    (
+        "tests[1].inputs.data",
+        {"shape": [3], "density": 0.5},
+        "tests[1].inputs.data.density",
+        "is for sparse ones",
+        False,
+    ),
     ("tests[1].inputs.data", {"shape": [3], "stype": "csr"}, "tests[1].inputs.data.shape", "two sizes", False),
     ("tests[1].inputs.data", {"shape": [], "stype": "row_sparse"}, "tests[1].inputs.data.shape", "a size", False),
+    (
+        "tests[1].inputs.data",
+        {"shape": [3, 3], "sparse": "csr_array"},
+        "tests[1].inputs.data.sparse",
+        "needs the framework",
+        True,
+    ),
     ("tests[1].inputs.data", {"shape": [3], "stype": "coo"}, "tests[1].inputs.data.stype", "use one of", True),
     (
         "tests[1].inputs.data",

@@ -29,14 +29,14 @@ def test_a_command_line_is_a_case_for_each_metric() -> None:
         defaults={"timeout": 7.0},
     )
     assert [(case.id, case.metric, case.timeout_s, case.threshold) for case in found] == [
-        ("size=100_x_a_b/forward", "time", 5.0, 0.02),
-        ("size=100_x_a_b/forward/cpu_time", "cpu_time", 5.0, 0.02),
-        ("net/forward/value", "value", 7.0, 0.05),
+        ("size=100_x_a_b", "time", 5.0, 0.02),
+        ("size=100_x_a_b/cpu_time", "cpu_time", 5.0, 0.02),
+        ("net/value", "value", 7.0, 0.05),
     ]
     assert found[0].inputs == {"command": ["{program}", "--size=100", "-x", "a b"]}
     assert found[2].inputs == {"command": ["{program}"], "parse": "observer", "env": {"A": "b"}}
     assert {case.operator for case in found} == {"size=100_x_a_b", "net"}
-    assert cases(one())[0].id == "program/forward"
+    assert cases(one())[0].id == "program"
 
 
 def test_it_runs_in_the_specs_folder_or_one_beside_it(tmp_path: Path) -> None:
@@ -165,5 +165,5 @@ def test_what_is_asked_for_on_the_command_line_must_be_for_programs() -> None:
     ):
         with pytest.raises(UsageError, match=words):
             expand_cases(spec, settings=settings, metrics=metrics)
-    with pytest.raises(UsageError, match=r"tests\[1\] and tests\[0\] have the same id, program/forward: give their"):
+    with pytest.raises(UsageError, match=r"tests\[1\] and tests\[0\] have the same id, program: give their"):
         cases(one(), one())

@@ -214,7 +214,7 @@ def test_commits_of_a_program_can_be_rebuilt_with_where_it_is_in_a_build(tmp_pat
     command += ["--string_map", '{"size": 3}', "--command_args=-v"]
     command_line = [*command, "--base_commit", "1", "--exact_base"]
     configuration = asdict(configuration_of(command_line))
-    report = samples.report([samples.comparison("it/forward")], spec_path=str(spec), configuration=configuration)
+    report = samples.report([samples.comparison("it")], spec_path=str(spec), configuration=configuration)
     sides = [
         replace(build, strategy="source", commit=Commit(digit * 40, 0, "a <b>", "c"))
         for build, digit in ((report.control, "1"), (report.treatment, "2"))

@@ -67,6 +67,18 @@ def test_opperfs_keys_in_opperfs_units() -> None:
     assert results["nd.dot"][0]["failed_forward"] == "killed by SIGABRT"
 
 
+def test_a_function_has_no_direction_that_keys_and_headings_would_say() -> None:
+    function = replace(result("sort(1000, float64)", "numpy.sort"), direction="", context="", dtype="float64")
+    report = replace(REPORT, cases=(function,))
+    (entry,) = opperf_results(report)["sort"]
+    assert (entry["avg_time_sort"], entry["case"], entry["dtype"]) == (2.0, "sort(1000, float64)", "float64")
+    assert not {"context", "mode"} & entry.keys()
+    assert entry["max_storage_mem_alloc_cpu/0"] == 4.0
+    heading, _, row = markdown_text(report).splitlines()[2:5]
+    assert heading.endswith("| Avg Time (ms) | P50 Time (ms) | P90 Time (ms) | P99 Time (ms) |")
+    assert row.endswith("| 2.0000 | 1.5000 | 3.0000 | 4.0000 |")
+
+
 def test_no_memory_held_is_not_the_same_as_unknown() -> None:
     nothing, unknown = (replace(REPORT.cases[0], memory=memory, context="gpu(1)") for memory in ({}, None))
     texts = [replace(REPORT, cases=(result,)) for result in (nothing, unknown)]

@@ -11,11 +11,12 @@ try:
     import numpy.random  # NumPy 2 imports it at its first use, which would be in every case's own process
 
     from opduel_common.shared_arrays import shared_array
-    from opduel_common.values import make_array
+    from opduel_common.values import make_array, make_entries
 except ImportError:  # a build without NumPy: only calls and plain values can be arguments
     numpy = None
 
 USUAL_DTYPE = "float32"  # the dtype of a case that names none
+DENSITY = 0.1  # of sparse arrays without a density
 CHEAP_INITS = ("zeros", "ones", "arange")  # made as quickly as copied
 USUAL_GRADIENT = ("write", None)  # grad_req and grad_stype of tensors that name none
 OTHER_FORMS = ("index", "context", "file", "size")  # forms of arguments that only some frameworks have
@@ -33,7 +34,8 @@ class Inputs:
     def __init__(self, case, seed):
         self.case = case
         self.seed = seed
-        self.arrays = {}  # arrays made from a shape, by name
+        self.arrays = {}  # arrays made from a shape, by name; of a sparse one the stored elements
+        self.requested_dtypes = set()  # of these arrays, as the case names them
 
     def arguments(self):
         """Return ``(args, kwargs)``. Raise ValueError for an argument of an unknown form."""
@@ -49,13 +51,13 @@ class Inputs:
         """Raise ValueError if no array has the dtype in the case's name."""
         dtypes = sorted(self.dtypes())
         dtype = self.case["dtype"]
-        if dtype != USUAL_DTYPE and dtype not in dtypes:
+        if dtype not in ("", USUAL_DTYPE) and dtype not in dtypes:
             others = "its arrays are {}".format(" and ".join(dtypes)) if dtypes else "it has no arrays made of shapes"
             raise ValueError(f"nothing in this case would be {dtype}, {others}: leave the dtype out")
 
     def dtypes(self):
         """Return the names of the arrays' dtypes."""
-        return {array.dtype.name for array in self.arrays.values()}
+        return {array.dtype.name for array in self.arrays.values()} | self.requested_dtypes
 
     def values(self, name, plain):
         return [self.value(f"{name}{i}", item) for i, item in enumerate(plain)]
@@ -117,8 +119,25 @@ class Inputs:
 
     def array(self, name, plain):
         """Return an array of the shape as the function takes it, and remember it in ``arrays``."""
+        self.requested_dtypes.add(plain.get("dtype") or self.case["dtype"])
+        if plain.get("sparse"):
+            return self.sparse_array(name, plain)
         self.arrays[name] = self.numbers(name, plain)
         return self.arrays[name]
+
+    def sparse_array(self, name, plain):
+        """Return an array or matrix of SciPy's class ``sparse``. Raise UnusableCall if the build has none."""
+        try:
+            import scipy.sparse
+        except ImportError:
+            raise UnusableCall(f"{name}: a sparse array needs SciPy, which this build doesn't have") from None
+        if not hasattr(scipy.sparse, plain["sparse"]):
+            raise UnusableCall("{}: this build's SciPy has no {}".format(name, plain["sparse"]))
+        shape, dtype = tuple(plain["shape"]), plain.get("dtype") or self.case["dtype"]
+        values = plain.get("density", DENSITY), plain.get("init"), plain.get("low"), plain.get("high")
+        rows, columns, self.arrays[name] = make_entries(self.random(name), shape, dtype, *values)
+        coordinates = scipy.sparse.coo_matrix((self.arrays[name].copy(), (rows, columns)), shape)
+        return getattr(scipy.sparse, plain["sparse"])(coordinates)
 
     def numbers(self, name, plain):
         """Return a NumPy array of the shape, whose values depend on the seed, the case and the name alone."""
@@ -133,7 +152,7 @@ class Inputs:
             return make_array(self.random(name), shape, dtype, *values)
 
         try:
-            if plain.get("init") in CHEAP_INITS:
+            if plain.get("init") in CHEAP_INITS or numpy.dtype(dtype).hasobject:
                 return make()
             return shared_array(repr((self.random_key(name), shape, dtype, values)), shape, dtype, make)
         except ValueError as error:

@@ -72,5 +72,5 @@ def digest_of(arrays):
     for name in sorted(arrays):
         array = numpy.ascontiguousarray(arrays[name])
         digest.update(f"{name}|{array.dtype.str}|{array.shape}|".encode())
-        digest.update(array.tobytes())
+        digest.update(repr(array.tolist()).encode("utf-8") if array.dtype.hasobject else array.tobytes())
     return digest.hexdigest() if arrays else ""

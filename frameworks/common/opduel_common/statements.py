@@ -5,9 +5,13 @@ defines (``commands/statements.py``): they are modules, if the build has such.
 """
 
 import ast
+import builtins
 import contextlib
+import difflib
 import importlib
 import inspect
+import re
+import sys
 
 STATEMENT = "statement"  # the operator of such cases: a function's name has dots
 
@@ -23,7 +27,8 @@ def statement_call(inputs):
     for name, module in inputs.get("modules", {}).items():
         with contextlib.suppress(ImportError):  # the code says what it misses
             namespace[name] = importlib.import_module(module)
-    exec(compile(setup, "<setup>", "exec"), namespace)
+    with names_explained(setup, namespace):
+        exec(compile(setup, "<setup>", "exec"), namespace)
     tree = ast.parse("def call(): pass")
     code = ast.parse(statement, "<statement>").body
     changed = sorted(stored_names(code) & set(namespace))  # as in timeit, where both are one function
@@ -31,11 +36,32 @@ def statement_call(inputs):
         code[-1] = ast.copy_location(ast.Return(code[-1].value), code[-1])
     tree.body[0].body = ([ast.Global(names=changed)] if changed else []) + code
     exec(compile(ast.fix_missing_locations(tree), "<statement>", "exec"), namespace)
-    first = namespace["call"]()
+    with names_explained(statement, namespace):
+        first = namespace["call"]()
     if inspect.iscoroutine(first):
         first.close()
         raise ValueError("makes a coroutine, of which nothing is executed: write asyncio.run(...)")
     return namespace["call"]
+
+
+@contextlib.contextmanager
+def names_explained(code, namespace):
+    """Within it, the error for a misspelt name in the code says which names there are that look like it."""
+    try:
+        yield
+    except (AttributeError, NameError) as error:
+        words = re.match(r"(?:module )?'?([\w.]*)'?.* attribute '(\w+)'|name '(\w+)' is not defined", str(error))
+        name = words and (words.group(2) or words.group(3))
+        if not name or not re.search(r"\b%s\b" % name, code):
+            raise
+        known = [*namespace, *dir(builtins)]
+        if words.group(2):
+            owner = getattr(error, "obj", None)  # since Python 3.10
+            known = dir(sys.modules.get(words.group(1)) if owner is None else owner)
+        close = difflib.get_close_matches(name, [word for word in known if word[0] != "_"], 2)
+        if not close:
+            raise
+        raise type(error)("%s: did you mean %s?" % (error, " or ".join(close))) from None
 
 
 def stored_names(code):
