@@ -1,7 +1,7 @@
 """The options of a run as one typed object, made once: by the parser of a command line, or by ``opduel.compare``."""
 
 import argparse
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -95,6 +95,7 @@ class CommitOptions:
 
     ab_testing: bool = False
     local: Path | None = None
+    all_cases: bool = False
     repo_dir: Path | None = None
     remote_repository: str | None = None
     repo: Literal["git", "hg"] = "git"
@@ -105,6 +106,7 @@ class CommitOptions:
     step: int = 1
     commit_file: Path | None = None
     bisect_releases: str | None = None  # two or more, separated by commas
+    packages: Sequence[str] | None = None  # two builds
     build: Literal["auto", "release", "overlay", "source"] = "auto"
     platforms: str = "host"  # several names are separated by commas
     frameworks_dir: Path | None = None
