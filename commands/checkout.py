@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from collections.abc import Iterator
 from configparser import ConfigParser
 from configparser import Error as ConfigError
 from contextlib import suppress
@@ -12,15 +11,11 @@ from pathlib import Path
 from packaging.utils import canonicalize_name
 
 from opduel.driver.suites.configuration import CONFIGURATION
+from opduel.driver.suites.pytest_files import timed_files
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
-# Tests that pytest-benchmark, or another plug-in with its fixture, measures.
-_TEST_FILE = re.compile(r"(test|bench)\w*\.py|\w+_(test|bench|benchmark|benchmarks)\.py")
-_BENCHMARK = re.compile(r"def \w+\([^)]*\bbenchmark\b|@pytest\.mark\.benchmark\b")
-_LEFT_OUT = {"build", "dist", "node_modules", "site-packages", "venv", "env"}
-_DEEPEST = 5  # folders
 
 
 @dataclass(frozen=True)
@@ -50,29 +45,30 @@ def package_of(folder: Path, top: Path) -> Package:
     raise UsageError(f"{top}: has no package: there is neither pyproject.toml nor setup.py: write one")
 
 
-def find_suite(folder: Path) -> list[str]:
-    """Return what ``--suite`` takes of a folder: where asv's configuration is, or else the files of tests that use the
-    fixture ``benchmark``; nothing if it has neither. UsageError: there are several configurations."""
-    if (folder / CONFIGURATION).is_file():
-        return [str(folder)]
-    configured = sorted(path.parent for path in folder.glob(f"*/{CONFIGURATION}") if path.parent.name[0] != ".")
-    if len(configured) > 1:
-        names = " and ".join(place.name for place in configured)
+@dataclass(frozen=True)
+class OwnSuite:
+    """The suite of a checkout: a folder that ``--suite`` takes. ``files`` have its timed tests; asv's has none."""
+
+    folder: Path
+    files: tuple[Path, ...] = ()
+
+
+def find_suite(folder: Path) -> OwnSuite | None:
+    """Return a folder's asv suite, or else its tests that use the fixture ``benchmark``; None if it has neither.
+    UsageError: it has several asv suites."""
+    places = [folder] if (folder / CONFIGURATION).is_file() else sorted(folder.glob(f"[!.]*/{CONFIGURATION}"))
+    if len(places) > 1:
+        names = [path.parent.name for path in places]
         raise UsageError(
-            f"{folder}: {names} have a suite each: choose one, with opduel local --suite {configured[0].name}"
+            f"{folder}: {' and '.join(names)} have a suite each: choose one, with opduel local --suite {names[0]}"
         )
-    return [str(place) for place in configured] or sorted(map(str, _files_of_tests(folder)))
-
-
-def _files_of_tests(folder: Path, depth: int = 0) -> Iterator[Path]:
-    with suppress(OSError):
-        for path in folder.iterdir():
-            if path.is_dir():
-                is_left_out = path.name[0] in "._" or path.name in _LEFT_OUT or path.is_symlink()
-                if depth < _DEEPEST and not is_left_out and not (path / "pyvenv.cfg").exists():
-                    yield from _files_of_tests(path, depth + 1)
-            elif _TEST_FILE.fullmatch(path.name) and _BENCHMARK.search(_text(path)):
-                yield path
+    if places:
+        return OwnSuite(folder if places == [folder] else places[0].parent)
+    files = timed_files(folder)
+    if not files:
+        return None
+    tops = {path.relative_to(folder).parts[0] for path in files}
+    return OwnSuite(folder / tops.pop() if len(tops) == 1 else folder, tuple(files))
 
 
 def _text(path: Path) -> str:

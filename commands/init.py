@@ -4,11 +4,10 @@ import os
 import re
 import shlex
 import tomllib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from opduel.commands.checkout import Package, find_suite, package_of
+from opduel.commands.checkout import OwnSuite, Package, find_suite, package_of
 from opduel.commands.entry import DONE
 from opduel.commands.project import OWN_FILE, SHARED_FILE
 from opduel.driver.git.gitpython import git
@@ -68,18 +67,19 @@ def init(options: InitOptions) -> int:
     return DONE
 
 
-def _described(package: Package, suite: Sequence[str]) -> str:
+def _described(package: Package, suite: OwnSuite | None) -> str:
     """Say what of the package can be measured."""
-    names = [os.path.relpath(path, package.folder) for path in suite]
-    if not names:
+    if suite is None:
         return "no asv suite, and no tests that use the fixture benchmark"
-    if not names[0].endswith(".py"):
-        return f"an asv suite in {'this folder' if names[0] == '.' else names[0]}"
+    if not suite.files:
+        place = os.path.relpath(suite.folder, package.folder)
+        return f"an asv suite in {'this folder' if place == '.' else place}"
+    names = [os.path.relpath(path, package.folder) for path in suite.files]
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return f"tests that use the fixture benchmark in {', '.join(names[:SHOWN])}{more}"
 
 
-def _settings(package: Package, suite: Sequence[str]) -> Step:
+def _settings(package: Package, suite: OwnSuite | None) -> Step:
     """Return the settings that are added to the package's project file, or to a file of opduel's own without one."""
     place = package.folder / SHARED_FILE
     text = _text_of(place)
@@ -92,7 +92,7 @@ def _settings(package: Package, suite: Sequence[str]) -> Step:
         return Step(f"{own if own.exists() else place}: has settings of opduel already, which stay as they are")
     place, prefix = (own, "") if text is None else (place, "tool.opduel.")
     module = package.module or "mypackage"
-    measured = [f'suite = "{os.path.relpath(suite[0], package.folder)}"'] if suite else []
+    measured = [f'suite = "{os.path.relpath(suite.folder, package.folder)}"'] if suite else []
     measured = measured or [f'# setup = "import {module}; x = 1"', f'# statement = ["{module}.f(x)"]']
     lines = [
         *(["[tool.opduel]"] if prefix else []),
@@ -137,7 +137,7 @@ def _code_host(top: Path) -> str:
     return "gitlab" if re.search("gitlab", addresses, re.IGNORECASE) else "github"
 
 
-def _next_lines(package: Package, suite: Sequence[str], settings: Step) -> list[str]:
+def _next_lines(package: Package, suite: OwnSuite | None, settings: Step) -> list[str]:
     """Return what the user can do now."""
     module = package.module or "mypackage"
     if suite or settings.path is None:

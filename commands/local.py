@@ -54,14 +54,14 @@ def _usual_cases(folder: Path, top: Path) -> dict[str, Any]:
         return {"benchmark_file": EVERYTHING}
     package = package_of(folder, top)
     suite = find_suite(package.folder) or find_suite(top)
-    if not suite:
+    if suite is None:
         module = package.module or "mypackage"
         raise UsageError(
             f"nothing to measure: {top} has no asv.conf.json, nor tests that use the fixture benchmark: give a line of "
             f"Python, such as '{module}.f(x)' --setup 'import {module}; x = 1'"
         )
-    log.info("measuring the suite %s", _list_names(suite, "file") if len(suite) > 1 else suite[0])
-    return {"suite": suite[0]}
+    log.info("measuring the suite %s", suite.folder)
+    return {"suite": str(suite.folder)}
 
 
 def _is_of_specs(top: Path) -> bool:
