@@ -5,11 +5,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from opduel.commands.config import config_path
+from opduel.commands.driver_options import GIB
 from opduel.commands.entry import log
-from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.harness_options import CommitOptions, HarnessOptions
+from opduel.commands.nearest import other_framework
 from opduel.commands.programs import program_of
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
+from opduel.driver.builds.cache import prune
 from opduel.frameworks import Framework
+from opduel.frameworks.roles import PackageBuilds
 from opduel.records import Build, UsageError
 from opduel.records.measurement import Side
 
@@ -34,10 +38,25 @@ def make_builds(options: HarnessOptions, framework: Framework, requests: Sequenc
     there is no such build, it can't be made, or none of them takes the libraries."""
     cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
     sdists = options.allow_sdist
+    _refuse_other_frameworks(options, framework, requests)
     builds = [resolve_build(program_of(options, request), framework, cache, libraries, sdists) for request in requests]
     if libraries and not any(build.environment for build in builds):
         raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
+    if any(build.commit for build in builds):
+        prune(cache, CommitOptions.cache_size * GIB, {str(build.directory) for build in builds})
+        if len(builds) > len({build.digest for build in builds}):
+            log.warning("the builds are the same, byte for byte: what differs is noise")
     return builds
+
+
+def _refuse_other_frameworks(options: HarnessOptions, framework: Framework, requests: Sequence[str]) -> None:
+    """Raise UsageError for a build of a package, where the cases are of a framework with builds of its own."""
+    if framework.builds.import_name is None or isinstance(framework.builds, PackageBuilds):
+        return
+    chosen_by = f"-b {options.benchmark_file}" if options.benchmark_file else "what is measured"
+    for request in requests:
+        if message := other_framework(framework.name, chosen_by, request):
+            raise UsageError(message)
 
 
 def library_path(libraries: Sequence[str]) -> dict[str, str]:

@@ -16,12 +16,14 @@ from opduel.commands.config import default_model_cache
 from opduel.commands.custom_network import custom_network
 from opduel.commands.entry import log
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.nearest import builds_of, framework_of_builds, full_names
 from opduel.commands.option_rules import LARGE_TENSORS, named_spec
 from opduel.commands.option_types import share
 from opduel.commands.programs import fill_command_lines, refuse_program_options
 from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.frameworks.generic.framework import Generic
+from opduel.frameworks.roles import FunctionCases
 from opduel.harness.models import fetch_files
 from opduel.harness.specs import (
     Settings,
@@ -87,6 +89,8 @@ def choose_cases(options: HarnessOptions, seed: int) -> Choice:
     settings = overriding_settings(options)
     cases = expand_cases(spec, thresholds=options.threshold, metrics=options.metric, settings=settings, seed=seed)
     framework = get_framework(spec.framework)
+    if isinstance(framework.cases, FunctionCases):
+        options = dataclasses.replace(options, operators=full_names(options.operators))
     refuse_program_options(options, framework)
     cases = fill_command_lines(cases, options, path)
     if not are_discovered(cases, framework) and (own or not options.inputs):
@@ -210,7 +214,9 @@ def _with_inputs(options: HarnessOptions) -> tuple[Spec, Path | None]:
     path = find_spec(options.benchmark_file) if options.benchmark_file else None
     base = load_spec(path) if path else None
     tests = []
-    operators = list(dict.fromkeys(options.operators))
+    framework = base.framework if base else _framework(options)
+    is_function = isinstance(get_framework(framework).cases, FunctionCases)
+    operators = list(dict.fromkeys(full_names(options.operators) if is_function else options.operators))
     last = Counter(map(_last_part, operators))
     for operator in operators:
         like = next((test for test in base.tests if test.operator == operator), None) if base else None
@@ -225,7 +231,6 @@ def _with_inputs(options: HarnessOptions) -> tuple[Spec, Path | None]:
         named = {"identifier": "{OPERATOR}_{ID}"} if same else {}
         tests.append({**own, **named, "operator": operator, "inputs": inputs})
     defaults = base.defaults.model_dump(exclude_unset=True) if base else {}
-    framework = base.framework if base else _framework(options)
     try:
         return validate({"framework": framework, "defaults": defaults, "tests": tests}), path
     except UsageError as error:
@@ -262,11 +267,13 @@ def _short(text: str) -> str:
 
 
 def _framework(options: HarnessOptions) -> str:
-    """The one that is named, or the first that has such operators."""
+    """The one that is named, that of the builds, or the first that has such operators."""
     if options.framework is not None:
         return str(options.framework)
     roots = {operator.partition(".")[0] for operator in options.operators}
     names = framework_names()
+    if (framework := framework_of_builds(builds_of(options))) not in (None, names[0]):
+        return str(framework)
     return next((name for name in names if roots & set(get_framework(name).cases.namespaces)), names[0])
 
 

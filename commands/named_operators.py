@@ -2,7 +2,6 @@
 is timed."""
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from pathlib import Path
 
 from opduel.commands.harness_options import HarnessOptions
@@ -12,6 +11,7 @@ from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import list_specs, read_plain
 from opduel.records import Build, Case, UsageError
 from opduel.support.command_names import command_name
+from opduel.support.text import similar_names
 
 
 def refuse_unknown_operators(
@@ -47,7 +47,7 @@ def refuse_unknown_operators(
         }
     for operator in named:
         place = f"--operators {operator}" if operator in for_inputs else _place(spec, operator)
-        similar = get_close_matches(operator, spec_operators, 3)
+        similar = similar_names(operator, spec_operators)
         advice = f"similar: {', '.join(similar)}" if similar else f"see {command_name('list')}"
         raise UsageError(f"{place}: none of the builds has this operator: {advice}")
 

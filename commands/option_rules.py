@@ -217,10 +217,15 @@ def named_spec(options: HarnessOptions) -> Path:
         if options.int64_tensor == "on":
             name = LARGE_TENSORS
         elif options.operators or options.category:
-            name = EVERYTHING
+            from opduel.commands.nearest import builds_of, spec_of_builds
+
+            name = spec_of_builds(builds_of(options), options.operators) or EVERYTHING
         else:
+            from opduel.commands.nearest import nothing_to_measure
+
             raise UsageError(
-                "nothing to measure: give a line of Python, a spec with -b/--benchmark_file, or choose from "
+                nothing_to_measure(options)
+                or "nothing to measure: give a line of Python, a spec with -b/--benchmark_file, or choose from "
                 f"-b {EVERYTHING} with --operators or --category; see --help"
             )
     return find_spec(name)
