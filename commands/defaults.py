@@ -28,9 +28,9 @@ PARSERS: Mapping[str, Sequence[Callable[[], Parser]]] = {
 }
 # What says what is measured differs from run to run and is not kept; nor is a token.
 DESCRIBES_RUN = (
-    *("benchmark_file", "operators", "category", "inputs", "int64_tensor", "bisect_releases", "regressed_types"),
+    *("benchmark_file", "operators", "category", "inputs", "int64_tensor", "bisect_releases", "packages"),
     *("suite", "bench", "network", "with_operators", "sample", "fuzz", "golden", "local"),
-    *("statement", "setup"),
+    *("statement", "setup", "regressed_types"),
 )
 NOT_KEPT = (
     *(*DESCRIBES_RUN, "higher_is_better", "fuzz_spec", "build_program"),

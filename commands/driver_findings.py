@@ -43,6 +43,10 @@ class Teller:
         for line in outcome.failures:
             log.error("%s; the next pass tries again", line)
 
+    def say(self, lines: Sequence[str]) -> None:
+        """Print lines, where they are in no document's way."""
+        say(lines, sys.stderr if self._prints_json else sys.stdout)
+
     def begin_line(
         self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
     ) -> None:
@@ -50,17 +54,17 @@ class Teller:
         for text in plan_lines(control, why, treatment, line, strategy, branch):
             log.info("%s", text)
 
-    def report_outcome(self, outcome: Outcome, document: Path | None) -> None:
-        """Report what was found; ``document`` names the culprits."""
+    def report_outcome(self, outcome: Outcome, document: Path | None, culprits: Sequence[str] | None = None) -> None:
+        """Report what was found; ``document`` names the culprits, ``culprits`` says it in other words than usual."""
         self.regressed |= code_of(outcome, self._traced) == REGRESSED
-        lines = culprit_lines(outcome)
+        lines = culprit_lines(outcome) if culprits is None else [*culprits]
         if outcome.verification is not None and not outcome.confirmed:
             lines.append("not confirmed: a second measurement did not find what the first one flagged")
         if document is not None:
             lines.append(f"culprits: {document}")
         for text in lines:
             logging.getLogger("opduel.found").info("%s", text)
-        say(lines, sys.stderr if self._prints_json else sys.stdout)
+        self.say(lines)
         self._notifications.report_outcome(outcome, document)
         for reporter in self._findings:
             try:

@@ -14,8 +14,8 @@ _KEPT_BESIDE = """
 --output_format --output-format --output_file --output-file
 --fleet --fleet_tag --fleet_timeout --fleet_silence -d --device --devices --excluded_devices
 --local_reporter --simple_local_reporter --html_reporter --export_reporter
---local --repo --branch --commit --base_commit --step --commit_file --bisect_releases --platforms --build_timeout
---min_free --cache_size --interval --status_file --work_dir --retry_after
+--local --repo --branch --commit --base_commit --step --commit_file --bisect_releases --packages --platforms
+--build_timeout --min_free --cache_size --interval --status_file --work_dir --retry_after
 """
 _NOT_AS_A_WHOLE = ("env", "command_args", "string_map")
 _OF_CONFIGURATION = [name for name, kind in kinds().items() if name not in _NOT_AS_A_WHOLE and kind is not bool]

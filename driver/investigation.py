@@ -77,6 +77,16 @@ class Investigation:
         """Build control and treatment. Raise UnbuildableError if one can't be built."""
         return self._build(self._line[0]), self._build(self._line[1])
 
+    def compare_ends(self, sought: Mapping[str, Verdict]) -> Mapping[str, Step]:
+        """Measure the ends of the line on the cases of ``sought``, by case the verdict that is sought. RunError: the
+        result can't be trusted; the next pass measures it again."""
+        return self._compare(*self._line, sorted(sought), sought)
+
+    def trace(self, steps: Mapping[str, Step], thresholds: Mapping[str, float]) -> tuple[Culprit, ...]:
+        """Return the culprits of cases that the A/B of the ends found changed, as ``steps`` say. RunError: a step can't
+        be measured yet; the next pass goes on."""
+        return self._bisect(steps, thresholds, self._line)
+
     def begin_ahead(self, rank: int, measures: bool, given_up: threading.Event) -> bool:
         """Build control and treatment before it is this line's turn, and make the benchmark, too, if it ``measures``.
 
@@ -326,9 +336,9 @@ class Investigation:
         return f"{self.name}/regress/{self._revisions[start].name}..{self._revisions[end].name}/{_digest(cases)}"
 
     def _evidence(self, between: CulpritRange) -> tuple[Report, ...]:
-        """Return the reports of a range's direct A/B: those of the verification when the range is the whole line."""
-        if (between.start, between.end) == self._line:
-            return self._runs.reports(f"{self.name}/verify")
+        """Return the reports of a range's direct A/B: those of the verification, if there is one, of the whole line."""
+        if (between.start, between.end) == self._line and (reports := self._runs.reports(f"{self.name}/verify")):
+            return reports
         names = f"{self._revisions[between.start].name}..{self._revisions[between.end].name}"
         return self._runs.reports(f"{self.name}/regress/{names}/")
 

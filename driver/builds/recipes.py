@@ -175,7 +175,27 @@ class ProgramRecipe(BuildRecipe):
         return f"program-{self.commit[:12]}-{self._hash()}"
 
 
-AnyRecipe = Recipe | CommitRecipe | LockedRecipe | PackageRecipe | ProgramRecipe
+@dataclass(frozen=True)
+class MixtureRecipe(BuildRecipe):
+    """All that decides an environment of packages that are installed elsewhere: of each its name, version, content,
+    folder and time of change. ``release`` (name==version) is installed beside them, unless it is empty."""
+
+    base: str  # the interpreter of which it is made
+    python: str
+    parts: tuple[tuple[str, str, str, str, int], ...]
+    release: str
+
+    @property
+    def request(self) -> str:
+        with_release = f" and {self.release}" if self.release else ""
+        return f"{len(self.parts)} packages for Python {self.python}{with_release}"
+
+    @property
+    def key(self) -> str:
+        return f"mixture-{self._hash()}"
+
+
+AnyRecipe = Recipe | CommitRecipe | LockedRecipe | PackageRecipe | ProgramRecipe | MixtureRecipe
 
 
 def pinned(pins: Mapping[str, str]) -> list[str]:

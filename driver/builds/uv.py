@@ -4,6 +4,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -124,6 +125,25 @@ def resolve(
     reason = redact(_reason(outcome.stderr)) or outcome.output_tail
     hint = ", or add --allow_sdist" if not sdists and re.search(_NO_WHEELS, reason) else ""
     raise UnresolvableError(request, reason, hint)
+
+
+def releases_between(name: str, old: str, new: str, interpreter: Path) -> list[str]:
+    """Return the releases of a package after ``old`` and before ``new`` that have a wheel for the interpreter, but for
+    yanked ones and pre-releases, from the oldest on; none if the index doesn't have the package. RunError: the index
+    can't be reached."""
+    releases: list[str] = []
+    options = ["--quiet", "--no-header", "--no-annotate", "--no-deps", "--no-build", "--prerelease", "disallow"]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "requirements.in")
+        while True:
+            path.write_text(f"{name}>{old},<{(releases or [new])[0]}\n", encoding="utf-8")
+            outcome = _uv(["pip", "compile", *options, "--python", str(interpreter), str(path)])
+            match = re.match(rf"{re.escape(name)}==(\S+)", outcome.stdout)
+            if not outcome.ok and re.search(_UNREACHABLE, outcome.stderr):
+                raise RunError(f"the releases of {name}: {explain(outcome)}")
+            if match is None or match[1] in releases:
+                return releases
+            releases.insert(0, match[1])
 
 
 def version() -> str:

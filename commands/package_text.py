@@ -1,0 +1,141 @@
+"""What ``--packages`` says in words: what differs, which packages are to blame for how much, and how to go on."""
+
+import math
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from functools import reduce
+
+from opduel.commands.driver_text import figures
+from opduel.commands.harness_options import HarnessOptions
+from opduel.driver.attribution import NONE, Change
+from opduel.driver.builds.process import run
+from opduel.driver.outcome import Outcome
+from opduel.driver.package_search import PackageCulprit, PackageSearch
+from opduel.driver.packages import PYTHON, EnvironmentPair
+from opduel.driver.steps import step_of
+from opduel.reporters.units import human_change
+from opduel.support.command_names import command_name
+from opduel.support.text import counted
+
+_MOST_NAMED = 12  # packages
+_CASES = (
+    *("benchmark_file", "suite", "bench", "suite_packages", "operators", "category", "inputs", "setup", "statement"),
+    *("metric", "threshold", "time_budget", "threads"),
+)
+_TIMEOUT_S = 30.0
+
+
+def difference_lines(pair: EnvironmentPair) -> list[str]:
+    """Return what differs between two environments."""
+    changes = list(map(pair.change, pair.differing))
+    more = f" and {len(changes) - _MOST_NAMED} more" if len(changes) > _MOST_NAMED else ""
+    kind = "packages or Python" if PYTHON in pair.differing else "package"
+    count = counted(len(changes), kind) if kind == "package" else f"{len(changes)} {kind}"
+    return [f"{count} differ{'s' * (len(changes) == 1)}: {', '.join(changes[:_MOST_NAMED])}{more}"]
+
+
+def package_lines(search: PackageSearch, explained: Sequence[PackageCulprit], outcome: Outcome) -> list[str]:
+    """Return the culprits with their evidence; nothing when nothing changed."""
+    if not outcome.confirmed:
+        old, new = search.pair.control.request, search.pair.treatment.request
+        undecided = [result.case for result in outcome.benchmark.comparisons if result.verdict == "inconclusive"]
+        if undecided:
+            return [f"undecided: {', '.join(undecided)}: more time decides it (--time_budget)"]
+        why = "what differs beside lies in the interpreters, or in files of no package"
+        return [f"nothing is worse with the packages of {new} than with those of {old}; {why}"]
+    lines = [line for found in explained for line in _culprit_lines(search, found, outcome)]
+    return [*lines, *_rest_lines(explained, outcome)]
+
+
+def _culprit_lines(search: PackageSearch, found: PackageCulprit, outcome: Outcome) -> Iterator[str]:
+    step = found.culprit.range
+    changes = [search.pair.change(name) for name in sorted(found.packages)]
+    names = " and ".join([*changes, *map(search.pair.change, sorted(found.partners))])
+    if not step.is_named:
+        note = f" ({step.note})" if step.note else ""
+        names = f"one of these, or several together: {', '.join(changes)}{note}"
+    elif found.partners:
+        names += " together: neither does it without the other"
+    elif len(changes) > 1:
+        names += ", which require each other"
+    yield f"found: {names}"
+    for case, evidence in step.cases.items():
+        total = _total(outcome, case)
+        whole = "" if total is None else f"; {human_change(math.exp(total.estimate))} in all"
+        yield f"  {case}: {evidence.verdict}{figures(evidence.change)}{whole}"
+    for release in found.releases:
+        first = (
+            release.revisions[-1].name
+            if release.range.is_named
+            else "one of " + ", ".join(revision.name for revision in release.revisions[1:])
+        )
+        yield f"  first bad release: {first}, after {release.revisions[0].name}"
+        for case, evidence in release.range.cases.items():
+            yield f"    {case}: {evidence.verdict}{figures(evidence.change)}"
+
+
+def _rest_lines(explained: Sequence[PackageCulprit], outcome: Outcome) -> Iterator[str]:
+    """Yield how much of the change of a case the packages that were found explain, where that isn't all of it."""
+    thresholds = {comparison.case: comparison.threshold for comparison in outcome.benchmark.comparisons}
+    for case in outcome.confirmed:
+        changes = [found.cases[case].change for found in explained if case in found.cases]
+        total, parts = _total(outcome, case), [change for change in changes if change is not None]
+        if total is None or not parts:
+            continue
+        together = reduce(Change.plus, parts, NONE)
+        rest = abs(total.minus(together).estimate)
+        if rest > math.log1p(thresholds[case]):
+            share, whole = (human_change(math.exp(change.estimate)) for change in (together, total))
+            yield f"  {case}: this explains {share} of {whole}; the rest is spread over the others, or not settled"
+
+
+def _total(outcome: Outcome, case: str) -> Change | None:
+    """Return the change of a case between the two environments."""
+    report = outcome.verification or outcome.benchmark
+    return next((step_of(comparison).change for comparison in report.comparisons if comparison.case == case), None)
+
+
+def commit_command(options: HarnessOptions, search: PackageSearch, found: PackageCulprit) -> str:
+    """Return the command that finds the commit in a package's repository; empty where that isn't known."""
+    release = next((culprit for culprit in found.releases if culprit.range.is_named), None)
+    if len(found.packages) != 1 or not found.culprit.range.is_named:
+        return ""
+    (name,) = found.packages
+    mixture = search.pair.mixture(search.line[found.culprit.range.end])
+    package = mixture.packages.get(name)
+    versions = search.pair.versions(name)
+    if release is not None:
+        good, bad = (revision.name.partition("==")[2] for revision in (release.revisions[0], release.revisions[-1]))
+        versions = good, bad
+    if package is None or package.repository is None or versions[0] == versions[1] or "none" in versions:
+        return ""
+    beside = [f"{other.name}=={other.version}" for other in mixture.packages.values() if other.name != name]
+    python = f"python=={'.'.join(mixture.python.split('.')[:2])}"
+    tags = _tags(package.repository, versions)
+    words = [
+        *("--remote_repository", package.repository, "--base_commit", tags[0], "--commit", tags[1]),
+        *options.configuration().words(_CASES),
+        *("--with_packages", " ".join([python, *beside])),
+    ]
+    command = command_name("bisect")
+    script = [] if command.startswith("opduel") else ["--ab_testing", "--regression", "--exact_base"]
+    return f"{command} {shlex.join([*script, *words])}"
+
+
+def _tags(repository: str, versions: tuple[str, str]) -> list[str]:
+    """Return the tags of two versions, as the repository has them; where it can't be asked, as most have them."""
+    try:
+        outcome = run(
+            ["git", "ls-remote", "--tags", "--refs", "--", repository],
+            timeout=_TIMEOUT_S,
+            environment={"GIT_TERMINAL_PROMPT": "0"},
+        )
+    except OSError:
+        return [f"v{version}" for version in versions]
+    names = re.findall(r"refs/tags/(\S+)", outcome.stdout)
+    tags = []
+    for version in versions:
+        matching = [name for name in names if re.fullmatch(rf"(.*[^\d.])?{re.escape(version)}", name)]
+        tags.append(min(matching, key=len, default=f"v{version}"))
+    return tags
