@@ -171,15 +171,18 @@ def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: 
 
 
 def find_benchmarks(folder: Path, label: str | None = None) -> tuple[Path, str, SuiteConfiguration]:
-    """Return the folder of benchmarks that ``folder`` is or, by its configuration, names; the project's name; and the
-    rest of what the configuration says. ``label`` stands for the folder in errors. UsageError: it has no benchmarks, or
-    its configuration is wrong."""
+    """Return the folder of benchmarks that ``folder`` is or, by its configuration or that of a folder in it, names; the
+    project's name; and the rest of what the configuration says. ``label`` stands for the folder in errors. UsageError:
+    it has no benchmarks, or its configuration is wrong."""
     place = label or str(folder)
     beside = folder if (folder / CONFIGURATION).is_file() else folder.parent
     configuration = read_configuration(beside / CONFIGURATION) if (beside / CONFIGURATION).is_file() else {}
     inner = str(configuration.get("benchmark_dir", USUAL_FOLDER))
-    if not configuration and (below := sorted(path.parent.name for path in folder.glob(f"*/{CONFIGURATION}"))):
-        raise UsageError(f"--suite {place}: has no {CONFIGURATION}, its folder {below[0]} has: name that one")
+    if not configuration and (below := sorted(path.parent for path in folder.glob(f"[!.]*/{CONFIGURATION}"))):
+        if len(below) == 1:
+            return find_benchmarks(below[0], label and f"{label}/{below[0].name}")
+        names = " and ".join(path.name for path in below)
+        raise UsageError(f"--suite {place}: {names} have an {CONFIGURATION} each: name one of these folders")
     if beside == folder:
         benchmarks = folder / inner
         if not benchmarks.is_dir():

@@ -97,6 +97,7 @@ def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
     folder, (_, second) = repository
     clean = opened(str(folder / "bench"), tmp_path)
     assert (clean.commit, clean.dirty, clean.pinned) == (second, False, str(folder / "bench"))
+    assert opened(str(folder), tmp_path).folder == clean.folder, "the only one in the project"
     (folder / "elsewhere.py").write_text("")
     assert opened(str(folder / "bench"), tmp_path).dirty is False
     (folder / "bench" / "benchmarks" / "two.py").write_text("")
@@ -115,8 +116,7 @@ def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
         ("{}/nowhere", "no such folder"),
         ("{}/project@{}:nowhere", "has no such folder: name one after a colon"),
         ("{}/project@abcdef0:bench", "abcdef0"),
-        ("{}/project", "/project: has no asv.conf.json, its folder bench has: name that one"),
-        ("{}/project@main", ": has no asv.conf.json, its folder bench has: name that one"),
+        ("{}/two", "/two: a and b have an asv.conf.json each: name one of these folders"),
         ("{}/plain", "has neither asv.conf.json nor Python files"),
         ("{}/project:nowhere", "no such folder"),
         ("{}/project@main:bench:more", "is neither a folder nor PATH_OR_REPOSITORY"),
@@ -130,8 +130,10 @@ def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
 def test_what_is_no_suite_is_refused_in_one_line(
     repository: tuple[Path, list[str]], tmp_path: Path, text: str, message: str
 ) -> None:
-    for name in ("plain", "broken", "lacking", "my-benchmarks", "list", "list/benchmarks"):
+    for name in ("plain", "broken", "lacking", "my-benchmarks", "list", "list/benchmarks", "two", "two/a", "two/b"):
         (tmp_path / name).mkdir()
+    for name in ("a", "b"):
+        (tmp_path / "two" / name / "asv.conf.json").write_text("{}")
     (tmp_path / "broken" / "asv.conf.json").write_text('{"project": ')
     (tmp_path / "lacking" / "asv.conf.json").write_text("{}")
     (tmp_path / "my-benchmarks" / "one.py").write_text("")
