@@ -15,7 +15,7 @@ _STAR, _EXPORTS = "*", "__all__"
 # Names on which no time depends.
 _VERSIONS = re.compile(r"_*(full_|short_)?version(_tuple|_info|_json)?_*|_*commit_id_*|git_revision|__author__")
 # In a dump of code: names of what compiles functions, so that Python doesn't see them run.
-_COMPILERS = re.compile(r"(?:id|attr)='(?:\w*jit\w*|(?:gu)?vectorize|cfunc|stencil)'")
+_COMPILERS = re.compile(r"(?:id|attr)='(?:(?:\w+_)?n?jit(?:able|class)?|(?:gu)?vectorize|cfunc|stencil)'")
 _BUILTINS = frozenset(dir(builtins))
 
 

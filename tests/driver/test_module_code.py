@@ -63,6 +63,7 @@ def test_what_is_not_executed_makes_no_difference(old: str, new: str) -> None:
         ("value + 1", "value + 2", {"helper"}),
         ("width=3", "width=4", {"smooth"}),
         ("    @property\n", "    @cached_property\n", {"Grid.total"}),
+        ("value + 1", "value + jitter", {"helper"}),
         ("return self.size", "return sum(n for n in [self.size])", {"Grid.total"}),
     ],
 )
