@@ -21,7 +21,7 @@ def plan_lines(
         *([f"branch     {branch}"] if branch else []),
         f"control    {control.words} ({why})",
         f"treatment  {treatment.words}{between}",
-        f"build      {strategy}",
+        *([] if strategy == "auto" else [f"build      {strategy}"]),
     ]
 
 

@@ -132,7 +132,8 @@ def differing_packages(control: Build, treatment: Build) -> dict[str, tuple[str,
 
 
 def _named(build: Build) -> set[str]:
-    """Return the packages that the request for a build names, and the one that it is a commit of."""
+    """Return the packages that the name of a build has, and the one that it is a commit of."""
     names = re.findall(r"(?:^|\s)([A-Za-z0-9._-]+)==", build.requested)
-    names += [build.version.split()[0]] if build.commit else []
+    is_named = build.commit is not None or build.name != build.requested
+    names += [package.split()[0] for package in build.version.split(", ")] if is_named else []
     return {re.sub(r"[-_.]+", "-", name).lower() for name in names}

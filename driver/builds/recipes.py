@@ -147,7 +147,7 @@ class PackageRecipe(BuildRecipe):
 
     @property
     def request(self) -> str:
-        return f"{self.project}, code {self.code[:12]} over native sources {self.native[:12]}"
+        return f"{self.project}, code {self.code[:12]}"
 
     @property
     def key(self) -> str:
