@@ -6,11 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from opduel.commands.harness_adapter import NOT_REACHED, HarnessAdapter
+from opduel.commands.options import read_options
 from opduel.commands.reached_cases import leave_out, without
+from opduel.commands.round_log import FileRoundLog
+from opduel.commands.session import exit_code, plan_session
+from opduel.commands.statements import statement_choice
 from opduel.driver.builds.interpreters import find_interpreter
+from opduel.driver.runs import RunOrder
 from opduel.frameworks import get_framework
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, RunError
+from opduel.reporters.document import from_text, to_bytes
+from opduel.reporters.summary import notes
 
 WORK = """
 import subprocess, sys, threading
@@ -154,3 +162,18 @@ def test_builds_that_are_no_commits_are_measured_on_every_case(tmp_path: Path) -
     first = request(tmp_path, f"{WORK}\n1 + 1\n")
     assert leave_out(replace(first, control=replace(first.control, directory=None))) is None
     assert leave_out(replace(first, control=replace(first.control, python="4"))) is None
+
+
+def test_a_run_without_reached_cases_passes_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    options = read_options(["--local_reporter", str(tmp_path / "reports"), "--max_rounds", "2"], "opduel local")
+    options = replace(options, setup="import pkg", statement=("pkg.threaded()", "pkg.by_key([3])"))
+    session = plan_session(options, {}, [], chosen=lambda _: statement_choice(options))
+    control, treatment = (build(tmp_path / side, text) for side, text in (("c", WORK), ("t", f"{WORK}\n# more\n")))
+    log = FileRoundLog(tmp_path / "log", lambda: 1)
+    order = RunOrder("x", "benchmark", control, treatment, log)
+    report = HarnessAdapter(session, reached_only=True).measure(order)
+    report = from_text(to_bytes(report).decode())
+    assert [comparison.note for comparison in report.comparisons] == [NOT_REACHED] * 2
+    assert exit_code(report) == 0
+    assert notes(report)[0] == ("2 of 2 cases can't be reached by this change: left out; --all_cases measures them")
