@@ -34,13 +34,10 @@ $(ALL): requirements-dev.lock
 	-$(BIN)/python -m compileall -qq -j 0 $(PACKAGES)
 	touch $(RUN) $@
 
-# What measures has the machine to itself; everything else runs on all processors, at most four, each file on one. Among
-# thousands of tests with real processes, servers and clocks, a busy machine fails one now and then: tests that failed
-# (pytest's code 1, and no other) are run once more, by name, and must pass then.
-AGAIN = { test $$? -eq 1 && echo "once more, what failed:" && $(BIN)/python -m pytest -vv --last-failed --last-failed-no-failures none
+# What measures has the machine to itself; everything else runs on all processors, at most four, each file on one.
 test: setup
-	$(BIN)/python -m pytest -m "not measures and not nightly" -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder || $(AGAIN) -m "not measures and not nightly"; }
-	$(BIN)/python -m pytest -m "measures and not nightly" $$(grep -rl --include='test_*.py' mark.measures tests) || $(AGAIN) -m "measures and not nightly"; }
+	$(BIN)/python -m pytest -m "not measures and not nightly" -n logical --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "measures and not nightly" $$(grep -rl --include='test_*.py' mark.measures tests)
 
 # Error rates: simulations that find a rate of twice the stated one with 95 % power.
 test-statistics: setup
