@@ -194,8 +194,8 @@ def affordable(needs: Sequence[CaseNeed], left_s: float, durations: RoundDuratio
     if durations.of_rounds(need.rounds for need in needs) <= left_s:
         return list(needs)
     ordered = sorted(needs, key=lambda need: (need.excess is None, -(need.excess or 0.0)))
-    with_all_rounds = _fitting([(need, need.missing) for need in ordered], left_s, durations)
-    return with_all_rounds or _fitting([(need, 1) for need in ordered if need.closes or resumable], left_s, durations)
+    with_all_rounds = fitting([(need, need.missing) for need in ordered], left_s, durations)
+    return with_all_rounds or fitting([(need, 1) for need in ordered if need.closes or resumable], left_s, durations)
 
 
 def least_needed(needs: Sequence[CaseNeed], durations: RoundDurations, resumable: bool) -> tuple[float, str]:
@@ -209,7 +209,7 @@ def least_needed(needs: Sequence[CaseNeed], durations: RoundDurations, resumable
     return min(choices)
 
 
-def _fitting(needs: Sequence[tuple[CaseNeed, int]], left_s: float, durations: RoundDurations) -> list[CaseNeed]:
+def fitting(needs: Sequence[tuple[CaseNeed, int]], left_s: float, durations: RoundDurations) -> list[CaseNeed]:
     """Return those that fit, one after the other, each for so many rounds."""
     load, chosen = Load(durations), []
     for need, rounds in needs:
@@ -218,15 +218,6 @@ def _fitting(needs: Sequence[tuple[CaseNeed, int]], left_s: float, durations: Ro
             load = more
             chosen.append(need)
     return chosen
-
-
-def first_affordable(needs: Sequence[CaseNeed], left_s: float, durations: RoundDurations) -> list[CaseNeed]:
-    """Return as many of the first of them as the time left takes to their next look."""
-    load, most = Load(durations), 0
-    for count, need in enumerate(needs, 1):
-        load.add(*need.rounds)
-        most = count if load.seconds <= left_s else most
-    return list(needs[:most])
 
 
 def profiling_seconds(time_budget: float | None, cases: int) -> float:

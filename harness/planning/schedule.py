@@ -25,6 +25,9 @@ from opduel.records import DEFAULT_METRIC, METRICS, VALUE, Case, RunError
 QUICK_S, ANALYSES = 0.1, 50  # an analysis of all cases that takes longer is made for progress in 2 % of the time
 # Cases that a process pair measures; more are shared out to several, so that a killed run loses a minute, not them all.
 MOST_TOGETHER = 400
+# Of a time budget, what the first round may take to begin cases: where all of them would take longer, some come to a
+# verdict, and not all to nothing.
+FIRST_ROUND_SHARE = 1 / 3
 ROUNDS = {  # metric -> what a process pair does for it
     "time": run_round,
     "instructions": run_counting_round,
@@ -126,8 +129,10 @@ class Schedule:
         for metric in METRICS:
             of_metric = [request for request in requests if request.case.metric == metric]
             for part in self._share_out([request for request in of_metric if self._plan.can_fork(request.case)]):
-                self._plan_effort(part, metric, self._clock.left_s * len(part) / len(requests))
-                wave.append(self._round(part, self._aa_schedule.due_within(part), fork=True))
+                left_s = self._clock.left_s * len(part) / len(requests)
+                self._plan_effort(part, metric, left_s)
+                planned = self._round(part, self._aa_schedule.due_within(part), fork=True)
+                wave.append(replace(planned, most_s=FIRST_ROUND_SHARE * left_s) if self._tries_costs() else planned)
             for request in of_metric:
                 if not self._plan.can_fork(request.case):
                     self._plan_effort([request], metric, self._clock.left_s / len(requests))
@@ -141,6 +146,10 @@ class Schedule:
         """Return a round whose number isn't known yet; its repetitions are those planned when it is run."""
         aa_requests = self._plan.aa_requests(aa_cases)
         return Round(requests, 0, fork, self._clock.deadline, aa_requests, self._effort.planned)
+
+    def _tries_costs(self) -> bool:
+        """Return whether nothing is known yet of what cases cost, in a run that has to end before a later one."""
+        return not self.result.rounds and not self._plan.forecast and not self._checkpoint.keeps
 
     def _share_out(self, forked: list[CaseRequest]) -> list[list[CaseRequest]]:
         """Return the cases by the process pair that measures them: as many of each, in every wave with others."""

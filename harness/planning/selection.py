@@ -13,7 +13,7 @@ from opduel.harness.planning.budget import (
     RoundDurations,
     affordable,
     describe_want_of_time,
-    first_affordable,
+    fitting,
     least_needed,
 )
 from opduel.harness.planning.effort_planner import EffortPlanner
@@ -22,7 +22,6 @@ from opduel.harness.processes.case_request import CaseRequest
 from opduel.records import CLAIMS, FLAGGED, Case
 from opduel.support.text import counted
 
-FEW = 4  # of a run's cases one in so many is tried where the time is likely to be too short for any
 LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
 
 Interim = Mapping[str, InterimAnalysis]
@@ -123,17 +122,17 @@ class CaseSelector:
         return needed_s is None or 0 < needed_s < self._clock.left_s
 
     def _select_first_looks(self, needs: Sequence[CaseNeed], left_s: float) -> tuple[list[CaseRequest], str | None]:
-        """Select as many cases as come to their first look in the time left, those first that are settled soonest.
+        """Select the cases that come to their first look in the time left, those first that are settled soonest.
 
         If that is none, select all in a run that a later start goes on with, or before the first round; and in a run
-        that has tested no case yet a few, since what is known of its costs may be too high.
+        that has tested no case yet the first one, since what is known of its costs may be too high.
         """
         durations = self._durations
         if durations.of_rounds(need.rounds for need in needs) > left_s:
             needs = self._cheapest_first(needs)
-        chosen = first_affordable(needs, left_s, durations)
+        chosen = fitting([(need, need.missing) for need in needs], left_s, durations)
         if not chosen and not any(need.closes for need in needs):
-            chosen = list(needs[: max(1, len(needs) // FEW)])
+            chosen = list(needs[:1])
         if not chosen and self._result.rounds and not self._checkpoint.keeps:
             needed_s = min(durations.of_rounds([need.rounds]) for need in needs)
             return [], self.describe_want_of_time(needed_s, "the first look of another case")

@@ -100,7 +100,8 @@ def run_counter_round(
             limit_s = max(0.001, min(start_timeout_s, this_round.deadline - time.monotonic()))
             at_once({side: pair[side].readying(limit_s) for side in SIDES})
             result.start_s = time.monotonic() - began
-            while result.unmeasured and time.monotonic() < this_round.deadline:
+            last_begin = min(this_round.deadline, time.monotonic() + this_round.most_s)
+            while result.unmeasured and time.monotonic() < last_begin:
                 _measure_case(pair, result.unmeasured.pop(0), this_round, result, measure)
         except WorkerLostError as error:
             if not is_out_of_time(error, this_round):

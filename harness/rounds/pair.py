@@ -96,6 +96,7 @@ class Round:
     deadline: float = math.inf  # of the monotonic clock: no further case is begun after it
     aa_requests: Sequence[CaseRequest] = ()
     repetitions: Mapping[str, Repetitions] = field(default_factory=dict)
+    most_s: float = math.inf  # no further case is begun when measuring, without the pair's start, has taken so long
 
     def __post_init__(self) -> None:
         if not self.fork and len(self.requests) + len(self.aa_requests) > 1:
@@ -175,6 +176,7 @@ class _Running:
     def __init__(self, pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
         self._pool, self._plan, self._rng, self._result = pool, this_round, rng, result
         self._began = time.monotonic()
+        self._last_begin = this_round.deadline  # of a case
         result.aa_result = RoundResult() if this_round.aa_requests else None
         self._start = pool.take(aa=not this_round.requests)
         self._shares = [_Share({}, this_round.requests, result)]
@@ -231,6 +233,7 @@ class _Running:
         """Measure on the measuring processors: asking for blocks costs least there, and where others prepare, this
         thread would have to wait for them. Raises WorkerLostError: a worker was lost, and with it the pair."""
         cpus = self._pool.bench.cpus
+        self._last_begin = min(self._plan.deadline, time.monotonic() + self._plan.most_s)
         with this_thread_on(cpus.measure):
             present = self._prepare_next()
             while present:
@@ -241,7 +244,7 @@ class _Running:
 
     def _prepare_next(self) -> _Task | None:
         """Begin to prepare the next case; None when none is left, or no time."""
-        while self._queue and time.monotonic() < self._plan.deadline:
+        while self._queue and time.monotonic() < self._last_begin:
             share, request = self._queue.pop(0)
             able = share.pair and not any(worker.closed for worker in share.pair.values())
             enough = self._plan.quads_of(request.case.id) is None and share.spent_s[request.case.id] > FORKED_S

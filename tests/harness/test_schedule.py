@@ -113,8 +113,8 @@ def test_which_of_two_cases_is_slowed_is_drawn_from_the_seed() -> None:
 
 @pytest.mark.measures
 def test_where_the_budget_is_too_short_for_all_some_cases_come_to_their_first_look() -> None:
-    cases = [toy_case(f"{number}", "sleep", seconds=0.05) for number in range(40)]  # a first round of 16 s
-    result, comparisons = run(*cases, time_budget=5.0)
+    cases = [toy_case(f"{number}", "sleep", seconds=0.1) for number in range(60)]  # a first round of 48 s
+    result, comparisons = run(*cases, time_budget=12.0)  # on a busy machine starting pairs takes half of that
     measured = [len(samples) for samples in result.samples.values() if samples]
     assert max(measured) >= LOOKS.counts[0]
     assert len(measured) < len(cases)
