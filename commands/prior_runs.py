@@ -95,13 +95,14 @@ def _address(place: str) -> str:
 
 
 def _token(place: str, options: HarnessOptions, config: Mapping[str, str]) -> Token | None:
-    """The token that reports are sent with; none where they are sent to another server: a token is shown to no other.
-    UsageError: it is none."""
-    senders = [parse_place(text).endpoint for text in options.reporting.remote_reporter]
-    if senders and origin(place) not in map(origin, senders):
+    """The token that reports are sent to this server with; where none are sent, the one of the command line, and not
+    the environment's or the config's, which nobody gave for this server. UsageError: it is none."""
+    receivers = [parse_place(text).endpoint for text in options.reporting.remote_reporter]
+    if receivers and origin(place) not in map(origin, receivers):
         return None
-    reporting = with_stored_token(options.reporting, config)
-    token = find_token(reporting.remote_access_token, reporting.remote_access_token_file, os.environ)
+    reporting = with_stored_token(options.reporting, config) if receivers else options.reporting
+    environment = os.environ if receivers else {}
+    token = find_token(reporting.remote_access_token, reporting.remote_access_token_file, environment)
     if token is not None and is_open(place):
         log.warning("--prior_runs %s: without https, anybody on the network path can read the token", place)
     return token

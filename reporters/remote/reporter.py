@@ -13,7 +13,7 @@ from opduel.reporters.base import PartlyReportedError, Reporter
 from opduel.reporters.document import to_bytes
 from opduel.reporters.options import ReporterOptions
 from opduel.reporters.remote.delivery import Sender
-from opduel.reporters.remote.place import Place, is_open, parse_place
+from opduel.reporters.remote.place import Place, is_open, origin, parse_place
 from opduel.reporters.remote.post import Payload
 from opduel.reporters.remote.spool import Spool, default_spool, endpoint_of, place_of
 from opduel.reporters.remote.token import Token, find_token
@@ -38,7 +38,7 @@ class RemoteReporter(Reporter, option="remote_reporter"):
     @classmethod
     def from_options(cls, options: ReporterOptions) -> list[Self]:
         """Return a reporter for each place that the options name. Raises UsageError: a place or the token is invalid,
-        there is a token and no place, or a server would get a run twice."""
+        there is a token and no place or several servers, or a server would get a run twice."""
         if not options.value(cls.option):
             reads = "://" in (options.prior_runs or "")  # from a server, with the token
             for name in ("spool",) if reads else ("remote_access_token", "remote_access_token_file", "spool"):
@@ -54,6 +54,11 @@ class RemoteReporter(Reporter, option="remote_reporter"):
                     f"leave {place.category!r} or {other!r} out"
                 )
         sender = sender_from(options, os.environ)
+        if sender.token is not None and len(set(map(origin, places))) > 1:
+            raise UsageError(
+                f"--{cls.option}: a token ({sender.token.where}) is for one server, and these are several "
+                f"({', '.join(places)}): leave others out, and send them the report with {command_name('send')}"
+            )
         return [cls(place, sender) for place in places.values()]
 
     def check(self) -> None:

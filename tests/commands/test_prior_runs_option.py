@@ -194,3 +194,14 @@ def test_a_token_for_another_server_is_not_shown(run: Run) -> None:
         run(*MINIMAL, "--prior_runs", place, *token, "--remote_reporter", "https://h.example/api|c").error_line()
         run(*MINIMAL, "--prior_runs", place, *token).error_line()
     assert server.tokens == [None, f"Bearer {TOKEN}"]
+
+
+def test_the_environments_token_is_not_shown_to_a_server_that_gets_no_reports(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, TOKEN)
+    with Answering(200, {"runs": "all"}) as server:
+        place = server.url("")
+        run(*MINIMAL, "--prior_runs", place).error_line()
+        run(*MINIMAL, "--prior_runs", place, "--remote_reporter", f"{place}/api|c").error_line()
+    assert server.tokens == [None, f"Bearer {TOKEN}"]

@@ -26,7 +26,7 @@ from opduel.reporters.remote.token import Token, find_token
 def reporters_of(*words: str) -> list[RemoteReporter]:
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
-    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args(words)), terminal=False)
+    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args(words)), with_table=False)
     return [reporter for reporter in chosen if isinstance(reporter, RemoteReporter)]
 
 
@@ -98,6 +98,15 @@ def test_each_place_is_reported_once() -> None:
     assert reporters_of() == []
     with pytest.raises(UsageError, match=r"//a\.org/x: a server keeps a run under one category: leave 'weekly' or"):
         remote("a.org/x|nightly", "a.org/x|weekly")
+
+
+def test_a_token_is_for_one_server() -> None:
+    token = ("--remote_access_token", TOKEN)
+    one = ("--remote_reporter", "a.org/x|c", "--remote_reporter", "A.org/y|c")
+    assert len(reporters_of(*one, *token)) == 2
+    with pytest.raises(UsageError, match=r"a token .* is for one server, and these are several .*//b\.org/x") as error:
+        reporters_of(*one, "--remote_reporter", "b.org/x|c", *token)
+    assert TOKEN not in str(error.value)
 
 
 @pytest.mark.parametrize("option", ["--remote_access_token", "--remote_access_token_file", "--spool"])
