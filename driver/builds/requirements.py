@@ -15,6 +15,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from opduel.driver.builds import uv
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.builds.recipes import LockedRecipe, package_of
+from opduel.driver.git.access import check_remote
 from opduel.records import RunError, UsageError
 from opduel.support.atomic import write_atomically
 from opduel.support.digests import data_digest
@@ -163,7 +164,8 @@ def _lines_of(path: Path) -> tuple[str, ...]:
 
 def _check(request: str, requirement: str) -> str:
     try:
-        Requirement(requirement)
+        if (url := Requirement(requirement).url) is not None:
+            check_remote(url, "let ~/.netrc or git's credential helper have it", "the requirement")
     except InvalidRequirement:
         raise UsageError(
             f"{request!r}: {requirement!r} is neither a requirement nor a path: give one such as numpy==2.2.6, or "

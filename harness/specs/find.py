@@ -16,7 +16,8 @@ _LONGEST_NAME = 100  # characters that are compared with the names there are
 
 
 def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
-    """Return the file of a spec: ``name_or_path`` as a path if such a file exists, else a name under ``root``.
+    """Return the file of a spec: ``name_or_path`` as a path, or a name under ``root``, which comes first where a file
+    has it without being written as a path.
 
     ``conv``, ``conv.json``, ``specs/conv.json`` and ``specifications/conv.json`` name the same spec.
 
@@ -24,7 +25,8 @@ def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
         UsageError: there is none; the message says what is there, and names similar specs.
     """
     path = os.path.expanduser(name_or_path)
-    if os.path.isfile(path):  # Path.is_file raises where a name is too long, or a folder can't be entered
+    is_file = os.path.isfile(path)  # Path.is_file raises where a name is too long, or a folder can't be entered
+    if is_file and (os.sep in path or path.endswith(SUFFIXES)):
         return Path(path).absolute()
     parts = [part for part in PurePosixPath(name_or_path).parts if part != "."]
     if parts and parts[0] in FOLDER_NAMES:
@@ -34,6 +36,8 @@ def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
             candidate = root.joinpath(*parts[:-1], parts[-1] + suffix)
             if _is_spec(candidate, root):
                 return candidate
+    if is_file:
+        return Path(path).absolute()
     raise UsageError(f"spec {name_or_path!r} {_what_it_is(Path(name_or_path))}: {_advice(name_or_path, root)}")
 
 

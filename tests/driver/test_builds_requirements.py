@@ -93,6 +93,15 @@ def test_requirements_that_conflict_are_refused_in_uvs_words(tmp_path: Path) -> 
         resolve_build("numpy==0.0.1", get_framework("python"), BuildCache(tmp_path))
 
 
+@pytest.mark.parametrize("address", ["https://me:hunter2@h.example/x.whl", "git+https://ghp_hunter2@h.example/x"])
+def test_a_password_in_a_requirement_is_refused_and_not_shown(tmp_path: Path, address: str) -> None:
+    path = tmp_path / "needed.txt"
+    path.write_text(f"numpy\nx @ {address}\n")
+    with pytest.raises(UsageError, match=r"holds a password or token") as error:
+        requirements_of(str(path))
+    assert "hunter2" not in str(error.value)
+
+
 def test_what_an_adaptor_needs_is_added_where_it_is_not_named() -> None:
     assert with_packages(("torch==2.13.0",), ("numpy",)) == ("torch==2.13.0", "numpy")
     assert with_packages(("torch==2.13.0", "NumPy==2.2.6"), ("numpy",)) == ("torch==2.13.0", "NumPy==2.2.6")
@@ -204,18 +213,18 @@ def test_uv_keeps_earlier_versions_where_it_can(tmp_path: Path) -> None:
 
 
 def test_what_can_not_be_met_is_the_suites_only_where_the_rest_can() -> None:
-    made = LockedRecipe(("sympy",), "3.11", "sympy==1.12")
+    recipe = LockedRecipe(("sympy",), "3.11", "sympy==1.12")
 
     def lock_unless(*unmet: str) -> Callable[[Sequence[str]], LockedRecipe]:
         def lock_with(suite: Sequence[str]) -> LockedRecipe:
             if wrong := next((line for line in ("sympy", *suite) if line in unmet), None):
                 raise UnresolvableError("sympy", f"Because {wrong} has no usable wheels", ", or add --allow_sdist")
-            return made
+            return recipe
 
         return lock_with
 
     suite = ("fastcache==1", "mpmath")
-    assert lock_with_suite(suite, lock_unless()) is made
+    assert lock_with_suite(suite, lock_unless()) is recipe
     with pytest.raises(
         UsageError,
         match=r"^--suite: fastcache==1, which asv.conf.json or --suite_packages lists, can't be resolved: .*"
