@@ -106,7 +106,6 @@ def test_bad_usage_is_one_line(arguments: list[str], words: str) -> None:
 @pytest.mark.parametrize(
     ("option", "text"),
     [
-        ("--dtype", "float128"),
         ("--input_sets", "0"),
         ("--input_sets", "1001"),
         ("--ctx", "gpu(x)"),
@@ -122,6 +121,13 @@ def test_bad_values_name_option_and_text(option: str, text: str) -> None:
         read_options([f"{option}={text}"])
     assert option in str(caught.value)
     assert repr(text)[1:-1] in str(caught.value)
+
+
+def test_which_dtypes_there_are_depends_on_the_framework() -> None:
+    with pytest.raises(UsageError, match=r"^--dtype float128: use one of float16, bfloat16, float32"):
+        chosen("-b", "smoke", "--dtype", "float128")
+    cases = chosen("-b", "numpy", "--operators", "numpy.sort", "--dtype", "complex128")
+    assert "sort(1000, complex128)" in [case.id for case in cases]
 
 
 def test_list_shows_what_would_be_measured(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
