@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import canonicalize_name
 
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.project import SAYS_WHAT
 from opduel.frameworks import framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.records import UsageError
@@ -66,6 +67,11 @@ def nothing_to_measure(options: HarnessOptions) -> str | None:
     """Say that options name builds and nothing to measure, and what would have worked; None where the builds don't say
     what could be."""
     builds = builds_of(options)
+    if builds:
+        from opduel.driver.builds.named_commit import named_commit
+
+        for build in builds:  # what is wrong with a name is said first
+            named_commit(build)
     framework = framework_of_builds(builds)
     if framework in (None, framework_names()[0]) or options.arguments is not None:
         return None
@@ -82,8 +88,18 @@ def nothing_to_measure(options: HarnessOptions) -> str | None:
 
 
 def refuse_one_build(options: HarnessOptions) -> None:
-    """Raise UsageError where a comparison has one build, and a framework that has no usual one."""
+    """Raise UsageError where a comparison has one build, and a framework that has no usual one; or neither builds nor
+    anything to measure."""
     builds = builds_of(options)
+    if not builds and not any(map(options.is_given, SAYS_WHAT)):
+        checkout = _checkout()
+        words = ["HEAD", ".", _line(str(canonicalize_name(checkout.name)))] if checkout else [*RELEASES, _line("numpy")]
+        suite = ["HEAD", ".", "--suite", _suite(str(canonicalize_name(checkout.name)))] if checkout else []
+        other = _command("compare", suite) if checkout else "`opduel run 'gzip -1c FILE' 'gzip -9c FILE'`"
+        raise UsageError(
+            f"nothing to measure: give two builds and lines of Python, a suite or a spec (-b), as in "
+            f"{_command('compare', words)}, or {other}"
+        )
     if len(builds) != 1 or framework_of_builds(builds) != ANY_PACKAGE:
         return
     words = [next(iter(options.statement), _line(_package_of(builds)))]
@@ -203,6 +219,8 @@ def _two(builds: Sequence[str]) -> list[str]:
     if len(builds) != 1:
         return [*builds[:2]] or [*RELEASES]
     (build,) = builds
+    if match := re.fullmatch(r"([^./].*?)\.\.\.?(.*)", build):
+        return [match[1], match[2] or "HEAD"]
     if build in RELEASES:
         return [build, *(release for release in RELEASES if release != build)]
     if match := _PACKAGE.match(build):

@@ -152,7 +152,9 @@ def _of_folder(here: Path, word: str, besides: Sequence[str]) -> NamedCommit | N
     suite = f"is no build: give two builds, and it with --suite: {command_name('compare')} HEAD . --suite {word}"
     if not os.path.isdir(path):
         if path.suffix == ".py":
-            raise UsageError(f"{word}: {suite}")
+            is_suite = re.search("test|bench", path.name) is not None
+            other = "is a file of Python, and no build: give a commit, a release or an environment"
+            raise UsageError(f"{word}: {suite if is_suite else other}")
         return None
     if (path / "bin" / "python").exists() and not (path / ".git").exists():
         return None

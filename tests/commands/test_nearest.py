@@ -60,8 +60,14 @@ def test_what_would_have_worked(line: Call, words: str, first: str, second: str)
     assert second in error
 
 
+def test_neither_builds_nor_cases(line: Call) -> None:
+    assert "`opduel compare HEAD . 'smoother.FUNCTION()'`, or `opduel compare HEAD . --suite benchmarks`" in line()
+    assert f"`opduel compare {RELEASES} 'np.sort(np.arange(1000.0))'`, or `opduel run " in line(outside=True)
+
+
 def test_a_line_in_a_builds_place(line: Call) -> None:
     code = "f(x)"
+    assert "`opduel compare v1 HEAD 'f(x)'`" in line("v1..", code)
     assert f"`opduel compare {RELEASES} 'f(x)'`, or in a checkout `opduel compare HEAD . 'f(x)'`" in line(code)
     assert "`opduel compare main . 'f(x)'`, or measure one: `opduel measure main 'f(x)'`" in line("main", code)
     assert "`opduel measure numpy==2.2.6 'f(x)'`" in line(code, command="measure")
