@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 from command_line import Outcome, driver_main, fresh_logging, run_bench_main
 
+from opduel.commands.driver_options import parse_driver_options
 from opduel.commands.driver_text import compile_lines
+from opduel.commands.local import begin_local, plan_local
+from opduel.commands.session import plan_session
 from opduel.records import Commit
 
 Drive = Callable[..., Outcome]
@@ -95,6 +98,19 @@ def test_what_no_rule_is_about_touches_all_of_the_spec(drive: Drive, checkout: P
     assert "python/mxnet/util.py) can touch every case: all of smoke.json" in outcome.err
     assert "uncommitted" not in outcome.err
     assert "1 to measure on 22 cases" in outcome.out
+
+
+def test_the_report_has_the_cases_that_were_left_out(home: Path, checkout: Path, tmp_path: Path) -> None:
+    write(checkout, "python/mxnet/gluon/loss.py", "2\n")
+    for words, is_narrowed in (([], True), (["--all_cases"], False)):
+        options = begin_local(parse_driver_options(["--local", str(checkout), *words]))
+        planned = plan_local(options, plan_session(options.harness, {}, [], driver=options.own), tmp_path / "work")
+        assert planned is not None
+        left_out, cases = planned[1].labels.left_out, planned[1].cases
+        assert (left_out is not None) == is_narrowed
+        if left_out:
+            assert left_out.total == len(left_out.cases) + len(cases)
+            assert left_out.changed == ("python/mxnet/gluon/loss.py",)
 
 
 def test_documentation_alone_is_nothing_to_measure(drive: Drive, checkout: Path) -> None:
