@@ -89,7 +89,7 @@ def _run_ab(
     log_forecast(request)
     with ProgressDisplay(count, sys.stderr) as display:
         report = measurer(options, suite=session.choice.suite)(request, display.show)
-    warn_of_report(report)
+    warn_of_report(report, session.reporters)
     log_profiles(report.run)
     deliver_report(_reporters_to_tell(session.reporters, report, rounds), report, callgrind=callgrind)
     if report.run.aborted:

@@ -76,7 +76,8 @@ def _entries(action: argparse.Action, parser: Parser) -> Iterator[tuple[str, str
         yield from ((subcommand.dest, subcommand.help or "") for subcommand in action._choices_actions)
         return
     choices = "{" + ",".join(map(str, action.choices)) + "}" if action.choices else ""
-    value = "" if action.nargs == 0 else str(action.metavar or choices or action.dest.upper())
+    metavar = " ".join(action.metavar) if isinstance(action.metavar, tuple) else action.metavar
+    value = "" if action.nargs == 0 else str(metavar or choices or action.dest.upper())
     yield f"{', '.join(action.option_strings)} {value}".strip(), parser._get_formatter()._expand_help(action)
 
 

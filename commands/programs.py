@@ -73,7 +73,7 @@ def _fill_words(case: Case, words: Mapping[str, str], more: Sequence[str], spec:
 
     lines = {name: case.inputs[name] for name in COMMAND_LINES if name in case.inputs}
     for name in _WORD.findall(" ".join(word for line in lines.values() for word in line)):
-        if name not in words:
+        if name not in words and name not in case.inputs.get("parameters", {}):
             raise UsageError(
                 f"{spec}: {case.id}: nothing replaces {{{name}}} in its command lines: add it to --string_map, "
                 f'\'{{"{name}": "TEXT"}}\'; TEXT may be {{{name}}} itself'

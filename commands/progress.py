@@ -142,7 +142,7 @@ def describe(progress: Progress) -> str:
         return f"{phase} {progress.rounds}, {cases}, {progress.measured_on} more (busy host)"
     if progress.end_s is not None:
         return f"{phase} {progress.rounds}, {cases}, about {duration(int(progress.end_s))} left"
-    return f"{phase} {progress.rounds}, {cases}, next look in {duration(int(progress.left_s))}"
+    return f"{phase} {progress.rounds}, {cases}, next verdicts in {duration(int(progress.left_s))}"
 
 
 def describe_fleet(progress: Progress) -> str:

@@ -11,7 +11,6 @@ from opduel.comparator.aa_checks import run_aa_checks as run_aa_checks
 from opduel.comparator.case_analysis import InterimAnalysis as InterimAnalysis
 from opduel.comparator.disturbance import withhold_verdicts as withhold_verdicts
 from opduel.comparator.empirical_bayes import Prior as Prior
-from opduel.comparator.explanations import describe_forecast as describe_forecast
 from opduel.comparator.looks import Looks as Looks
 from opduel.comparator.looks import plan_looks as plan_looks
 from opduel.comparator.replication import apply_replication as apply_replication

@@ -28,7 +28,7 @@ def compare_case(bare: Comparison, analysis: CaseAnalysis, family: Family) -> Co
     suspected = _suspected(comparison, analysis)
     if suspected == "regressed" and comparison.verdict == "not_better":  # which would hide the suspicion
         comparison = replace(comparison, verdict="inconclusive")
-    note = explain(analysis, family.size, family.alpha, suspected)
+    note = explain(analysis, family.size, suspected)
     is_open = suspected is not None or comparison.verdict == "inconclusive"
     modes = modes_of(comparison.samples) if is_open and comparison.measure.noisy else {}
     note = "; ".join(filter(None, (describe_modes(modes), note)))
@@ -86,7 +86,10 @@ def _suspected(comparison: Comparison, analysis: CaseAnalysis) -> Verdict | None
 def _forecast(analysis: CaseAnalysis, family: Family, suspected: bool) -> Forecast | None:
     """Return what would settle a case; None if it gets no more rounds."""
     test = analysis.test
-    if test.exhausted or test.futile or test.figures is None:
+    if test.exhausted or test.futile:
         return None
+    if test.figures is None:  # nothing is known of its noise, and two looks settle most cases
+        counts = analysis.looks.counts
+        return Forecast(None, counts[min(1, len(counts) - 1)] - test.n)
     terms = Terms(test.figures.bound, analysis.looks, family.alpha, (1 + family.flagged) / family.size)
     return project(test.figures.trimmed_mean, test.n, terms, suspected)

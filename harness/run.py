@@ -127,7 +127,7 @@ def measure(run: PreparedRun, on_progress: ReportProgress) -> RunMeasurement:
     if output_check.out_of_time:  # some cases are left for the next start
         result.stopped = result.stopped or f"{plan.budget_in_words} was spent"
         result.closed = False
-    comparisons = with_seconds(comparisons, {case.id: case for case in plan.cases}, result.durations, plan.looks)
+    comparisons = with_seconds(comparisons, {case.id: case for case in plan.cases}, result.durations)
     budget_end = math.inf if configuration.time_budget is None else verifier.began + configuration.time_budget
     return RunMeasurement(first, verifier.second, comparisons, output_check.comparisons, budget_end)
 

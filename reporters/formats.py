@@ -47,6 +47,7 @@ FORMATS: Mapping[str, Format] = {
     "github-action-benchmark": Format(
         "interchange.benchmark_json:to_github_action_benchmark", "its customSmallerIsBetter"
     ),
+    "hyperfine": Format("interchange.hyperfine:to_hyperfine", "the JSON of its --export-json"),
     "junit": Format("interchange.junit:to_junit", "JUnit XML, one test per case"),
     "csv": Format("interchange.table:to_csv", "a line a case"),
     "csv-samples": Format("interchange.table:to_csv_samples", "one line per process pair"),

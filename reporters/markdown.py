@@ -9,6 +9,7 @@ import jinja2
 
 from opduel.records import Report, Verdict
 from opduel.reporters.kinds import kinds_table, verdict_text
+from opduel.reporters.needs import needs_of, reason_and_needs
 from opduel.reporters.run_text import differences_text, frameworks_text
 from opduel.reporters.summary import by_verdict, caveats, notes, verdict_counts
 from opduel.reporters.templates import environment
@@ -36,6 +37,7 @@ def to_markdown(report: Report, most: int | None = None) -> str:
         kinds=kinds,
         notable_rows=kinds.notable_rows[:most] if kinds else (),
         groups=by_verdict(report.comparisons, most),
+        needs=needs_of(report),
         folded=FOLDED,
         hidden=0 if most is None else max(0, len(report.comparisons) - most),
     )
@@ -70,5 +72,7 @@ def code(text: str) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    templates = environment(cell=cell, code=code, duration=duration, verdict_text=verdict_text)
+    templates = environment(
+        cell=cell, code=code, duration=duration, verdict_text=verdict_text, reason=reason_and_needs
+    )
     return templates.get_template("report.md.jinja")

@@ -21,8 +21,8 @@ SIDE, RUN = "{side}", "{run}"  # in the name of an exported file
 class ReporterOption:
     """An option of a reporter. ``reporter`` says where its class is, below ``opduel.reporters``.
 
-    ``metavar`` is the option's argument, None for a switch. Where the environment has ``variable``, the reporter is
-    asked for, too.
+    ``metavar`` is the option's argument, None for a switch; ``short`` another name of it. Where the environment has
+    ``variable``, the reporter is asked for, too.
     """
 
     name: str
@@ -31,11 +31,13 @@ class ReporterOption:
     metavar: str | None = None
     repeatable: bool = False
     variable: str = ""
+    short: str = ""
 
     def add_to(self, group: "argparse._ArgumentGroup") -> None:
         """Add the option to ``group``."""
+        names = [f"--{name}" for name in (self.short, self.name) if name]
         if self.metavar is None:
-            group.add_argument(f"--{self.name}", action="store_true", help=self.help)
+            group.add_argument(*names, action="store_true", dest=self.name, help=self.help)
         else:
             action = "append" if self.repeatable else "store"
             group.add_argument(f"--{self.name}", metavar=self.metavar, action=action, help=self.help)
@@ -48,7 +50,7 @@ class ReporterOption:
 
 
 REMOTE_REPORTER, _COMMAND = "remote.reporter:RemoteReporter", "notify_command:NotifyCommand"
-_TABLE = "print a table on standard output, the worst first (the default on a terminal)"
+_TABLE = "print a table on standard output, the worst first (the default)"
 _LINES = "print one tab-separated line per case on standard output, for pipes"
 _JSON = "print the report as JSON on standard output, in place of the table"
 _LOCAL = "save report.json in a folder of its own, below DIR by framework, platform, spec, date and commits"
@@ -83,7 +85,7 @@ _WEBHOOK = (
 )
 OPTIONS = (
     ReporterOption("screen_reporter", "screen:ScreenReporter", _TABLE),
-    ReporterOption("simple_screen_reporter", "simple_screen:SimpleScreenReporter", _LINES),
+    ReporterOption("simple_screen_reporter", "simple_screen:SimpleScreenReporter", _LINES, short="tsv"),
     ReporterOption("json", "simple_screen:JsonReporter", _JSON),
     ReporterOption("local_reporter", "local:LocalReporter", _LOCAL, "DIR"),
     ReporterOption("simple_local_reporter", "local:SimpleLocalReporter", _SIMPLE_LOCAL, "DIR"),
@@ -132,7 +134,7 @@ class ReporterOptions:
         names = reporter_options() - OPTION_BY_NAME.keys()
         return cls(
             **{name: value for name, value in ours.items() if value is not None},
-            of_other_packages={name: getattr(parsed, name) for name in names},
+            of_other_packages={name: getattr(parsed, name) for name in names if name in parsed},
         )
 
     def value(self, name: str) -> Any:

@@ -6,7 +6,18 @@ from typing import Any, TypeGuard
 
 from rich.cells import cell_len
 
-from opduel.records import SAMPLED, Build, Comparison, Failure, HostRecord, Report, Work, achieved, roof
+from opduel.records import (
+    SAMPLED,
+    Build,
+    Comparison,
+    Failure,
+    HostRecord,
+    Report,
+    RunConfiguration,
+    Work,
+    achieved,
+    roof,
+)
 from opduel.records.build import differing_packages
 from opduel.records.host_record import RooflineRecord
 from opduel.records.run_record import SuiteRecord
@@ -20,10 +31,11 @@ _MOST_PACKAGES = 3  # that differ: the page has all of them
 
 
 def build_text(build: Build, width: int | None = None) -> str:
-    """Return ``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7) digest 0343360f866f``; what was requested loses its middle
-    if all has to fit into ``width`` cells."""
-    details = f" ({build.description})" + (f" digest {build.digest[:12]}" if build.digest else "")
-    requested = printable(build.requested)
+    """Return ``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7)``; what was requested loses its middle if all has to fit
+    into ``width`` cells."""
+    described = f"Python {build.python}" if build.name != build.requested else build.description
+    details = f" ({described})"
+    requested = printable(build.name)
     return (requested if width is None else shorten(requested, max(_REQUESTED, width - cell_len(details)))) + details
 
 
@@ -56,14 +68,25 @@ def frameworks_text(control: Build, treatment: Build) -> str:
     return f"regressed: {treatment.framework} is slower than {control.framework}, or differs"
 
 
+def platform_text(report: Report) -> str:
+    """Return what the builds were made for; empty for the usual, which is this host."""
+    platform = report.configuration.platform
+    return "" if platform == RunConfiguration.platform else platform
+
+
 def failure_text(failure: Failure) -> str:
     """Return ``treatment: crash: the worker died of SIGSEGV``."""
     return f"{failure.side}: {failure.kind}: {failure.reason}"
 
 
-def confidence_text(alpha: float | None, noun: str) -> str:
-    """Return ``95 % CI``, or only ``noun`` (the interval's name) if alpha is not known."""
-    return f"{100 * (1 - alpha):g} % {noun}" if alpha and 0 < alpha < 1 else noun
+def certainty(alpha: float | None) -> str:
+    """Return how sure an interval is, which holds whenever the run looks at it: ``, at least 95 % sure``."""
+    return f", at least {100 * (1 - alpha):g} % sure" if alpha and 0 < alpha < 1 else ""
+
+
+def interval_words(alpha: float | None) -> str:
+    """Return what the columns of intervals and minimum detectable effects say."""
+    return f"interval: where the true change lies{certainty(alpha)}; mde: the smallest change that so many rounds show"
 
 
 def host_text(host: HostRecord) -> str:
@@ -105,7 +128,7 @@ def effort_text(report: Report) -> str:
         f"threshold {' to '.join(human_share(threshold) for threshold in thresholds[:1] + thresholds[1:][-1:])}"
         if thresholds
         else "",
-        f"alpha {report.configuration.alpha:g}",
+        f"false discovery rate {100 * report.configuration.alpha:g} %",
         f"seed {run.seed}" if run.seed is not None else "",
         threads_text(report),
         "" if run.rounds is None else counted(run.rounds, "round"),

@@ -22,12 +22,13 @@ from opduel.reporters.run_text import (
     host_text,
     hosts_text,
     incidents,
+    platform_text,
     roofline_words,
     suite_text,
 )
 from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines, kinds_lines
 from opduel.reporters.stream import write_text
-from opduel.reporters.summary import VerdictCount, notes, open_lines, validity_line, verdict_counts, worst_first
+from opduel.reporters.summary import VerdictCount, notes, unsettled_lines, validity_line, verdict_counts, worst_first
 from opduel.reporters.text import fold, printable, shorten
 from opduel.support.output import key_line
 
@@ -64,7 +65,7 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
     comparisons = [comparison for comparison in report.comparisons if comparison.verdict_words not in hidden]
     lines = [*_header_lines(report, width), *_warning(validity_line(report), width)]
     if comparisons:
-        lines += [Text(""), *cases_lines(comparisons, report.configuration.alpha, width, report.host.roofline)]
+        lines += [Text(""), *cases_lines(report, comparisons, width)]
     lines += [*kinds_lines(report, width), *breakdown_lines(report, width), Text("")]
     lines += _footer_lines(report, counts, list(hidden.values()), width)
     console.print(*lines, sep="\n")
@@ -74,7 +75,7 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
 def _header_lines(report: Report, width: int) -> list[Text]:
     """Return the builds, the host and the spec."""
     run = report.run
-    spec = " ".join(filter(None, (run.spec, run.framework, report.configuration.platform, suite_text(run.suite))))
+    spec = " ".join(filter(None, (run.spec, run.framework, platform_text(report), suite_text(run.suite))))
     lines = [
         ("suite" if run.suite else "spec", spec or "-"),
         ("control", build_text(report.control, width - 11)),
@@ -103,12 +104,12 @@ def _footer_lines(
     lines = [line for line in (*_counts_lines(counts, width), Text(effort_text(report))) if line]
     if hidden:
         groups = " and ".join(f"the {group.count} {group.words}" for group in hidden)
-        lines.append(Text(f"not shown: {groups} (--simple_screen_reporter and report.json have them)"))
+        lines.append(Text(f"not shown: {groups} (--tsv and report.json have them)"))
     failed = [(case.case, case.failure, "") for case in worst_first(report.comparisons) if case.failure is not None]
     lines += _failures("failures", failed, width) + _failures("incidents", incidents(report), width)
     if report.run.is_cut_short:
         lines += _warning(f"NOT COMPLETE: {report.run.why_stopped}", width)
-    for line in open_lines(report):
+    for line in unsettled_lines(report, with_names=False):
         lines += _warning(line, width)
     for line in notes(report):
         lines += _folded(printable(line), width)

@@ -1,16 +1,17 @@
 """The screen's table of cases, the worst first, with the breakdown of their time by operator below it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from opduel.records import FLAGGED, Breakdown, Comparison, Report, Verdict
+from opduel.records import FLAGGED, Breakdown, Comparison, Report, Verdict, verdict_words
 from opduel.records.host_record import RooflineRecord
 from opduel.reporters.cause_text import BREAKDOWN_HEADINGS, breakdown_rows
 from opduel.reporters.changes import change_and_interval, effect_text
 from opduel.reporters.kinds import kinds_table, verdict_text
-from opduel.reporters.run_text import confidence_text, rates_words
+from opduel.reporters.needs import needs_of, reason_and_needs
+from opduel.reporters.run_text import interval_words, rates_words
 from opduel.reporters.summary import by_verdict, not_broken_down_line
 from opduel.reporters.text import fold, folded_names, printable, shorten
 from opduel.reporters.units import human_share, human_value
@@ -30,20 +31,18 @@ _CASE_LINES = 3
 _HOST = 12  # columns of a host's name, at most
 _KIND = 20  # columns of a kind of host: its name, or "inconclusive +12.3 %"
 _MOST_BY_KIND = 20  # rows
-_REMARK_LINES = 5  # why a case is open, and what would settle it, must be there whole
+_REMARK_LINES = 5
+_MOST_UNMEASURED = 3  # rows of cases that have no figures
 _OPERATOR = (16, 32)  # columns of an operator's name, at least and at most
 
 
-def cases_lines(
-    comparisons: Sequence[Comparison], alpha: float | None, width: int, roofline: RooflineRecord | None = None
-) -> list[Text]:
-    """Return the table of ``comparisons`` as lines, at most ``width`` columns wide (76 or more).
+def cases_lines(report: Report, comparisons: Sequence[Comparison], width: int) -> list[Text]:
+    """Return the table of ``comparisons`` of a report as lines, at most ``width`` columns wide (76 or more).
 
-    Case names that don't fit are folded, very long ones lose their middle. Remarks stand below the case, over the
-    table's width: with a ``roofline`` of the host also the rates of the call. Hosts are named if there are
-    several.
+    Case names that don't fit are folded, very long ones lose their middle. Remarks stand below the case, or once below
+    all cases that are undecided for the same reason, over the table's width. Hosts are named if there are several.
     """
-    headings = ["change", confidence_text(alpha, "CI"), "control", "rounds", "mde"]
+    headings = ["change", "interval", "control", "rounds", "mde"]
     rows = {comparison.case: _figures(comparison) for comparison in comparisons}
     if len({comparison.host for comparison in comparisons}) > 1:
         headings.append("host")
@@ -56,14 +55,27 @@ def cases_lines(
     case_width = min(case_width, max(longest, _NARROWEST_CASE))
 
     lines = [Text(_line("case", case_width, headings, widths), style="bold")]
+    needs = needs_of(report)
     for group, comparisons_of_group in by_verdict(comparisons):
         lines.append(Text(f"{group.words} ({group.count})", style=STYLES[group.verdict]))
-        for comparison in comparisons_of_group:
-            name, *further_lines = names[comparison.case]
-            lines.append(Text(_line(name, case_width, rows[comparison.case], widths)))
-            lines += [Text(more) for more in further_lines]
-            lines += [Text(f"  {remark}", style="italic") for remark in _remarks(comparison, width - 2, roofline)]
-    return lines
+        for alike in _alike(comparisons_of_group, needs):
+            visible = alike if any(comparison.rounds for comparison in alike) else alike[:_MOST_UNMEASURED]
+            for comparison in visible:
+                name, *further_lines = names[comparison.case]
+                lines.append(Text(_line(name, case_width, rows[comparison.case], widths)))
+                lines += [Text(more) for more in further_lines]
+            remark = _remark(alike, needs, report.host.roofline, len(alike) - len(visible))
+            lines += [Text(f"  {line}", style="italic") for line in _folded_remark(remark, width - 2)]
+    return [*lines, *(Text(line, style="dim") for line in fold(interval_words(report.configuration.alpha), width))]
+
+
+def _alike(comparisons: Sequence[Comparison], needs: Mapping[str, str]) -> list[list[Comparison]]:
+    """Return the comparisons, those together that are undecided for the same reason and need the same."""
+    groups: dict[object, list[Comparison]] = {}
+    for place, comparison in enumerate(comparisons):
+        remark = _remark([comparison], needs, None)
+        groups.setdefault(remark if comparison.verdict == "inconclusive" and remark else place, []).append(comparison)
+    return list(groups.values())
 
 
 def kinds_lines(report: Report, width: int) -> list[Text]:
@@ -115,14 +127,26 @@ def _figures(comparison: Comparison) -> list[str]:
     ]
 
 
-def _remarks(comparison: Comparison, width: int, roofline: RooflineRecord | None) -> list[str]:
-    """Return the remarks on a case, folded to ``width``."""
-    again, confirmed = comparison.verification, ""
+def _remark(
+    alike: Sequence[Comparison], needs: Mapping[str, str], roofline: RooflineRecord | None, hidden: int = 0
+) -> str:
+    """Return the remark on a case, or on several that have the same; with a ``roofline`` of the host also the rates of
+    the call. ``hidden``: how many of them have no row."""
+    comparison, count, confirmed = alike[0], len(alike), ""
+    again = comparison.verification
     if again is not None and again.verdict == comparison.verdict:  # where it was not confirmed, the note says so
         confirmed = f"confirmed: {effect_text(again, printable(comparison.unit))} in {again.rounds} rounds"
     injected = "injected" if comparison.injected else ""
-    parts = (injected, printable(comparison.note), confirmed, rates_words(comparison, roofline))
-    remark = "; ".join(filter(None, parts))
+    why = printable(reason_and_needs(comparison, needs.get(comparison.case, ""), count))
+    if comparison.held_back is not None and comparison.verdict == "inconclusive":  # why is said above the table
+        why = f"held back: would be {verdict_words(comparison.held_back, comparison.metric)} on a quieter machine"
+    rates = rates_words(comparison, roofline) if count == 1 else ""
+    remark = "; ".join(filter(None, (injected, why, confirmed, rates)))
+    cases = f"{count} cases" + (f" ({hidden} not shown)" if hidden else "")
+    return f"{cases}: {remark}" if count > 1 else remark
+
+
+def _folded_remark(remark: str, width: int) -> list[str]:
     return fold(shorten(remark, _REMARK_LINES * (width - 1)), width) if remark else []
 
 

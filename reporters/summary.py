@@ -8,6 +8,7 @@ from typing import Literal, Protocol
 
 from opduel.records import FLAGGED, ONE_SIDED, Comparison, Report, Verdict, verdict_words
 from opduel.reporters.changes import change_text
+from opduel.reporters.needs import time_line
 from opduel.support.text import counted
 
 WORST_FIRST: tuple[Verdict, ...] = (
@@ -15,6 +16,7 @@ WORST_FIRST: tuple[Verdict, ...] = (
     *("improved", "not_worse", "unchanged"),
 )
 Conclusion = Literal["regressed", "incomplete", "done"]
+_QUIET = "a quiet host: "  # as its rounds say, which other load may have spared
 
 
 class Judged(Protocol):
@@ -83,6 +85,11 @@ def worst_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
     return sorted(comparisons, key=order)
 
 
+def changed_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
+    """Return the comparisons as ``worst_first`` does, but with all that changed or failed before the others."""
+    return sorted(worst_first(comparisons), key=lambda comparison: comparison.verdict not in (*FLAGGED, "failed"))
+
+
 def conclusion(report: Report) -> Conclusion:
     """Return the conclusion of the run. A case that the treatment breaks is a regression, whatever was held back. A
     run is incomplete if it was aborted, if a regression or all verdicts were held back, if it ended before a case
@@ -98,8 +105,15 @@ def conclusion(report: Report) -> Conclusion:
 def open_lines(report: Report) -> list[str]:
     """Return what a run left open: that nothing was compared, which cases could not be, which look changed but are not
     settled, and how long it would take to settle them. Empty for most runs."""
-    lines = (_nothing_line(report) or _uncompared_line(report), _suspects_line(report), _forecast_line(report))
-    return [line for line in lines if line]
+    return [*unsettled_lines(report), *filter(None, [time_line(report)])]
+
+
+def unsettled_lines(report: Report, with_names: bool = True) -> list[str]:
+    """Return what a run left open, but for the time that it would take; ``with_names``: of the cases that look
+    changed."""
+    if nothing := _nothing_line(report):
+        return [nothing]
+    return [line for line in (_uncompared_line(report), _suspects_line(report, with_names)) if line]
 
 
 def caveats(report: Report) -> list[str]:
@@ -131,30 +145,20 @@ def _uncompared_line(report: Report) -> str:
     return f"{counted(len(words), 'case')} failed, and could not be compared: {listed(words)}" if words else ""
 
 
-def _suspects_line(report: Report) -> str:
+def _suspects_line(report: Report, with_names: bool) -> str:
     suspects = [comparison for comparison in worst_first(report.comparisons) if comparison.is_open_suspect]
     if not suspects:
         return ""
     named = listed([f"{comparison.case} {change_text(comparison, comparison.unit)}" for comparison in suspects])
     cases = "1 case looks" if len(suspects) == 1 else f"{len(suspects)} cases look"
-    return f"{cases} changed beyond the threshold, but not settled: {named}"
+    words = f"{cases} changed beyond the threshold, but not settled"
+    return f"{words}: {named}" if with_names else words
 
 
 def listed(words: Sequence[str], most: int = 5, separator: str = ", ", more: str = "more") -> str:
     """Return the first ``most`` of the words, and how many more there are: ``a, b and 3 more``."""
     named = separator.join(words[:most])
     return f"{named} and {len(words) - most} {more}" if len(words) > most else named
-
-
-def _forecast_line(report: Report) -> str:
-    """Return what would settle most of the open cases."""
-    forecast = report.run.forecast
-    if forecast is None or not forecast.time_budget:
-        return ""
-    return (
-        f"--time_budget {forecast.time_budget:g} would likely settle {forecast.settles} of the {forecast.open} "
-        "undecided cases"
-    )
 
 
 def not_broken_down_line(report: Report) -> str:
@@ -177,16 +181,16 @@ def validity_line(report: Report) -> str:
     reasons = "; ".join(validity.reasons)
     withheld = sum(comparison.held_back is not None for comparison in report.comparisons)
     were = "was" if withheld == 1 else "were"
-    words = f"{counted(withheld, 'verdict')} {were} held back" if withheld else "no verdict was held back"
+    words = f"; {counted(withheld, 'verdict')} {were} held back" if withheld else ""
     standing = len(report.standing)
     if not validity.hold:
-        words = "verdicts are given all the same (--busy_host report)"
+        words = "; verdicts are given all the same (--busy_host report)"
     if not standing or not validity.hold:
-        return f"this run can't be trusted: {reasons}; {words}; measure again when the machine is quiet"
+        return f"this run can't be trusted: {reasons}{words}; measure again when the machine is quiet"
     stand = f"{counted(standing, 'verdict')} {'stands' if standing == 1 else 'stand'} nevertheless"
     if not withheld:
         return f"the host was disturbed: {reasons}; {stand}, and none was held back"
-    return f"the host was disturbed: {reasons}; {stand}; {words}: for these, {_more_for(report)}"
+    return f"the host was disturbed: {reasons}; {stand}{words}: for these, {_more_for(report)}"
 
 
 def _more_for(report: Report) -> str:
@@ -200,14 +204,29 @@ def _more_for(report: Report) -> str:
 
 
 def notes(report: Report) -> list[str]:
-    """Return what both builds skipped, the host's noise, and the result of an injected slowdown."""
-    return [line for line in (skipped_line(report), noise_line(report), injection_line(report)) if line]
+    """Return what the change can't reach, what both builds skipped, the host's noise, and the result of an injected
+    slowdown."""
+    lines = (left_out_line(report), skipped_line(report), noise_line(report), injection_line(report))
+    return [line for line in lines if line]
+
+
+def left_out_line(report: Report) -> str:
+    """Return how many cases the change can't reach, and how to measure them; empty if none was left out."""
+    left_out = report.run.left_out
+    if left_out is None or not left_out.cases:
+        return ""
+    changed = f" ({listed(left_out.changed, 3)})" if left_out.changed else ""
+    cases = f"{len(left_out.cases)} of {counted(left_out.total, 'case')}"
+    return f"{cases} can't be reached by this change{changed}: left out; --all_cases measures them"
 
 
 def noise_line(report: Report) -> str:
     """Return how noisy the host was, and what that cost; empty if nothing was measured in blocks."""
     noise = report.run.noise
-    return f"noise: {noise.words}" if noise and noise.words else ""
+    words = noise.words if noise else ""
+    if report.run.validity.reasons:
+        words = words.removeprefix(_QUIET)
+    return f"noise: {words}" if words else ""
 
 
 def skipped_line(report: Report) -> str:

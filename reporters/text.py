@@ -10,7 +10,7 @@ from opduel.support.text import printable as printable
 
 _ELLIPSIS = "..."
 _INDENT = "  "
-_BREAK_AFTER = " /,;:._-)]}|"
+_BREAK_AFTER = "/,;:._-)]}|"
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
@@ -37,11 +37,14 @@ def shorten(text: str, width: int) -> str:
 
 
 def fold(text: str, width: int) -> list[str]:
-    """Return ``text`` as lines of at most ``width`` cells (2 or more), broken after punctuation if possible."""
+    """Return ``text`` as lines of at most ``width`` cells (2 or more), broken at a space if possible, or else after
+    punctuation."""
     lines = []
     while cell_len(text) > width:
         head = chop_cells(text, width)[0]
-        cut = 1 + max(head.rfind(mark) for mark in _BREAK_AFTER)
+        cut = 1 + head.rfind(" ")
+        if cut <= len(head) // 2:
+            cut = 1 + max(head.rfind(mark) for mark in _BREAK_AFTER)
         if cut <= len(head) // 2:
             cut = len(head)
         lines.append(text[:cut].rstrip())

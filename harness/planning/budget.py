@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from opduel.comparator import Looks, describe_forecast
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.rounds.pair import RoundResult
 from opduel.records import Case, Comparison
@@ -205,7 +204,7 @@ def least_needed(needs: Sequence[CaseNeed], durations: RoundDurations, resumable
     for need in needs:
         counts = need.closes or resumable or need.missing == 1
         seconds = durations.of_rounds([(need.request.case, 1 if counts else need.missing)])
-        choices.append((seconds, "the next round" if counts else "the next look of a case"))
+        choices.append((seconds, "the next round" if counts else "the next verdict on a case"))
     return min(choices)
 
 
@@ -251,23 +250,21 @@ def describe_want_of_time(budget: str, left_s: float, needed_s: float, needed_by
 
 
 def with_seconds(
-    comparisons: Sequence[Comparison], cases: Mapping[str, Case], durations: RoundDurations | None, looks: Looks
+    comparisons: Sequence[Comparison], cases: Mapping[str, Case], durations: RoundDurations | None
 ) -> list[Comparison]:
-    """Return the comparisons, the forecasts of open ones with the time that they take, in figures and in the note."""
+    """Return the comparisons, the forecasts of open ones with the time that they take."""
     needs = [
         (cases[comparison.case], comparison.forecast.rounds)
         for comparison in comparisons
         if comparison.forecast and comparison.forecast.rounds
     ]
     seconds = durations.until_settled(needs) if durations and durations.usual_s else {}
-    result = []
-    for comparison in comparisons:
-        if comparison.forecast is not None:
-            forecast = replace(comparison.forecast, seconds=seconds.get(comparison.case))
-            words = describe_forecast(forecast, looks.of_metric(comparison.metric).counts[-1])
-            comparison = replace(comparison, forecast=forecast, note="; ".join(filter(None, (comparison.note, words))))
-        result.append(comparison)
-    return result
+    return [
+        replace(comparison, forecast=replace(comparison.forecast, seconds=seconds.get(comparison.case)))
+        if comparison.forecast
+        else comparison
+        for comparison in comparisons
+    ]
 
 
 def budget_for(

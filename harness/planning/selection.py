@@ -135,7 +135,7 @@ class CaseSelector:
             chosen = list(needs[:1])
         if not chosen and self._result.rounds and not self._checkpoint.keeps:
             needed_s = min(durations.of_rounds([need.rounds]) for need in needs)
-            return [], self.describe_want_of_time(needed_s, "the first look of another case")
+            return [], self.describe_want_of_time(needed_s, "a verdict on another case")
         return [need.request for need in chosen or needs], None
 
     def _cheapest_first(self, needs: Sequence[CaseNeed]) -> list[CaseNeed]:

@@ -108,6 +108,9 @@ class ProgramTest(TestOfFile):
     files: dict[FileName, File] | None = optional(
         "Files that it needs; {files.NAME} in the command is the path of one."
     )
+    parameters: dict[FileName, str] | None = optional(
+        "Texts that stand for {NAME} in the command, the build's own arguments, prepare and cleanup."
+    )
     env: dict[Variable, str] | None = optional("Environment variables of the program.")
     cwd: Annotated[str, Field(min_length=1)] | None = optional(
         "The folder in which it runs, relative to the spec's. Default: the spec's folder."

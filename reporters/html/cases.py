@@ -19,7 +19,8 @@ from opduel.records import (
 )
 from opduel.reporters.cause_text import breakdown_rows, caption, cells
 from opduel.reporters.changes import change_and_interval, effect_text
-from opduel.reporters.run_text import confidence_text, failure_text, rates_words
+from opduel.reporters.needs import reason_and_needs
+from opduel.reporters.run_text import certainty, failure_text, rates_words
 from opduel.reporters.units import (
     human_share,
     human_size,
@@ -36,20 +37,19 @@ def fragment(case: str) -> str:
     return "case=" + quote(printable(case), safe="")
 
 
-def remark(comparison: Comparison) -> str:
-    """Return the remark on a case in the table: injected, failed, held back, note."""
+def remark(comparison: Comparison, needs: str = "") -> str:
+    """Return the remark on a case in the table: injected, failed, note, and what it needs to be decided."""
     failure = comparison.failure
     parts = [
         "injected" if comparison.injected else "",
         failure_text(failure) if failure else "",
-        f"held back: {verdict_words(comparison.held_back, comparison.metric)}" if comparison.held_back else "",
-        "" if failure and comparison.note == failure.reason else comparison.note,
+        "" if failure and comparison.note == failure.reason else reason_and_needs(comparison, needs),
     ]
     return "; ".join(filter(None, parts))
 
 
-def case_data(comparison: Comparison, facts: Mapping[str, str]) -> dict[str, Any]:
-    """Return what the page's script needs of a case, as plain data, with these ``facts``."""
+def case_data(comparison: Comparison, facts: Mapping[str, str], needs: str) -> dict[str, Any]:
+    """Return what the page's script needs of a case, as plain data, with these ``facts``; ``needs``: as ``remark``."""
     usual = comparison.treatment if comparison.control is None else comparison.control
     divisor, unit = scale_of(usual, comparison.unit)
     again = comparison.verification
@@ -66,7 +66,7 @@ def case_data(comparison: Comparison, facts: Mapping[str, str]) -> dict[str, Any
         "ci": comparison.ci,
         "threshold": comparison.threshold,
         "change": effect_text(comparison, comparison.unit),
-        "why": printable(remark(comparison)),
+        "why": printable(remark(comparison, needs)),
         "facts": [printable(fact) for fact in facts.values()],
         "divisor": divisor,
         "unit": printable(unit),
@@ -146,7 +146,7 @@ def case_facts(comparison: Comparison, case: Case | None, report: Report) -> dic
         "change": _with_number(change, comparison.ratio, "times")
         if comparison.difference is None
         else _with_number(change, comparison.difference, unit),
-        confidence_text(report.configuration.alpha, "interval"): (
+        f"interval{certainty(report.configuration.alpha)}": (
             f"{interval} ({ci[0]!r} to {ci[1]!r} times)" if ci else interval if comparison.difference_ci else ""
         ),
         "control": _with_number(human_value(comparison.control, unit), comparison.control, unit),

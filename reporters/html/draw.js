@@ -2,7 +2,7 @@
 const opduelDraw = (() => {
   "use strict";
 
-  const ROW = 18; // pixels a case
+  const ROW = 13; // pixels a case
   const APART = 44; // pixels left of the scale, for cases without a change
   const APART_AT = 16; // in these: the label of a tick at the scale's end does not reach there
   const VERDICTS = [
@@ -117,7 +117,7 @@ const opduelDraw = (() => {
     const marks = VERDICTS.flatMap(({ verdict, symbol, rotate, hollow }) => {
       const ofVerdict = points.filter((point) => point.verdict === verdict);
       const colour = `var(--${verdict})`;
-      const look = { y: "place", symbol, rotate, r: 4.5, className: `effect-mark effect-${verdict}` };
+      const look = { y: "place", symbol, rotate, r: 3.5, className: `effect-mark effect-${verdict}` };
       const outline = { stroke: colour, strokeWidth: 1.5, fill: "var(--surface)" };
       const paint = symbol === "times" ? { stroke: colour, strokeWidth: 2 } : hollow ? outline : { fill: colour };
       return [
@@ -156,7 +156,7 @@ const opduelDraw = (() => {
         apart ? Plot.ruleX([x.domain[0]], { stroke: "var(--line)", strokeDasharray: "2 3" }) : null,
         Plot.text(points, {
           y: "place", text: (point) => point.case.id, frameAnchor: "left", textAnchor: "end", dx: -8,
-          fontSize: 11, lineWidth: (marginLeft - 20) / 11.5, textOverflow: "ellipsis-middle", fill: "currentColor",
+          fontSize: 10, lineWidth: (marginLeft - 20) / 10.5, textOverflow: "ellipsis-middle", fill: "currentColor",
         }),
         ...marks,
         Plot.tip(points, Plot.pointerY({
@@ -164,7 +164,7 @@ const opduelDraw = (() => {
         })),
       ],
     });
-    const summary = `${points.length} cases, each with its change and interval; the table below has the same figures`;
+    const summary = `${points.length} cases, each with its change and interval; the table above has the same figures`;
     name(svg, summary);
     axis.setAttribute("aria-hidden", "true");
     return { axis, svg, caseAt: (height) => points[Math.floor((height - 2) / ROW)]?.case };

@@ -4,6 +4,7 @@ The templates escape all texts of a report, and characters that could disguise o
 """
 
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,10 @@ from opduel.reporters.document import strict
 from opduel.reporters.html.cases import case_data, case_facts, exact, fragment, probability, remark
 from opduel.reporters.html.run_details import heading, run_details
 from opduel.reporters.kinds import kinds_table, verdict_text
+from opduel.reporters.needs import needs_of
 from opduel.reporters.reproduce import reproduction
-from opduel.reporters.run_text import confidence_text, failure_text
-from opduel.reporters.summary import WORST_FIRST, worst_first
+from opduel.reporters.run_text import certainty, failure_text
+from opduel.reporters.summary import WORST_FIRST, changed_first, worst_first
 from opduel.reporters.templates import environment
 from opduel.support.atomic import write_atomically
 from opduel.support.text import printable_lines
@@ -33,12 +35,15 @@ def to_html(report: Report) -> str:
 
     A Content-Security-Policy allows only the page's own scripts.
     """
-    comparisons = worst_first(report.comparisons)
+    comparisons = changed_first(report.comparisons)
+    needs = needs_of(report)
     style, first, script = asset("theme.css") + _own("report.css"), _own("first.js"), _script()
     plot = asset("plot.min.js")  # alone and last: an opened case, with its flame graphs, doesn't wait for it
     return _template("report.html.jinja").render(
         **heading(report),
         cases=comparisons,
+        needs=needs,
+        sure=certainty(report.configuration.alpha),
         run_details=run_details(report),
         kinds=kinds_table(report),
         policy=_policy(style, (first, script, plot)),
@@ -46,7 +51,7 @@ def to_html(report: Report) -> str:
         style=Markup(style),
         script=Markup(script),
         plot_script=Markup(plot),
-        data=Markup(_embedded(_data(report, comparisons))),
+        data=Markup(_embedded(_data(report, comparisons, needs))),
     )
 
 
@@ -55,8 +60,9 @@ def to_notebook_html(report: Report) -> str:
     comparisons = worst_first(report.comparisons)
     return _template("notebook.html.jinja").render(
         **heading(report),
-        confidence=confidence_text(report.configuration.alpha, "CI"),
+        sure=certainty(report.configuration.alpha),
         cases=comparisons[:_MOST_ROWS],
+        needs=needs_of(report),
         left=len(comparisons[_MOST_ROWS:]),
     )
 
@@ -67,7 +73,7 @@ def write_page(path: Path, report: Report) -> None:
     write_atomically(path, to_html(report).encode("utf-8"))
 
 
-def _data(report: Report, comparisons: list[Comparison]) -> dict[str, Any]:
+def _data(report: Report, comparisons: list[Comparison], needs: Mapping[str, str]) -> dict[str, Any]:
     """Return what the page's script draws and shows of each case: plain data, in the order of the table's rows."""
     again = reproduction(report)
     cases = {case.id: case for case in report.cases}
@@ -78,7 +84,10 @@ def _data(report: Report, comparisons: list[Comparison]) -> dict[str, Any]:
         "here": again.here,
         "anywhere": again.anywhere,
         "cases": [
-            {**case_data(comparison, facts_of_case), "again": again.of(comparison)}
+            {
+                **case_data(comparison, facts_of_case, needs.get(comparison.case, "")),
+                "again": again.of(comparison),
+            }
             for comparison, facts_of_case in zip(comparisons, facts, strict=True)
         ],
     }

@@ -16,6 +16,7 @@ from opduel.reporters.run_text import (
     host_text,
     hosts_text,
     incidents,
+    platform_text,
     roofline_words,
 )
 from opduel.reporters.summary import caveats, not_broken_down_line, notes, verdict_counts, worst_first
@@ -33,18 +34,19 @@ def heading(report: Report) -> dict[str, Any]:
     labels = (
         run.spec,
         run.framework,
-        configuration.platform,
+        platform_text(report),
         run.started,
         configuration.user_identifier,
         run.id and f"run {run.id}",
         frameworks_text(report.control, report.treatment),
     )
     return {
-        "title": f"{report.treatment.requested} against {report.control.requested}",
+        "title": f"{report.treatment.name} against {report.control.name}",
         "about": ", ".join(filter(None, labels)),
         "counts": verdict_counts(report.comparisons),
         "effort": effort_text(report),
         "warnings": list(_warnings(report)),
+        "notes": notes(report),
     }
 
 
@@ -88,14 +90,13 @@ def _warnings(report: Report) -> Iterator[str]:
             yield line[:1].upper() + line[1:]
     if words := disturbance_text(report.host):
         yield f"Busy host: {words}"
-    yield from notes(report)
 
 
 def _summary(build: Build) -> dict[str, str]:
     commit = build.commit
     author = commit.author.partition("<")[0].strip() if commit else ""  # without the mail address
     return {
-        "build": build.requested,
+        "build": build.name,
         "version": build.description,
         "commit": f"{commit.short} {commit.subject}" if commit else "",
         "committed": f"{commit.moment or commit.time}, {author}" if commit else "",

@@ -38,7 +38,7 @@ class Clock:
 
 def test_a_second_measurement_says_so_and_has_its_own_count() -> None:
     progress = Progress(rounds=12, open_cases=2, cases=3, elapsed_s=1.0, left_s=5.0, verifying=True)
-    assert describe(progress) == "verify 12, 2 of 3 cases open, next look in 5 s"
+    assert describe(progress) == "verify 12, 2 of 3 cases open, next verdicts in 5 s"
 
 
 def test_cases_that_are_measured_on_because_the_host_is_busy_are_not_done() -> None:
@@ -67,8 +67,8 @@ def test_elsewhere_a_line_at_intervals() -> None:
             clock.now = began + tenth / 10
             display.show(at(tenth / 10, rounds=tenth))
     assert stream.getvalue().splitlines() == [
-        "round 150, 3 of 16 cases open, next look in 1 min 30 s, 15 s elapsed",
-        "round 300, 3 of 16 cases open, next look in 1 min 30 s, 30 s elapsed",
+        "round 150, 3 of 16 cases open, next verdicts in 1 min 30 s, 15 s elapsed",
+        "round 300, 3 of 16 cases open, next verdicts in 1 min 30 s, 30 s elapsed",
     ]
 
 
@@ -109,7 +109,7 @@ def test_on_a_terminal_a_live_line_that_fits(reads: bool, monkeypatch: pytest.Mo
         if reads:
             screen_text = ""
             while (
-                "round 1234, 5678 of 5999 cases open, next look in 2 h" not in screen_text
+                "round 1234, 5678 of 5999 cases open, next verdicts in 2 h" not in screen_text
             ):  # it comes in several pieces
                 assert select.select([ours], [], [], 10)[0], screen_text
                 screen_text += os.read(ours, 1 << 16).decode()
@@ -157,7 +157,7 @@ def test_lines_of_the_log_stay_above_the_hosts(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_texts() -> None:
-    assert describe(at(0, rounds=7)) == "round 7, 3 of 16 cases open, next look in 1 min 30 s"
+    assert describe(at(0, rounds=7)) == "round 7, 3 of 16 cases open, next verdicts in 1 min 30 s"
     assert cell_len(describe(at(0, rounds=99999))) < 60
 
 

@@ -18,7 +18,7 @@ from opduel.reporters.reproduce import reproduction
 from opduel.reporters.screen import render
 from opduel.reporters.simple_screen import tab_separated
 
-OF_SAMPLES = ("pyperf", "benchstat", "csv-samples")
+OF_SAMPLES = ("pyperf", "benchstat", "csv-samples", "hyperfine")
 OLD, NEW = "xeon-e5-2680+avx2", "intel-xeon-platinum-8375c-2.90ghz+avx512_vnni"
 
 

@@ -33,7 +33,7 @@ def test_each_verdict_has_a_table_the_worst_first() -> None:
     assert [row[0] for row in regressed[1:]] == ["much slower", "slower"]
     assert regressed[2][1:3] == ["+5.3 %", "[+4.2, +6.4]"]
     assert broken[1] == ["broken", "treatment", "crash", "the worker died of SIGSEGV"]
-    assert [unclear[1][0], unclear[1][-1]] == ["unclear", "two modes"]
+    assert [unclear[1][0], unclear[1][-1]] == ["unclear", "two modes; needs a threshold of 3 %: --threshold 3%"]
     assert [improved[1][0], unchanged[1][0], not_better[1][0]] == ["faster", "steady", "hardly larger"]
     assert [not_worse[1][0], not_worse[1][-1]] == ["hardly faster", "faster by 0.4 to 2.2 %"]
 

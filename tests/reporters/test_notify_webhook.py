@@ -16,7 +16,7 @@ from opduel.reporters.alerts import alert_of
 from opduel.reporters.local import SimpleLocalReporter
 from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.options import WEBHOOK_VARIABLE, ReporterOptions
-from opduel.reporters.simple_screen import SimpleScreenReporter
+from opduel.reporters.screen import ScreenReporter
 
 REPORT = samples.report([SLOWER])
 SECRET = "secret"
@@ -182,8 +182,8 @@ def test_a_variable_that_is_set_silences_no_screen(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(WEBHOOK_VARIABLE, "https://two.example/secret")
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
-    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args([])), terminal=False)
-    assert [type(reporter) for reporter in chosen] == [SimpleScreenReporter, NotifyWebhook]
+    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args([])), with_table=True)
+    assert [type(reporter) for reporter in chosen] == [ScreenReporter, NotifyWebhook]
 
 
 def test_it_fails_no_other_reporter(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_many_that_are_not_slower_are_left_out_on_the_screen_and_none_that_is_no
         for verdict in (*ONE_SIDED, "unchanged")
     ]
     text = render(samples.report(cases))
-    assert "not shown: the 41 not slower and the 41 unchanged (--simple_screen_reporter" in text
+    assert "not shown: the 41 not slower and the 41 unchanged (--tsv" in text
     assert [text.count(f"\n{verdict}") for verdict in ("not_worse", "not_better", "unchanged")] == [0, 41, 0]
 
 

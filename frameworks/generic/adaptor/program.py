@@ -13,6 +13,7 @@ import json
 import os
 import re
 import select
+import shlex
 import signal
 import subprocess
 import time
@@ -48,12 +49,20 @@ class Command:
         inputs = case["inputs"]
         words = {"{program}": os.environ[PROGRAM]}
         words.update(("{files.%s}" % name, path) for name, path in case["files"].items())
+        parameters = {"{%s}" % name: value for name, value in inputs.get("parameters", {}).items()}
+        words.update(parameters)
         pattern = re.compile("|".join(map(re.escape, words)))
+
+        def filled(text):
+            # A parameter that is all of a word may stand for several, or none, as in a shell.
+            return shlex.split(words[text]) if text in parameters else [pattern.sub(lambda word: words[word[0]], text)]
+
+        first, *others = inputs["command"]
+        command = [first, *json.loads(os.environ.get(ARGUMENTS, "[]")), *others]
+        lines = {"command": command, "prepare": inputs.get("prepare"), "cleanup": inputs.get("cleanup")}
         self.lines = {
-            name: [os.fsencode(pattern.sub(lambda word: words[word[0]], text)) for text in inputs.get(name) or ()]
-            for name in ("command", "prepare", "cleanup")
+            name: [os.fsencode(word) for text in line or () for word in filled(text)] for name, line in lines.items()
         }
-        self.lines["command"][1:1] = map(os.fsencode, json.loads(os.environ.get(ARGUMENTS, "[]")))
         passed_on = [PADDING, *os.environ.get(USER_VARIABLES, "").split(",")]
         names = [name for name in os.environ if name in passed_on or not name.startswith(HIDDEN_PREFIXES)]
         self.environment = {name: os.environ[name] for name in names}
