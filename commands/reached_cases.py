@@ -81,7 +81,7 @@ def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str]) 
 
 
 def _recorded(request: RunRequest, side: Side, root: Path, cases: Sequence[Case]) -> dict[str, Reach]:
-    """Return what the cases reach on a side, recorded now or before; what couldn't be seen is tried again."""
+    """Return what the cases reach on a side, recorded now or before."""
     build: Build = request.control if side == "control" else request.treatment
     settings = [build.digest, request.framework.name, dict(request.framework.suite_variables), dict(request.env)]
     key = data_digest([*settings, request.configuration.threads, file_digest(_RECORDER)])
@@ -109,8 +109,8 @@ def _read(file: Path) -> dict[str, Reach]:
         document = json.loads(file.read_text(encoding="utf-8"))
         parts = [frozenset[str](part) for part in document["parts"]]
         return {
-            key: Reach(parts[functions], parts[imported], parts[modules])
-            for key, (functions, imported, modules) in document["cases"].items()
+            key: Reach(parts[functions], parts[imported], parts[modules], str(unknown))
+            for key, (functions, imported, modules, unknown) in document["cases"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return {}
@@ -119,10 +119,14 @@ def _read(file: Path) -> dict[str, Reach]:
 def _write(file: Path, reaches: Mapping[str, Reach]) -> None:
     """Keep what is known; equal parts of several cases once. The oldest files of other builds go."""
     numbers: dict[frozenset[str], int] = {}
+
+    def number(part: frozenset[str]) -> int:
+        return numbers.setdefault(part, len(numbers))
+
     cases = {
-        key: [numbers.setdefault(part, len(numbers)) for part in (reach.functions, reach.imported, reach.modules)]
+        key: [number(reach.functions), number(reach.imported), number(reach.modules), reach.unknown]
         for key, reach in reaches.items()
-        if not reach.unknown
+        if reach != recording.NO_TIME
     }
     document = {"cases": cases, "parts": [sorted(part) for part in numbers]}
     file.parent.mkdir(parents=True, exist_ok=True)
