@@ -114,6 +114,6 @@ def test_the_catalogue_is_a_bundle_of_all_its_categories() -> None:
 def test_every_case_has_the_spec_that_it_is_from(tmp_path: Path) -> None:
     """As ``--category`` names it, for a bundle's specs and for one alone."""
     path = written(tmp_path, {"specs": ["inner/unary.json", "inner/binary.json"]})
-    found = {case.operator: case.category for case in expand_cases(load_spec(path))}
-    assert found == {"nd.exp": "unary", "nd.log": "unary", "nd.dot": "binary"}
+    category_by_operator = {case.operator: case.category for case in expand_cases(load_spec(path))}
+    assert category_by_operator == {"nd.exp": "unary", "nd.log": "unary", "nd.dot": "binary"}
     assert {case.category for case in expand_cases(load_spec(tmp_path / "inner" / "unary.json"))} == {"unary"}

@@ -106,14 +106,14 @@ def test_names_and_counts_need_something_that_is_drawn(tmp_path: Path) -> None:
 
 @given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(1, 30), st.text(max_size=5))
 def test_draws_lie_within_and_differ(low: int, more: int, count: int, key: str) -> None:
-    found = [one["n"] for one in draws({"n": [low, low + more]}, count, key)]
-    assert all(low <= size <= low + more for size in found)
-    assert len(set(found)) == len(found) <= count
-    assert found == [one["n"] for one in draws({"n": [low, low + more]}, count, key)]
+    sizes = [draw["n"] for draw in draws({"n": [low, low + more]}, count, key)]
+    assert all(low <= size <= low + more for size in sizes)
+    assert len(set(sizes)) == len(sizes) <= count
+    assert sizes == [draw["n"] for draw in draws({"n": [low, low + more]}, count, key)]
 
 
 def test_half_of_the_sizes_lie_below_the_geometric_mean() -> None:
-    sizes = [one["n"] for one in draws({"n": [2**20, 2**40]}, 1000, "any")]
+    sizes = [draw["n"] for draw in draws({"n": [2**20, 2**40]}, 1000, "any")]
     below = sum(math.log2(size) < 30 for size in sizes)
     assert 421 <= below <= 579  # five standard deviations; so few draws among so many sizes hardly ever meet
 

@@ -86,8 +86,8 @@ def test_order_is_the_files() -> None:
     ],
 )
 def test_the_nearest_level_wins(field: str, attribute: str, values: tuple[Any, ...], built_in: Any) -> None:
-    for said in range(8):  # every subset of the three levels
-        levels = [{field: value} if said & (1 << place) else {} for place, value in enumerate(values)]
+    for subset in range(8):  # every subset of the three levels
+        levels = [{field: value} if subset & (1 << place) else {} for place, value in enumerate(values)]
         case = cases_of({**EXP, **levels[1], "inputs": {"data": [2], "case": levels[2]}}, **levels[0])[0]
         want = next((level[field] for level in reversed(levels) if level), built_in)
         assert getattr(case, attribute) == want
@@ -102,10 +102,10 @@ def test_directions_are_settled_at_the_nearest_level_that_says_either() -> None:
 
 
 def test_the_command_lines_threshold_holds_where_the_spec_says_none() -> None:
-    said = {**EXP, "identifier": "said", "threshold": "5%"}
-    assert [case.threshold for case in cases_of(EXP, said, thresholds={"time": 0.1})] == [0.1, 0.05]
-    assert [case.threshold for case in cases_of(EXP, said, thresholds={"time": 0.0})] == [0.0, 0.05]
-    assert [case.threshold for case in cases_of(EXP, said)] == [0.02, 0.05]
+    stated = {**EXP, "identifier": "said", "threshold": "5%"}
+    assert [case.threshold for case in cases_of(EXP, stated, thresholds={"time": 0.1})] == [0.1, 0.05]
+    assert [case.threshold for case in cases_of(EXP, stated, thresholds={"time": 0.0})] == [0.0, 0.05]
+    assert [case.threshold for case in cases_of(EXP, stated)] == [0.02, 0.05]
     assert [case.threshold for case in cases_of(EXP, thresholds={"time": 0.1})] == [0.1]
 
 
@@ -141,8 +141,8 @@ def test_a_case_for_each_mode_of_a_block() -> None:
 
 
 def test_the_command_lines_metrics_hold_whatever_the_spec_says() -> None:
-    said = {**EXP, "metric": ["time", "instructions"]}
-    assert [case.id for case in cases_of(said, metrics=("instructions",))] == ["exp_0/forward/instructions"]
+    stated = {**EXP, "metric": ["time", "instructions"]}
+    assert [case.id for case in cases_of(stated, metrics=("instructions",))] == ["exp_0/forward/instructions"]
     assert [case.metric for case in cases_of(EXP, metrics=("instructions", "time"))] == ["instructions", "time"]
 
 
@@ -229,7 +229,7 @@ ranged_tensors = st.builds(
 )
 tensors = plain_tensors | ranged_tensors | sparse_tensors
 parts = st.lists(shapes | tensors, min_size=1, max_size=2)
-others = (
+other_inputs = (
     st.builds(lambda some: {"tuple": some}, parts)
     | st.builds(
         lambda name, some: {"function": name, **some},
@@ -243,7 +243,7 @@ values = (
     shapes
     | st.lists(shapes, min_size=1, max_size=3)
     | tensors
-    | others
+    | other_inputs
     | st.builds(lambda x: {"value": x}, anything)
     | scalars
 )
@@ -253,7 +253,7 @@ ways = st.fixed_dictionaries({}, optional={"run_backward": st.booleans()}) | st.
     st.lists(st.sampled_from(["forward", "backward", "both"]), min_size=1, unique=True),
 )
 levels = st.builds(
-    lambda way, rest: {**way, **rest},
+    lambda way, settings: {**way, **settings},
     ways,
     st.fixed_dictionaries(
         {},
@@ -270,7 +270,7 @@ inputs = st.builds(
     lambda arguments, reserved: {**arguments, **reserved},
     st.dictionaries(names, values, max_size=3),
     st.fixed_dictionaries(
-        {}, optional={"case": levels, "args": st.lists(shapes | tensors | others, min_size=1, max_size=3)}
+        {}, optional={"case": levels, "args": st.lists(shapes | tensors | other_inputs, min_size=1, max_size=3)}
     ),
 )
 placeholders = st.sampled_from([f"{{{name}}}" for name in PLACEHOLDERS if name not in ("SHAPE", "DRAWN")])
@@ -315,20 +315,24 @@ def test_json_and_yaml_give_the_same_cases(tmp_path_factory: pytest.TempPathFact
             document, Dumper=QuotingDumper, sort_keys=False, default_flow_style=True, allow_unicode=True
         ),
     }
-    found = []
+    cases_by_file = []
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8", newline="")
-        found.append([replace(case, category=None) for case in expand_cases(load_spec(folder / name))])
-    assert all(cases == found[0] for cases in found)
+        cases_by_file.append([replace(case, category=None) for case in expand_cases(load_spec(folder / name))])
+    assert all(cases == cases_by_file[0] for cases in cases_by_file)
     assert SCHEMA.is_valid(document)
 
     tests: list[dict[str, Any]] = document["tests"]
-    flat = [one for test in tests for one in (test["inputs"] if isinstance(test["inputs"], list) else [test["inputs"]])]
-    written = [{key: value for key, value in one.items() if key != "case"} for one in flat]
-    assert len({case.id for case in found[0]}) == len(found[0])
-    assert len(found[0]) >= len(flat)
-    assert all(case.inputs in written for case in found[0])
-    for case in found[0]:
+    flat = [
+        inputs
+        for test in tests
+        for inputs in (test["inputs"] if isinstance(test["inputs"], list) else [test["inputs"]])
+    ]
+    written = [{key: value for key, value in inputs.items() if key != "case"} for inputs in flat]
+    assert len({case.id for case in cases_by_file[0]}) == len(cases_by_file[0])
+    assert len(cases_by_file[0]) >= len(flat)
+    assert all(case.inputs in written for case in cases_by_file[0])
+    for case in cases_by_file[0]:
         assert re.fullmatch(r"[A-Za-z0-9_.+=,@-]+(/[a-z0-9]+)*/(forward|backward|both)(/instructions)?", case.id)
         assert 0 <= case.threshold < 1
         assert case.timeout_s > 0

@@ -14,7 +14,7 @@ def spec_of(*tests: dict[str, Any], **fields: Any) -> Spec:
     return validate({"framework": "generic", "tests": list(tests), **fields})
 
 
-def one(**fields: Any) -> dict[str, Any]:
+def program_test(**fields: Any) -> dict[str, Any]:
     return {"command": ["{program}"], **fields}
 
 
@@ -23,25 +23,27 @@ def cases(*tests: dict[str, Any], **fields: Any) -> list[Case]:
 
 
 def test_a_command_line_is_a_case_for_each_metric() -> None:
-    found = cases(
-        one(command=["{program}", "--size=100", "-x", "a b"], metric=["time", "cpu_time"], timeout=5.0),
-        one(parse="observer", identifier="net", env={"A": "b"}, threshold="5%"),
+    expanded = cases(
+        program_test(command=["{program}", "--size=100", "-x", "a b"], metric=["time", "cpu_time"], timeout=5.0),
+        program_test(parse="observer", identifier="net", env={"A": "b"}, threshold="5%"),
         defaults={"timeout": 7.0},
     )
-    assert [(case.id, case.metric, case.timeout_s, case.threshold) for case in found] == [
+    assert [(case.id, case.metric, case.timeout_s, case.threshold) for case in expanded] == [
         ("size=100_x_a_b", "time", 5.0, 0.02),
         ("size=100_x_a_b/cpu_time", "cpu_time", 5.0, 0.02),
         ("net/value", "value", 7.0, 0.05),
     ]
-    assert found[0].inputs == {"command": ["{program}", "--size=100", "-x", "a b"]}
-    assert found[2].inputs == {"command": ["{program}"], "parse": "observer", "env": {"A": "b"}}
-    assert {case.operator for case in found} == {"size=100_x_a_b", "net"}
-    assert cases(one())[0].id == "program"
+    assert expanded[0].inputs == {"command": ["{program}", "--size=100", "-x", "a b"]}
+    assert expanded[2].inputs == {"command": ["{program}"], "parse": "observer", "env": {"A": "b"}}
+    assert {case.operator for case in expanded} == {"size=100_x_a_b", "net"}
+    assert cases(program_test())[0].id == "program"
 
 
 def test_it_runs_in_the_specs_folder_or_one_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "own.json"
-    path.write_text(json.dumps({"framework": "generic", "tests": [one(), one(identifier="b", cwd="data")]}))
+    path.write_text(
+        json.dumps({"framework": "generic", "tests": [program_test(), program_test(identifier="b", cwd="data")]})
+    )
     first, second = expand_cases(load_spec(path))
     assert (first.inputs["cwd"], second.inputs["cwd"]) == (str(tmp_path), str(tmp_path / "data"))
     assert first.category == "own"
@@ -52,7 +54,9 @@ def test_it_runs_in_the_specs_folder_or_one_beside_it(tmp_path: Path) -> None:
 
 def test_a_command_line_may_be_a_text_and_name_files(tmp_path: Path) -> None:
     path = tmp_path / "own.json"
-    test = one(command='{program} --net={files.net} --dims "1, 3"', files={"net": {"location": "x", "md5": 32 * "0"}})
+    test = program_test(
+        command='{program} --net={files.net} --dims "1, 3"', files={"net": {"location": "x", "md5": 32 * "0"}}
+    )
     path.write_text(json.dumps({"framework": "generic", "tests": [test]}))
     (case,) = expand_cases(load_spec(path))
     assert case.inputs["command"] == ["{program}", "--net={files.net}", "--dims", "1, 3"]
@@ -62,8 +66,10 @@ def test_a_command_line_may_be_a_text_and_name_files(tmp_path: Path) -> None:
 def test_input_and_what_is_run_around_a_program_are_the_specs_own(tmp_path: Path) -> None:
     path = tmp_path / "own.json"
     around = {"prepare": "cp 'a b' c", "cleanup": ["rm", "c"], "exit_codes": [0, 1]}
-    test = one(stdin="words.txt", fresh_folder=True, **around)
-    path.write_text(json.dumps({"framework": "generic", "tests": [test, one(identifier="b", cwd="x", **around)]}))
+    test = program_test(stdin="words.txt", fresh_folder=True, **around)
+    path.write_text(
+        json.dumps({"framework": "generic", "tests": [test, program_test(identifier="b", cwd="x", **around)]})
+    )
     with pytest.raises(
         UsageError, match=r"own.json: tests\[0\].stdin: .*/words.txt is not a file: give a path relative"
     ):
@@ -90,44 +96,50 @@ def test_input_and_what_is_run_around_a_program_are_the_specs_own(tmp_path: Path
 )
 def test_what_a_shell_would_follow_is_refused(words: list[str], fix: str) -> None:
     with pytest.raises(UsageError) as error:
-        spec_of(one(command=["{program}", *words]))
+        spec_of(program_test(command=["{program}", *words]))
     assert fix in str(error.value).replace("'", '"')
     with pytest.raises(
         UsageError, match=r'tests\[0\].prepare has .* and there is no shell: start one, as in \["sh", "-c"'
     ):
-        spec_of(one(prepare=["cp", *words]))
+        spec_of(program_test(prepare=["cp", *words]))
 
 
 def test_what_only_looks_like_a_shells_is_an_argument() -> None:
     words = ["-d|", "<b>", "a|b", "->", "=>", "<div class='x'>", ";", "{}", "a && b", "$1>0", ">5", "<0.5"]
-    assert cases(one(command=["{program}", *words], prepare=["sh", "-c", "a | b > c"], identifier="it"))
+    assert cases(program_test(command=["{program}", *words], prepare=["sh", "-c", "a | b > c"], identifier="it"))
 
 
 @pytest.mark.parametrize(
     ("test", "words"),
     [
-        (one(exit_codes=[]), "tests[0].exit_codes is empty"),
-        (one(exit_codes=[256]), "tests[0].exit_codes[0] is 256: use at most 255"),
-        (one(exit_codes=1), "tests[0].exit_codes is 1: use a list"),
-        (one(prepare=[]), "tests[0].prepare is empty"),
-        (one(fresh_folder="yes"), 'tests[0].fresh_folder is "yes": use true or false'),
+        (program_test(exit_codes=[]), "tests[0].exit_codes is empty"),
+        (program_test(exit_codes=[256]), "tests[0].exit_codes[0] is 256: use at most 255"),
+        (program_test(exit_codes=1), "tests[0].exit_codes is 1: use a list"),
+        (program_test(prepare=[]), "tests[0].prepare is empty"),
+        (program_test(fresh_folder="yes"), 'tests[0].fresh_folder is "yes": use true or false'),
         ({"operator": "nd.add", "inputs": {}}, "tests[0].command is missing: generic runs programs"),
-        (one(command=[]), "tests[0].command is empty"),
-        (one(command=["/bin/sh", "-c"]), 'tests[0].command begins with "/bin/sh": begin with "{program}"'),
-        (one(command="{program} 'x"), "(No closing quotation): quote it as for a shell"),
-        (one(command="{program} {files.x}"), "tests[0].files.x is missing: command names it"),
-        (one(prepare="cp {files.y} ."), "tests[0].files.y is missing: prepare names it"),
-        (one(commands=["x"]), "tests[0].commands is not a field: did you mean command?"),
-        (one(dtype="float64"), "tests[0].dtype is not a field"),
-        (one(parse="csv"), 'tests[0].parse is "csv": use one of google_benchmark, json_lines, observer, tflite'),
-        (one(metric="value"), "tests[0].parse is missing: the metric value needs it"),
-        (one(metric="memory"), 'tests[0].metric is "memory": use one of time, cpu_time, process_memory, value'),
-        (one(metric="time", parse="observer"), "tests[0].parse is for the metric value: add that"),
-        (one(higher_is_better=["x"]), "tests[0].higher_is_better is for printed values: add parse"),
-        (one(env={"OPDUEL_PROGRAM": "x"}), "use the name of an environment variable"),
-        (one(env={"A": 1}), "tests[0].env.A is 1: use a string"),
-        (one(identifier="a/b"), 'tests[0].identifier is "a/b": use letters'),
-        (one(timeout=0.0), "tests[0].timeout is 0.0: use a number greater than 0"),
+        (program_test(command=[]), "tests[0].command is empty"),
+        (program_test(command=["/bin/sh", "-c"]), 'tests[0].command begins with "/bin/sh": begin with "{program}"'),
+        (program_test(command="{program} 'x"), "(No closing quotation): quote it as for a shell"),
+        (program_test(command="{program} {files.x}"), "tests[0].files.x is missing: command names it"),
+        (program_test(prepare="cp {files.y} ."), "tests[0].files.y is missing: prepare names it"),
+        (program_test(commands=["x"]), "tests[0].commands is not a field: did you mean command?"),
+        (program_test(dtype="float64"), "tests[0].dtype is not a field"),
+        (
+            program_test(parse="csv"),
+            'tests[0].parse is "csv": use one of google_benchmark, json_lines, observer, tflite',
+        ),
+        (program_test(metric="value"), "tests[0].parse is missing: the metric value needs it"),
+        (
+            program_test(metric="memory"),
+            'tests[0].metric is "memory": use one of time, cpu_time, process_memory, value',
+        ),
+        (program_test(metric="time", parse="observer"), "tests[0].parse is for the metric value: add that"),
+        (program_test(higher_is_better=["x"]), "tests[0].higher_is_better is for printed values: add parse"),
+        (program_test(env={"OPDUEL_PROGRAM": "x"}), "use the name of an environment variable"),
+        (program_test(env={"A": 1}), "tests[0].env.A is 1: use a string"),
+        (program_test(identifier="a/b"), 'tests[0].identifier is "a/b": use letters'),
+        (program_test(timeout=0.0), "tests[0].timeout is 0.0: use a number greater than 0"),
     ],
 )
 def test_what_cannot_be_meant_is_one_line_with_the_field(test: dict[str, Any], words: str) -> None:
@@ -142,7 +154,7 @@ def test_what_cannot_be_meant_is_one_line_with_the_field(test: dict[str, Any], w
 )
 def test_programs_have_few_defaults(defaults: dict[str, Any]) -> None:
     with pytest.raises(UsageError) as error:
-        spec_of(one(), defaults=defaults)
+        spec_of(program_test(), defaults=defaults)
     assert f"defaults.{next(iter(defaults))} a program has none: use metric, threshold, timeout alone" in str(
         error.value
     )
@@ -150,11 +162,11 @@ def test_programs_have_few_defaults(defaults: dict[str, Any]) -> None:
 
 def test_other_frameworks_have_no_command_lines() -> None:
     with pytest.raises(UsageError, match=r"tests\[0\].command is for the framework generic alone"):
-        validate({"framework": "mxnet", "tests": [one()]})
+        validate({"framework": "mxnet", "tests": [program_test()]})
 
 
 def test_what_is_asked_for_on_the_command_line_must_be_for_programs() -> None:
-    spec = spec_of(one())
+    spec = spec_of(program_test())
     assert [case.metric for case in expand_cases(spec, metrics=["cpu_time"], thresholds={"cpu_time": 0.3})] == [
         "cpu_time"
     ]
@@ -166,4 +178,4 @@ def test_what_is_asked_for_on_the_command_line_must_be_for_programs() -> None:
         with pytest.raises(UsageError, match=words):
             expand_cases(spec, settings=settings, metrics=metrics)
     with pytest.raises(UsageError, match=r"tests\[1\] and tests\[0\] have the same id, program: give their"):
-        cases(one(), one())
+        cases(program_test(), program_test())

@@ -18,7 +18,7 @@ def case(inputs: dict[str, Any], operator: str = "nd.op", number: int = 0, **cha
 
 
 def only(*inputs: dict[str, Any]) -> Template:
-    (template,) = templates([case(one, number=number) for number, one in enumerate(inputs)])
+    (template,) = templates([case(values, number=number) for number, values in enumerate(inputs)])
     return template
 
 
@@ -88,18 +88,18 @@ def test_every_draw_obeys_its_rules_and_keeps_within_the_limits(data: st.DataObj
         {"a": [8, 9], "b": [72], "c": [8, 9]},
         {"a": [5, 4], "b": [20], "c": [1, 1]},
     )
-    one = data.draw(drawn(template, 1000)).inputs
-    assert one["b"] == [one["a"][0] * one["a"][1]]
-    assert all(size in (1, other) for size, other in zip(one["c"], one["a"], strict=True))
-    assert all(size >= 1 for size in one["a"])
-    assert largest_tensor(one) <= 1000
+    values = data.draw(drawn(template, 1000)).inputs
+    assert values["b"] == [values["a"][0] * values["a"][1]]
+    assert all(size in (1, other) for size, other in zip(values["c"], values["a"], strict=True))
+    assert all(size >= 1 for size in values["a"])
+    assert largest_tensor(values) <= 1000
 
 
 def test_draws_are_the_same_for_the_same_seed_and_differ_from_each_other() -> None:
     template = only({"a": [2, 3]}, {"a": [800, 900]})
-    first = [one.sizes for one in examples(drawn(template), 20, 7)]
-    assert first == [one.sizes for one in examples(drawn(template), 20, 7)]
-    assert first != [one.sizes for one in examples(drawn(template), 20, 8)]
+    first = [example.sizes for example in examples(drawn(template), 20, 7)]
+    assert first == [example.sizes for example in examples(drawn(template), 20, 7)]
+    assert first != [example.sizes for example in examples(drawn(template), 20, 8)]
     assert len(set(first)) == 20
     assert max(max(sizes) for sizes in first) > 16
 
@@ -120,5 +120,5 @@ def test_the_cases_of_the_catalogue_come_out_again() -> None:
 def test_a_drawn_case_is_like_its_own_but_for_sizes_and_name() -> None:
     like = case({"a": [16, 32]}, dtype="float64", number=3)
     (template,) = templates([like])
-    one = case_of(examples(drawn(template), 1, 0)[0], 5)
-    assert (one.id, one.dtype, one.operator) == ("op_3_fuzz5/forward", "float64", "nd.op")
+    drawn_case = case_of(examples(drawn(template), 1, 0)[0], 5)
+    assert (drawn_case.id, drawn_case.dtype, drawn_case.operator) == ("op_3_fuzz5/forward", "float64", "nd.op")

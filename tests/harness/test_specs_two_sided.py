@@ -25,8 +25,8 @@ def test_a_case_has_both_operators_and_one_set_of_inputs() -> None:
         "treatment": {**ND, "inputs": {"transpose_b": True}},
         "inputs": {"args": [[4, 4], [4, 4]]},
     }
-    found = get_framework("cross").for_cases([case])
-    assert [found.of_side(side).name for side in ("control", "treatment")] == ["python", "mxnet"]
+    framework = get_framework("cross").for_cases([case])
+    assert [framework.of_side(side).name for side in ("control", "treatment")] == ["python", "mxnet"]
     again = validate(spec({**test, "operator": case.operator}))  # as a model dumps it
     assert expand_cases(again)[0].inputs == case.inputs
 
