@@ -141,10 +141,10 @@ def test_functions_that_call_each_other_are_one_frame_and_what_they_call_keeps_i
 
 
 def test_a_renamed_function_is_one_frame_of_both_sides() -> None:
-    def seen(module: str) -> dict[str, Part]:
+    def parts_in(module: str) -> dict[str, Part]:
         return {f"{module}.partition": Part(10.0), "sort": Part(90.0)}
 
-    renamed = same_functions([{"control": seen("numpy.core"), "treatment": seen("numpy._core")}] * 3)
+    renamed = same_functions([{"control": parts_in("numpy.core"), "treatment": parts_in("numpy._core")}] * 3)
     stacks: dict[Side, dict[tuple[str, ...], float]] = {
         "control": {("numpy.core.partition",): 10.0, ("numpy.core.partition", "sort"): 90.0},
         "treatment": {("numpy._core.partition", "sort"): 90.0},

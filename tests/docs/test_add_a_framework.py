@@ -70,6 +70,6 @@ def test_the_page_as_an_installed_package(package: Path) -> None:
     opduel = str(environment / "bin" / "opduel")
     sides = ("--control", sys.executable, "--treatment", sys.executable)
     report = json.loads(finished([opduel, "compare", "-b", "sqlite.json", *sides, *MEASURED, "--json"], package))
-    found = {one["case"]: one["failure"] for one in report["comparisons"]}
-    assert found == {"sum_0/forward": None, "sum_0/forward/error": None}
+    failures = {row["case"]: row["failure"] for row in report["comparisons"]}
+    assert failures == {"sum_0/forward": None, "sum_0/forward/error": None}
     assert report["run"]["framework"] == "sqlite"

@@ -42,7 +42,7 @@ def runs(driver: ToyDriver, commit: str) -> list[tuple[str, list[str]]]:
     """Kind and cases of the runs of one night, in order: those of its line, by the journal."""
     rows = driver.journal("SELECT run, text FROM reports ORDER BY rowid")
     reports = [json.loads(text) for run, text in rows if f"..{commit[:12]}/" in run.partition("/regress/")[0] + "/"]
-    return [(one["run"]["run_type"], [each["case"] for each in one["comparisons"]]) for one in reports]
+    return [(report["run"]["run_type"], [row["case"] for row in report["comparisons"]]) for report in reports]
 
 
 def test_the_culprit_is_named_in_its_own_night(week: tuple[ToyDriver, dict[str, str], list[Outcome]]) -> None:
@@ -79,8 +79,10 @@ def test_a_further_regression_is_sought_alone_and_another_case_from_the_beginnin
     assert nights[2].out.count(f"\nfirst bad: {commits['slower'][:12]} ") >= 1
     assert "more than known culprits explain: investigated" in nights[2].out
     document = json.loads(next((driver.work / "culprits").glob(f"*..{commits['slower'][:12]}-*.json")).read_text())
-    found = {case: one["bad"][0]["commit"] for one in document["culprits"] for case in one["cases"]}
-    assert found == {ADD: commits["slower"], MUL: commits["slower"]}
+    commit_by_case = {
+        case: culprit["bad"][0]["commit"] for culprit in document["culprits"] for case in culprit["cases"]
+    }
+    assert commit_by_case == {ADD: commits["slower"], MUL: commits["slower"]}
 
 
 def test_what_was_taken_back_is_accounted_for_without_a_further_run(
@@ -89,7 +91,10 @@ def test_what_was_taken_back_is_accounted_for_without_a_further_run(
     driver, commits, nights = week
     assert [kind for kind, _ in runs(driver, commits["fixed"])] == ["benchmark"], nights[3].err
     document = json.loads(next((driver.work / "culprits").glob(f"*..{commits['fixed'][:12]}-*.json")).read_text())
-    assert {case: one["finding"] for case, one in document["attributions"].items()} == {MUL: "less", ADD: "accounted"}
+    assert {case: share["finding"] for case, share in document["attributions"].items()} == {
+        MUL: "less",
+        ADD: "accounted",
+    }
 
 
 def test_each_culprit_is_notified_of_once(week: tuple[ToyDriver, dict[str, str], list[Outcome]]) -> None:

@@ -100,7 +100,9 @@ def check(folder: Path, log: Path | None = None) -> dict[str, Any]:
     """The report is whole; every sample in it is of the host that it names."""
     document = report(folder)
     assert document["run"]["complete"], document["run"]["stop_reason"]
-    assert sorted(row["case"] for row in document["comparisons"]) == sorted(f"{name}(64, float64)" for name in FUNCTIONS)
+    assert sorted(row["case"] for row in document["comparisons"]) == sorted(
+        f"{name}(64, float64)" for name in FUNCTIONS
+    )
     for row in document["comparisons"]:
         samples = [(sample["round"], sample["log_ratio"]) for sample in row["samples"]]
         assert samples

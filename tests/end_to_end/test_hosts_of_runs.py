@@ -30,7 +30,7 @@ FUNCTIONS += (
 
 def measure(folder: Path, server: RunningServer, name: str, *words: str) -> None:
     """A run of Python's environment against itself, sent to the server."""
-    tests = [{"operator": f"numpy.{one}", "inputs": {"args": [[64]]}} for one in FUNCTIONS]
+    tests = [{"operator": f"numpy.{name}", "inputs": {"args": [[64]]}} for name in FUNCTIONS]
     spec, token = folder / "spec.json", folder / "token"
     spec.write_text(json.dumps({"framework": "python", "tests": tests}), encoding="utf-8")
     token.write_text(server.write_token, encoding="utf-8")
@@ -48,7 +48,7 @@ def measure(folder: Path, server: RunningServer, name: str, *words: str) -> None
 
 def hosts(server: RunningServer) -> dict[str, Any]:
     with server.client("read") as client:
-        return {one["host"]: one for one in client.get("/api/v1/hosts").json()["hosts"]}
+        return {host["host"]: host for host in client.get("/api/v1/hosts").json()["hosts"]}
 
 
 @pytest.mark.nightly

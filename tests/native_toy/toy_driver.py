@@ -133,7 +133,7 @@ def toy_driver(
 
 def verdicts(report: Mapping[str, Any]) -> dict[str, str]:
     """Case id -> verdict."""
-    return {one["case"]: one["verdict"] for one in report["comparisons"]}
+    return {row["case"]: row["verdict"] for row in report["comparisons"]}
 
 
 @dataclass(frozen=True)
@@ -146,10 +146,10 @@ class Shared:
     broken: str  # and the one that does not compile
 
 
-def wait_for(what: Callable[[], object], process: Forked) -> None:
+def wait_for(holds: Callable[[], object], process: Forked) -> None:
     """Until it is so; the process must not have ended before."""
     deadline = time.monotonic() + LONG_S
-    while not what():
+    while not holds():
         assert process.poll() is None, "it ended before"
         assert time.monotonic() < deadline
         time.sleep(0.005)
