@@ -1,7 +1,8 @@
 """The builds that a command measures: those asked for, or else the user's own, or the framework's; made if need be."""
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from opduel.commands.config import config_path
@@ -39,7 +40,11 @@ def make_builds(options: HarnessOptions, framework: Framework, requests: Sequenc
     cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
     sdists = options.allow_sdist
     _refuse_other_frameworks(options, framework, requests)
-    builds = [resolve_build(program_of(options, request), framework, cache, libraries, sdists) for request in requests]
+
+    def make(request: str) -> Build:
+        return resolve_build(program_of(options, request), framework, cache, libraries, sdists)
+
+    builds = of_one_python(list(map(make, requests)), requests, make)
     if libraries and not any(build.environment for build in builds):
         raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
     if any(build.commit for build in builds):
@@ -47,6 +52,21 @@ def make_builds(options: HarnessOptions, framework: Framework, requests: Sequenc
         if len(builds) > len({build.digest for build in builds}):
             log.warning("the builds are the same, byte for byte: what differs is noise")
     return builds
+
+
+def of_one_python(builds: Sequence[Build], requests: Sequence[str], make: Callable[[str], Build]) -> list[Build]:
+    """Return the builds, those of the cache made again for the newest of their Pythons where commits need different
+    ones, and no request names one."""
+    versions = [tuple(map(int, build.python.split(".")[:2])) for build in builds if build.commit]
+    python = "{}.{}".format(*max(versions)) if versions else ""
+    of_one = []
+    for build, request in zip(builds, requests, strict=True):
+        is_other = build.directory is not None and not f"{build.python}.".startswith(f"{python}.")
+        if python and is_other and not re.search(r"\bpython *==", request):
+            log.info("%s: made for Python %s, which the other build needs", request, python)
+            build = make(f"{request} python=={python}")
+        of_one.append(build)
+    return of_one
 
 
 def _refuse_other_frameworks(options: HarnessOptions, framework: Framework, requests: Sequence[str]) -> None:

@@ -1,0 +1,35 @@
+"""Two commits that need different Pythons are measured on one, unless the user names them."""
+
+from dataclasses import replace
+
+import pytest
+
+from opduel.commands.builds import of_one_python
+from opduel.records import Build, Commit
+
+OLD = Build("python", "a", "source", "/p", "x 1", "3.11.7", "d", directory="/b", commit=Commit("1" * 40, 0, "A", "s"))
+NEW = replace(OLD, python="3.12.1")
+RELEASE, OWN = replace(OLD, commit=None), replace(OLD, commit=None, directory=None)
+
+
+@pytest.mark.parametrize(
+    ("control", "treatment", "request_text", "made"),
+    [
+        (OLD, NEW, "main", ["main python==3.12"]),
+        (RELEASE, NEW, "x==1", ["x==1 python==3.12"]),
+        (RELEASE, NEW, "x==1 python==3.11", []),
+        (OWN, NEW, "/venv", []),
+        (NEW, NEW, "main", []),
+        (RELEASE, replace(NEW, commit=None), "x==1", []),
+    ],
+)
+def test_both_sides_have_one_python(control: Build, treatment: Build, request_text: str, made: list[str]) -> None:
+    requests: list[str] = []
+
+    def make(request: str) -> Build:
+        requests.append(request)
+        return NEW
+
+    builds = of_one_python([control, treatment], [request_text, "HEAD"], make)
+    assert requests == made
+    assert builds == [NEW if made else control, treatment]
