@@ -1,4 +1,4 @@
-"""What a user waits for who is told something at once."""
+"""What a user waits for: `opduel --help`, and the answer to a misspelt option."""
 
 import subprocess
 import sys
