@@ -210,7 +210,7 @@ def python_parser() -> Parser:
     add = parser.options()
     add("--framework", "whose build", choices=framework_names(), default=framework_names()[0])
     add("build BUILD", "a release, an environment or a Python interpreter")
-    add("rest ...", "its arguments: a script, or -c CODE", nargs=argparse.REMAINDER, default=[])
+    add("arguments ...", "its arguments: a script, or -c CODE", nargs=argparse.REMAINDER, default=[])
     return parser
 
 

@@ -76,7 +76,10 @@ def _run_commands(program: str, words: Words) -> int:
     words_by_option, commands = options_and_others(words, harness_parser(), parser)
     own: list[str] = []
     compared: list[str] = []
+    known = {*harness_parser()._option_string_actions, *parser._option_string_actions}
     for option in words_by_option:
+        if not {option[0].partition("=")[0], option[0][:2]} & known:  # else its value would be taken for a command
+            parser.error(f"unrecognized arguments: {option[0].partition('=')[0]}")
         if option[0].partition("=")[0] in ("--control", "--treatment", "--info", "-b", "--benchmark_file"):
             raise UsageError(f"{option[0]}: the two commands say what is measured: leave it out")
         (own if option[0].partition("=")[0] in parser._option_string_actions else compared).extend(option)
@@ -136,8 +139,8 @@ def _drive(program: str, arguments: Words) -> int:
 def _measure_checkout(program: str, arguments: Words) -> int:
     """The work tree of a checkout, whose file may also say what is measured where the command line does not."""
     folder, words = words_of_checkout(arguments)
-    given, _ = harness_parser().parse_known_args(words)
-    says_what = any(getattr(given, name) for name in SAYS_WHAT)
+    parsed, _ = harness_parser().parse_known_args(words)
+    says_what = any(getattr(parsed, name) for name in SAYS_WHAT)
     settings = [setting for setting in _settings("local", folder) if not (says_what and setting.name in OF_CHECKOUT)]
     return run_driver(program, with_defaults(DRIVER, ["--local", folder, *words], settings))
 
@@ -234,7 +237,7 @@ def _python(program: str, words: Words) -> int:
     options = subcommand_parsers.python_parser().parse_args(words)
     from opduel.commands.in_build import run
 
-    return run(options.framework, options.build, options.rest)
+    return run(options.framework, options.build, options.arguments)
 
 
 def _completion(program: str, words: Words) -> int:

@@ -22,7 +22,8 @@ from opduel.harness.rounds.instructions import run_counting_round
 from opduel.harness.rounds.pair import Round, RoundResult, run_round
 from opduel.records import DEFAULT_METRIC, METRICS, VALUE, Case, RunError
 
-QUICK_S, ANALYSES = 0.1, 50  # an analysis of all cases that takes longer is made for progress in 2 % of the time
+# An analysis of all cases that takes longer, of the processor, is made for progress in 2 % of the time.
+QUICK_S, ANALYSES = 0.1, 50
 # Cases that a process pair measures; more are shared out to several, so that a killed run loses a minute, not them all.
 MOST_TOGETHER = 400
 # Of a time budget, what the first round may take to begin cases: where all of them would take longer, some come to a
@@ -221,15 +222,15 @@ class Schedule:
         )
 
     def _look_ahead(self) -> "_Outlook":
-        began, cases, interim = self._clock.now(), self._plan.cases, self.interim()
+        began, cases, interim = time.thread_time(), self._plan.cases, self.interim()
         needed_s = self._durations.of_rounds((case, interim[case.id].samples_needed) for case in cases)
         ends_s, words = self._expect([case for case in cases if interim[case.id].samples_needed])
-        now = self._clock.now()
+        now, cost_s = self._clock.now(), time.thread_time() - began
         return _Outlook(
             open_cases=sum(not state.settled for state in interim.values()),
             settled_at=now + needed_s,
             ends_at=now + ends_s,
-            until=now + ANALYSES * (now - began) if now - began > QUICK_S else now,
+            until=now + ANALYSES * cost_s if cost_s > QUICK_S else now,
             measured_on=sum(interim[case_id].settled for case_id in self._doubtful),
             words=words,
         )
