@@ -66,7 +66,8 @@ def _coverage(arguments: Sequence[str] | None) -> int:
     built = time.monotonic()
     builds = selection.on_sides({"treatment": build})
     build, folder = builds["treatment"], selection.work.copies["treatment"]
-    suite = discover(build, selection.framework, folder, selection.work.place("treatment"), env)
+    place = selection.work.place("treatment")
+    suite = discover(build, selection.framework, folder, place, env, selection.suite.tests)
     discovered = time.monotonic()
     choice = selection.choose(builds)
     framework = choice.framework or selection.framework

@@ -98,9 +98,10 @@ def discover(
         raise UsageError(f"{build.requested}: has no package {missing[-1]}, which finds benchmarks: install {needed}")
     answer = read_answer(build, outcome, "can't list the suite's benchmarks", dict)
     if "error" in answer:
-        module = missing_module(answer["error"])
-        fix = f"if {module} is no part of it, add --suite_packages {module}" if module else "correct it"
-        raise UsageError(f"--suite: {folder.name} can't be imported by {build.requested}: {answer['error']}: {fix}")
+        error = answer["error"].replace(f"{folder}/", "")
+        module = missing_module(error)
+        fix = f"if the suite needs the package {module}, add --suite_packages {module}" if module else "correct it"
+        raise UsageError(f"--suite: {folder.name} can't be imported by {build.requested}: {error}: {fix}")
     return read_answer(build, outcome, "can't list the suite's benchmarks", _read)
 
 

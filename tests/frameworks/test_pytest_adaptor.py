@@ -17,7 +17,7 @@ from opduel.records import Build, Failure
 
 SETTINGS = """
 [tool.pytest.ini_options]
-addopts = "-n auto --cov pkg -m 'not slow' --gone=3 --depth 2"
+addopts = "-p no_such_plugin -p xdist -n auto --cov pkg -m 'not slow' --gone=3 --depth 2"
 filterwarnings = ["error", "ignore::no_such_module.Warning"]
 required_plugins = ["pytest-nowhere"]
 """
@@ -165,6 +165,7 @@ def test_pytest_collects_the_timed_tests_and_the_suite_s_settings_do_not_stop_it
     assert benchmarks["tests/test_calls.py::test_call"]["values"] == []
     assert module["problems"] == [
         "addopts: --gone=3: no plugin here has it",
+        "addopts: -p no_such_plugin: is not installed",
         "tests/test_broken.py: ModuleNotFoundError: No module named 'no_such_package'",
         "tests/test_skipped.py: Skipped: could not import 'no_such_package': No module named 'no_such_package'",
     ]
@@ -174,7 +175,7 @@ def test_pytest_collects_the_timed_tests_and_the_suite_s_settings_do_not_stop_it
     ("file", "text", "words"),
     [
         ("conftest.py", "import no_such_package\n", "ModuleNotFoundError: No module named 'no_such_package'"),
-        ("pyproject.toml", "[tool.pytest.ini_options]\naddopts = '-p no_such_plugin'\n", "no_such_plugin"),
+        ("pyproject.toml", "[tool.pytest.ini_options]\nminversion = '99'\n", "requires pytest-99"),
     ],
 )
 def test_what_stops_pytest_is_one_line(tmp_path: Path, file: str, text: str, words: str) -> None:

@@ -3,6 +3,7 @@
 It needs pytest; environment variables say where the suite is.
 """
 
+import gc
 import os
 import platform
 import shutil
@@ -76,6 +77,7 @@ def run_test(case, seed, use):
     os.chdir(os.environ[SUITE])
     os.environ[TEMPORARY] = tempfile.mkdtemp(dir=os.environ[WORK])
     case_seed = zlib.crc32("{} {}".format(seed, case["id"]).encode("utf-8"))
+    gc.enable()  # as in pytest-benchmark; what whole tests leave would else fill the memory
     try:
         tests.run(item, use, lambda: seed_generators(case_seed))
     finally:

@@ -28,6 +28,7 @@ FIXTURES, MARKS = ("benchmark", "codspeed_benchmark"), ("benchmark", "codspeed_b
 LONGEST_ID = 100  # characters of a test's parameters
 # Plugins whose fixtures ours replace, that end a test that waits, or that do something in every call or draw seeds.
 WITHOUT = ("benchmark", "codspeed", "timeout", "faulthandler", "warnings", "randomly")
+UNNEEDED = ("pytest_cov", "xdist")
 OPTIONS = (
     *("--capture=no", "-o", "filterwarnings=", "-o", "required_plugins="),
     *(word for name in WITHOUT for word in ("-p", "no:" + name)),
@@ -72,10 +73,20 @@ class TimedTests:
         """Collect the tests in these files of the suite's folder ``root``. Raise pytest's errors, and those of a
         conftest.py."""
         os.chdir(root)
-        stand_in_for_codspeed()
-        tests = cls()
-        words = ["--rootdir=" + root, "--confcutdir=" + root, *OPTIONS, *paths]
-        config = _prepareconfig(words, [tests])
+        if not is_there("pytest_codspeed"):
+            stand_in_for("pytest_codspeed").BenchmarkFixture = BenchmarkFixture  # which tests import to annotate
+        tests, config, absent = cls(), None, []
+        while config is None:
+            try:
+                config = _prepareconfig(["--rootdir=" + root, "--confcutdir=" + root, *OPTIONS, *paths], [tests])
+            except pytest.UsageError as error:  # of -p in addopts
+                named = re.match(r'Error importing plugin "([^"]+)": No module named', str(error))
+                if named is None or named.group(1) in absent:
+                    raise
+                absent.append(named.group(1))
+                stand_in_for(absent[-1])
+                tests = cls()
+        tests.notes += ["addopts: -p {}: is not installed".format(name) for name in absent if name not in UNNEEDED]
         config._do_configure()
         tests.session = Session.from_config(config)
         config.hook.pytest_sessionstart(session=tests.session)
@@ -237,8 +248,15 @@ def text_of_error(error):
     return " ".join(str(error).split()) if isinstance(error, PytestError) else one_line(error)
 
 
-def stand_in_for_codspeed():
-    """Let tests import pytest_codspeed where it isn't installed: they do for annotations."""
-    if "pytest_codspeed" not in sys.modules and importlib.util.find_spec("pytest_codspeed") is None:
-        sys.modules["pytest_codspeed"] = module = types.ModuleType("pytest_codspeed")
-        module.BenchmarkFixture = BenchmarkFixture
+def is_there(name):
+    """Return whether a module, or the package that it is in, is there."""
+    return name in sys.modules or importlib.util.find_spec(name) is not None
+
+
+def stand_in_for(name):
+    """Return an empty module of this name, which can be imported, in packages that there are or in empty ones."""
+    parts = name.split(".")
+    for place in (".".join(parts[: number + 1]) for number in range(len(parts))):
+        if place == name or not is_there(place):
+            sys.modules[place] = types.ModuleType(place)
+    return sys.modules[name]

@@ -1,9 +1,6 @@
 """The fixture ``benchmark``, as pytest-benchmark and pytest-codspeed have it: it hands over the call to be timed."""
 
 import functools
-import gc
-
-MOST_GARBAGE = 10000  # objects that may be garbage: workers collect none (worker/main.py), and each setup leaves some
 
 
 class BenchmarkFixture:
@@ -58,8 +55,6 @@ def surrounded(target, args, kwargs, setup, teardown, iterations, seed):
 
     def before():
         close()
-        if gc.get_count()[0] > MOST_GARBAGE:
-            gc.collect()
         if setup is not None:
             seed()
             made = setup()
