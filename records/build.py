@@ -103,8 +103,8 @@ class Build:
         build as it is."""
         if self.version != self.python:
             return self
-        known = [f"{name} {self.packages[name]}" for name in dict.fromkeys(names) if name in self.packages]
-        return replace(self, version=", ".join(known[:MOST_NAMED]) or self.version)
+        versions = [f"{name} {self.packages[name]}" for name in dict.fromkeys(names) if name in self.packages]
+        return replace(self, version=", ".join(versions[:MOST_NAMED]) or self.version)
 
 
 MOST_NAMED = 3  # packages in the name of an environment

@@ -252,6 +252,11 @@ class Comparison:
         return verdict_words(self.verdict, self.metric)
 
     @property
+    def part(self) -> str:
+        """What a breakdown's parts are: operators where the case has a direction, else functions."""
+        return "operator" if self.direction else "function"
+
+    @property
     def is_open_suspect(self) -> bool:
         """Whether it looks changed, and may be a regression."""
         return self.suspected is not None and self.verdict != "not_worse"

@@ -70,8 +70,8 @@ def opperf_entry(name: str, group: Sequence[SingleResult]) -> dict[str, Any]:
     entry.update({f"max_storage_mem_alloc_{device}": size / KB for device, size in memory.items()})
     result = group[0]
     settings = {key: getattr(result, key) for key in ("dtype", "context", "mode")}
-    known = settings if result.direction else {key: value for key, value in settings.items() if value}
-    return {**entry, "inputs": result.inputs, **known}
+    shown_settings = settings if result.direction else {key: value for key, value in settings.items() if value}
+    return {**entry, "inputs": result.inputs, **shown_settings}
 
 
 def _device(context: str) -> str:

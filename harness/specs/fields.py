@@ -151,14 +151,14 @@ def numpy_name(dtype: str) -> str:
     import numpy  # takes a while, and only some specs need it
 
     try:
-        known = numpy.dtype(dtype)
+        parsed = numpy.dtype(dtype)
     except (TypeError, ValueError, SyntaxError):
-        known = None
-    if known is None or (known.kind == "V" and known.names is None and known.subdtype is None):
+        parsed = None
+    if parsed is None or (parsed.kind == "V" and parsed.names is None and parsed.subdtype is None):
         fix = "use a dtype of NumPy's, such as float64, complex128, U10 or datetime64[s]"
         raise ValueError(f"is {show(dtype)}: {fix}")
     try:
-        return known.name if numpy.dtype(known.name) == known else dtype
+        return parsed.name if numpy.dtype(parsed.name) == parsed else dtype
     except TypeError:  # str320, which is U10
         return dtype
 

@@ -55,6 +55,7 @@ def case_data(comparison: Comparison, facts: Mapping[str, str], needs: str) -> d
     again = comparison.verification
     failures = [failure for failure in (comparison.failure, again.failure if again else None) if failure]
     breakdown = comparison.breakdown and {
+        "part": comparison.part,
         "rows": [[printable(name), *cells] for name, cells in breakdown_rows(comparison.breakdown)],
         "note": printable(comparison.breakdown.note),
     }

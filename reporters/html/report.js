@@ -158,9 +158,9 @@
   }
 
   function breakdown(parts) {
-    const headings = ["operator", "count", "control", "share", "treatment", "share", "difference"];
+    const headings = [parts.part, "count", "control", "share", "treatment", "share", "difference"];
     const elements = [element("h3", {}, "Where the time goes")];
-    if (parts.rows.length) elements.push(tableOf("Operators by the framework's own profiler, one call", headings, parts.rows));
+    if (parts.rows.length) elements.push(tableOf("One call, by the framework's own profiler", headings, parts.rows));
     if (parts.note) elements.push(element("p", { class: "muted" }, `not profiled: ${parts.note}`));
     return elements;
   }
