@@ -56,12 +56,11 @@ class PackageBisection:
             order = "; ".join(", ".join(map(pair.change, sorted(step))) for step in steps)
             self.teller.say([f"they would be exchanged in this order: {order}; nothing was measured"])
             return DONE
-        self._refuse_unknown_modules(search.build_ends())
         self.runs.deliver_all()
         self.teller.begin_pass()
         outcome = search.investigate(self.sought)
         explained, problem = self._explain(search, outcome)
-        commands = [commit_command(self.session.options, search, found) for found in explained]
+        commands = [commit_command(self.session.options, search, culprit) for culprit in explained]
         document = self._write(search, outcome, explained, commands)
         lines = [
             *package_lines(search, explained, outcome),
@@ -78,7 +77,9 @@ class PackageBisection:
         old, new = self.own.packages or ()
         if isinstance(self.session.framework.builds, ProgramBuilds):
             raise UsageError("--packages: programs have no packages: give a spec of functions, or a line of Python")
-        control, treatment = (read_environment(self._build(request)) for request in (old, new))
+        builds = [self._build(request) for request in (old, new)]
+        self._refuse_unknown_modules(builds)
+        control, treatment = map(read_environment, builds)
         other_python = None
         if _minor(control) != _minor(treatment):
             versions = control.python, treatment.python
@@ -98,12 +99,12 @@ class PackageBisection:
     def _build(self, request: str) -> Build:
         return resolve_build(request, self.session.framework, self.cache, None, self.session.options.allow_sdist)
 
-    def _refuse_unknown_modules(self, ends: tuple[Build, Build]) -> None:
+    def _refuse_unknown_modules(self, builds: Sequence[Build]) -> None:
         """Raise UsageError if a statement needs a module that neither environment has."""
         statements = [case for case in self.session.cases if case.operator == STATEMENT]
         names = sorted({str(name).partition(".")[0] for case in statements for name in case.inputs["imports"]})
         missing = set(names)
-        for build in ends if names else ():
+        for build in builds if names else ():
             command = [build.interpreter, "-c", _FIND_MODULES, *names]
             variables = self.session.options.variables
             missing &= set(run(command, timeout=_TIMEOUT_S, environment=variables, directory=self.work).stdout.split())
@@ -115,8 +116,8 @@ class PackageBisection:
         """Return the culprits, as far as they could be examined, and why the rest couldn't."""
         explained, problem = search.culprits(outcome), outcome.why_open
         try:
-            for index, found in enumerate(explained):
-                explained[index] = search.with_partners(found, explained[:index], outcome)
+            for index, culprit in enumerate(explained):
+                explained[index] = search.with_partners(culprit, explained[:index], outcome)
                 explained[index] = search.with_releases(explained[index], outcome)
         except RunError as error:
             problem = str(error)
@@ -144,8 +145,8 @@ class PackageBisection:
 
     def _code(self, search: PackageSearch, outcome: Outcome, explained: Sequence[PackageCulprit]) -> int:
         """Return 1 if a package was found, 0 if there is no difference, 3 if it isn't known."""
-        whole = (0, len(search.line) - 1)
-        located = [found for found in explained if whole == (0, 1) or _range(found) != whole]
+        all_of_it = (0, len(search.line) - 1)
+        located = [culprit for culprit in explained if all_of_it == (0, 1) or _range(culprit) != all_of_it]
         is_undecided = any(comparison.verdict == "inconclusive" for comparison in outcome.benchmark.comparisons)
         if outcome.confirmed and not located:
             return INCOMPLETE
@@ -154,8 +155,8 @@ class PackageBisection:
         return code_of(outcome, traced=True)
 
 
-def _range(found: PackageCulprit) -> tuple[int, int]:
-    return found.culprit.range.start, found.culprit.range.end
+def _range(culprit: PackageCulprit) -> tuple[int, int]:
+    return culprit.on_line.range.start, culprit.on_line.range.end
 
 
 def _minor(environment: Environment) -> str:

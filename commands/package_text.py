@@ -44,18 +44,18 @@ def package_lines(search: PackageSearch, explained: Sequence[PackageCulprit], ou
             return [f"undecided: {', '.join(undecided)}: more time decides it (--time_budget)"]
         why = "what differs beside lies in the interpreters, or in files of no package"
         return [f"nothing is worse with the packages of {new} than with those of {old}; {why}"]
-    lines = [line for found in explained for line in _culprit_lines(search, found, outcome)]
+    lines = [line for culprit in explained for line in _culprit_lines(search, culprit, outcome)]
     return [*lines, *_rest_lines(explained, outcome)]
 
 
-def _culprit_lines(search: PackageSearch, found: PackageCulprit, outcome: Outcome) -> Iterator[str]:
-    step = found.culprit.range
-    changes = [search.pair.change(name) for name in sorted(found.packages)]
-    names = " and ".join([*changes, *map(search.pair.change, sorted(found.partners))])
+def _culprit_lines(search: PackageSearch, culprit: PackageCulprit, outcome: Outcome) -> Iterator[str]:
+    step = culprit.on_line.range
+    changes = [search.pair.change(name) for name in sorted(culprit.packages)]
+    names = " and ".join([*changes, *map(search.pair.change, sorted(culprit.partners))])
     if not step.is_named:
         note = f" ({step.note})" if step.note else ""
         names = f"one of these, or several together: {', '.join(changes)}{note}"
-    elif found.partners:
+    elif culprit.partners:
         names += " together: neither does it without the other"
     elif len(changes) > 1:
         names += ", which require each other"
@@ -64,7 +64,7 @@ def _culprit_lines(search: PackageSearch, found: PackageCulprit, outcome: Outcom
         total = _total(outcome, case)
         whole = "" if total is None else f"; {human_change(math.exp(total.estimate))} in all"
         yield f"  {case}: {evidence.verdict}{figures(evidence.change)}{whole}"
-    for release in found.releases:
+    for release in culprit.releases:
         first = (
             release.revisions[-1].name
             if release.range.is_named
@@ -79,7 +79,7 @@ def _rest_lines(explained: Sequence[PackageCulprit], outcome: Outcome) -> Iterat
     """Yield how much of the change of a case the packages that were found explain, where that isn't all of it."""
     thresholds = {comparison.case: comparison.threshold for comparison in outcome.benchmark.comparisons}
     for case in outcome.confirmed:
-        changes = [found.cases[case].change for found in explained if case in found.cases]
+        changes = [culprit.cases[case].change for culprit in explained if case in culprit.cases]
         total, parts = _total(outcome, case), [change for change in changes if change is not None]
         if total is None or not parts:
             continue
@@ -96,13 +96,13 @@ def _total(outcome: Outcome, case: str) -> Change | None:
     return next((step_of(comparison).change for comparison in report.comparisons if comparison.case == case), None)
 
 
-def commit_command(options: HarnessOptions, search: PackageSearch, found: PackageCulprit) -> str:
+def commit_command(options: HarnessOptions, search: PackageSearch, culprit: PackageCulprit) -> str:
     """Return the command that finds the commit in a package's repository; empty where that isn't known."""
-    release = next((culprit for culprit in found.releases if culprit.range.is_named), None)
-    if len(found.packages) != 1 or not found.culprit.range.is_named:
+    release = next((release for release in culprit.releases if release.range.is_named), None)
+    if len(culprit.packages) != 1 or not culprit.on_line.range.is_named:
         return ""
-    (name,) = found.packages
-    mixture = search.pair.mixture(search.line[found.culprit.range.end])
+    (name,) = culprit.packages
+    mixture = search.pair.mixture(search.line[culprit.on_line.range.end])
     package = mixture.packages.get(name)
     versions = search.pair.versions(name)
     if release is not None:

@@ -247,7 +247,7 @@ class Investigation:
         if not steps:
             return ()
         start, end = between
-        log.info("confirmed: %s; looking for the commit that caused it among %d", ", ".join(steps), end - start)
+        log.info("confirmed: %s; looking for the first bad one of %d", ", ".join(steps), end - start)
         cached = self._cached_revisions()
 
         def search(measure: Measure, prepare: Prepare = self._is_buildable) -> list[CulpritRange]:

@@ -33,7 +33,7 @@ class PackageCulprit:
     """A step of the line that changed cases. ``packages`` were exchanged in it, and make no difference without
     ``partners``, if there are any. ``releases`` has what came of the search among a package's releases."""
 
-    culprit: Culprit
+    on_line: Culprit
     packages: Mixture
     partners: Mixture = frozenset()
     releases: tuple[Culprit, ...] = ()
@@ -41,7 +41,7 @@ class PackageCulprit:
     @property
     def cases(self) -> Mapping[str, Step]:
         """The steps that show the change, by case."""
-        return self.culprit.range.cases
+        return self.on_line.range.cases
 
 
 class PackageSearch:
@@ -65,55 +65,52 @@ class PackageSearch:
         self._settings = json.dumps([settings, sorted(contents)])
         self._names: list[str] = []  # of the investigations
         self.line: list[Mixture] = pair.line()
-        self._whole = self._investigation(self._revisions(self.line), self.line)
-        self.name = self._whole.name
+        self._main = self._investigation(self._revisions(self.line), self.line)
+        self.name = self._main.name
 
     def investigate(self, sought: Sequence[Verdict]) -> Outcome:
         """Benchmark the whole difference, and bisect the verdicts ``sought``. OpduelError: as an Investigation."""
-        return self._whole.investigate(sought)
-
-    def build_ends(self) -> tuple[Build, Build]:
-        """Return the builds with all packages of one environment."""
-        return self._build(self.line[0]), self._build(self.line[-1])
+        return self._main.investigate(sought)
 
     def culprits(self, outcome: Outcome) -> list[PackageCulprit]:
         """Return the culprits of an outcome, with the packages that were exchanged there; nothing is measured."""
-        ranges = ((culprit, culprit.range) for culprit in outcome.culprits or ())
-        return [PackageCulprit(culprit, self.line[step.end] - self.line[step.start]) for culprit, step in ranges]
+        ranges = ((on_line, on_line.range) for on_line in outcome.culprits or ())
+        return [PackageCulprit(on_line, self.line[part.end] - self.line[part.start]) for on_line, part in ranges]
 
     def with_partners(
-        self, found: PackageCulprit, earlier: Sequence[PackageCulprit], outcome: Outcome
+        self, culprit: PackageCulprit, earlier: Sequence[PackageCulprit], outcome: Outcome
     ) -> PackageCulprit:
         """Return a culprit with the packages, exchanged before it, without which its change is not there, other than
         the ``earlier`` culprits of its cases. RunError: a step can't be measured yet."""
-        before = [other.packages for other in earlier if other.cases.keys() & found.cases.keys()]
-        partners = self._partners(found.culprit, found.packages.union(*before), _thresholds(outcome))
-        return replace(found, partners=partners)
+        before = [other.packages for other in earlier if other.cases.keys() & culprit.cases.keys()]
+        partners = self._partners(culprit.on_line, culprit.packages.union(*before), _thresholds(outcome))
+        return replace(culprit, partners=partners)
 
-    def with_releases(self, found: PackageCulprit, outcome: Outcome) -> PackageCulprit:
+    def with_releases(self, culprit: PackageCulprit, outcome: Outcome) -> PackageCulprit:
         """Return a culprit with the release of its package that made the change, where that can be found. RunError:
         the index can't be reached, or a step can't be measured yet."""
-        if len(found.packages) != 1 or PYTHON in found.packages:
-            return found
-        (name,) = found.packages
+        if len(culprit.packages) != 1 or PYTHON in culprit.packages:
+            return culprit
+        (name,) = culprit.packages
         versions = [version.partition("+")[0] for version in self.pair.versions(name)]
         try:
             is_upgrade = Version(versions[0]) < Version(versions[1])
         except InvalidVersion:  # it is missing on one side
-            return found
-        mixture = self.pair.mixture(self.line[found.culprit.range.end])
+            return culprit
+        mixture = self.pair.mixture(self.line[culprit.on_line.range.end])
         older, newer = versions if is_upgrade else versions[::-1]
         between = self._list_releases(name, older, newer, mixture.interpreter)
         if not between:
-            return found
-        range_ends = zip(self.pair.versions(name), (found.culprit.range.start, found.culprit.range.end), strict=True)
-        start, end = (self._revision(f"{name}=={version}", self.line[point]) for version, point in range_ends)
+            return culprit
+        part = culprit.on_line.range
+        ends = zip(self.pair.versions(name), (part.start, part.end), strict=True)
+        start, end = (self._revision(f"{name}=={version}", self.line[point]) for version, point in ends)
         middle = [
             Revision(f"{name}=={version}", lambda release: self._make(mixture, release))
             for version in (between if is_upgrade else between[::-1])
         ]
-        investigation = self._investigation([start, *middle, end], [self.line[found.culprit.range.end]])
-        return replace(found, releases=investigation.trace(found.cases, _thresholds(outcome)))
+        investigation = self._investigation([start, *middle, end], [self.line[culprit.on_line.range.end]])
+        return replace(culprit, releases=investigation.trace(culprit.cases, _thresholds(outcome)))
 
     @property
     def comparisons(self) -> int:

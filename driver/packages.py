@@ -170,8 +170,8 @@ class EnvironmentPair:
         if not names or len(names) == len(self.differing):
             return (self.treatment if names else self.control).request
         if len(names) > _NAMED:
-            whole = counted(len(self.differing), "package")
-            return f"{self.control.request} with {len(names)} of the {whole} of {self.treatment.request}"
+            count = counted(len(self.differing), "package")
+            return f"{self.control.request} with {len(names)} of the {count} of {self.treatment.request}"
         versions = ((name, self.versions(name)[1]) for name in names)
         return f"{self.control.request} with {', '.join(f'{name} {version}' for name, version in versions)}"
 

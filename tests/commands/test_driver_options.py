@@ -68,6 +68,9 @@ def test_a_folder_of_a_user_who_is_not_there(drive: Drive, option: str) -> None:
         ("--bisect_releases mxnet==1.9.1 -b smoke", "--bisect_releases: give two or more releases"),
         ("--bisect_releases a==1,b==2 -b smoke --commit x", "--bisect_releases: measures releases, not commits"),
         ("--bisect_releases a==1,b==2 -b smoke --interval 5", "--bisect_releases: measures releases, not commits"),
+        ("--packages a==1 -b", "--packages: expected 2 arguments"),
+        ("--packages a==1 a==2 -b smoke --commit x", "--packages: measures packages, not commits"),
+        ("--packages a==1 a==2 -b smoke --bisect_releases a==1,a==2", "leave out --commit, --base_commit, --packages"),
         ("--ab_testing -b smoke --repo_dir /no/such/folder", "/no/such/folder"),
         (
             '--ab_testing -b smoke --cmake_args=-DA="b',

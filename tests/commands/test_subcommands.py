@@ -64,6 +64,7 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         ("local /x -b s", "--local /x -b s"),
         ("local -b s", "--local . -b s"),
         ("bisect -b s --bisect_releases a,b", "-b s --bisect_releases a,b"),
+        ("bisect --packages a b -s c d e", "--packages a b -s c --statement=d --statement=e"),
         ("bisect -b s --base_commit a --commit b", f"{BISECTED} -b s --base_commit a --commit b"),
     ],
 )  # fmt: skip

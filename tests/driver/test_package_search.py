@@ -48,9 +48,9 @@ class Search:
             search = PackageSearch(self.pair, self.make, runs, journal, "settings", list_releases=releases)
             outcome = search.investigate(WORSE)
             explained = search.culprits(outcome)
-            for index, found in enumerate(explained):
-                found = search.with_partners(found, explained[:index], outcome)
-                explained[index] = search.with_releases(found, outcome)
+            for index, culprit in enumerate(explained):
+                culprit = search.with_partners(culprit, explained[:index], outcome)
+                explained[index] = search.with_releases(culprit, outcome)
             return outcome, explained
         finally:
             journal.close()
@@ -76,54 +76,54 @@ def slow(versions: Versions, *names: str) -> bool:
 
 
 def test_one_package_is_found(search: Callable[..., Search]) -> None:
-    outcome, (found,) = search(lambda versions: 1.12 if slow(versions, "c") else 1.0).start()
+    outcome, (culprit,) = search(lambda versions: 1.12 if slow(versions, "c") else 1.0).start()
     assert outcome.confirmed == ("case",)
-    assert (found.packages, found.partners) == ({"c"}, frozenset())
-    assert found.culprit.revisions[-1].name == "c 1.0 -> 2.0"
+    assert (culprit.packages, culprit.partners) == ({"c"}, frozenset())
+    assert culprit.on_line.revisions[-1].name == "c 1.0 -> 2.0"
 
 
 def test_two_packages_that_each_add_to_it_are_both_found(search: Callable[..., Search]) -> None:
     times = search(lambda versions: (1.06 if slow(versions, "a") else 1) * (1.06 if slow(versions, "d") else 1))
-    _, found = times.start()
-    assert [(culprit.packages, culprit.partners) for culprit in found] == [({"a"}, set()), ({"d"}, set())]
+    _, culprits = times.start()
+    assert [(culprit.packages, culprit.partners) for culprit in culprits] == [({"a"}, set()), ({"d"}, set())]
 
 
 def test_packages_that_are_slow_only_together_are_found_together(search: Callable[..., Search]) -> None:
-    _, (found,) = search(lambda versions: 1.12 if slow(versions, "a", "b", "d") else 1.0).start()
-    assert (found.packages, found.partners) == ({"d"}, {"a", "b"})
+    _, (culprit,) = search(lambda versions: 1.12 if slow(versions, "a", "b", "d") else 1.0).start()
+    assert (culprit.packages, culprit.partners) == ({"d"}, {"a", "b"})
 
 
 def test_what_needs_others_is_not_their_fault(search: Callable[..., Search]) -> None:
     """The culprit goes only with the others' new versions, which make no difference by themselves."""
     needs = {"a": ["d<2"], "b": ["d<2"]}
-    _, (found,) = search(lambda versions: 1.12 if slow(versions, "d") else 1.0, old_needs=needs).start()
-    assert (found.packages, found.partners) == ({"d"}, frozenset())
+    _, (culprit,) = search(lambda versions: 1.12 if slow(versions, "d") else 1.0, old_needs=needs).start()
+    assert (culprit.packages, culprit.partners) == ({"d"}, frozenset())
 
 
 def test_packages_that_require_each_other_are_found_as_one(search: Callable[..., Search]) -> None:
     needs = {"old_needs": {"b": ["c<2"]}, "new_needs": {"b": ["c>=2"]}}
-    _, (found,) = search(lambda versions: 1.12 if slow(versions, "b") else 1.0, **needs).start()
-    assert (found.packages, found.releases) == ({"b", "c"}, ())
+    _, (culprit,) = search(lambda versions: 1.12 if slow(versions, "b") else 1.0, **needs).start()
+    assert (culprit.packages, culprit.releases) == ({"b", "c"}, ())
 
 
 def test_no_difference_is_no_culprit(search: Callable[..., Search]) -> None:
-    outcome, found = search(lambda _: 1.0).start()
-    assert (outcome.confirmed, found) == ((), [])
+    outcome, culprits = search(lambda _: 1.0).start()
+    assert (outcome.confirmed, culprits) == ((), [])
 
 
 def test_the_release_is_found_past_one_that_can_not_be_installed(search: Callable[..., Search]) -> None:
     times = search(lambda versions: 1.12 if versions["b"] in ("1.4", "1.5", "2.0") else 1.0)
     times.releases, times.broken = ["1.1", "1.2", "1.3", "1.4", "1.5"], {"b==1.3"}
-    _, (found,) = times.start()
-    (release,) = found.releases
+    _, (culprit,) = times.start()
+    (release,) = culprit.releases
     assert [revision.name for revision in release.revisions] == ["b==1.2", "b==1.3", "b==1.4"]
 
 
 def test_an_older_release_is_looked_for_downwards(search: Callable[..., Search]) -> None:
     times = search(lambda versions: 1.12 if versions["b"] in ("1.0", "1.1") else 1.0, old=NEW, new=OLD)
     times.releases = ["1.1", "1.2", "1.3"]
-    _, (found,) = times.start()
-    assert [revision.name for revision in found.releases[0].revisions] == ["b==1.2", "b==1.1"]
+    _, (culprit,) = times.start()
+    assert [revision.name for revision in culprit.releases[0].revisions] == ["b==1.2", "b==1.1"]
 
 
 def test_the_next_start_goes_on_from_the_journal(search: Callable[..., Search]) -> None:
@@ -132,12 +132,12 @@ def test_the_next_start_goes_on_from_the_journal(search: Callable[..., Search]) 
     for steps in range(1, 30):
         times.harness.endings = [""] * steps + ["interrupted"]
         try:
-            _, (found,) = times.start()
+            _, (culprit,) = times.start()
             break
         except KeyboardInterrupt:
             continue
-    assert (found.packages, found.partners) == ({"d"}, {"a"})
-    assert [revision.name for revision in found.releases[0].revisions] == ["d==1.0", "d==1.1"]
+    assert (culprit.packages, culprit.partners) == ({"d"}, {"a"})
+    assert [revision.name for revision in culprit.releases[0].revisions] == ["d==1.0", "d==1.1"]
     finished = times.harness.started_runs
     times.harness.endings = []
     times.start()
