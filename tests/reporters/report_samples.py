@@ -64,6 +64,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "framework": "mxnet",
         "seed": 7,
         "spec_seed": None,
+        "left_out": None,
         "alpha": 0.05,
         "threads": 1,
         "max_rounds": 50,

@@ -366,3 +366,10 @@ def test_failed_cases_are_counted_apart_and_false_alarms_go_both_ways() -> None:
     ]
     last = render(samples.report(cases, inject=0.1)).splitlines()[-1]
     assert last == "injected +10 %: found 1 of 2, missed 1; false alarms 2 of 3; failed 2"
+
+
+def test_a_line_says_what_the_change_can_not_reach() -> None:
+    left_out = {"cases": ["b", "c"], "total": 3, "changed": ["pkg/a.py:f"]}
+    text = " ".join(render(samples.report(left_out=left_out)).split())
+    assert "2 of 3 cases can't be reached by this change (pkg/a.py:f): left out; --all_cases measures them" in text
+    assert "can't be reached" not in render(samples.report(left_out={"total": 3}))
