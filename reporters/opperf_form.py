@@ -65,7 +65,8 @@ def opperf_entry(name: str, group: Sequence[SingleResult]) -> dict[str, Any]:
         if result.failure is not None:
             entry["_".join(filter(None, ("failed", result.direction)))] = result.failure.reason
         if result.memory is not None:
-            for device, size in {_device(result.context): 0.0, **result.memory}.items():
+            least = {_device(result.context): 0.0} if result.context or not result.memory else {}
+            for device, size in {**least, **result.memory}.items():
                 memory[device] = max(size, memory.get(device, 0.0))
     entry.update({f"max_storage_mem_alloc_{device}": size / KB for device, size in memory.items()})
     result = group[0]
