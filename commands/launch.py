@@ -27,8 +27,8 @@ def run_harness(program: str, words: Sequence[str]) -> int:
 def run_driver(program: str, words: Sequence[str]) -> int:
     """Measure commits or releases as repo_driver.py's options say."""
     options = parse_driver_options(words, program)
-    check_run(options.harness)
-    if options.own.local is None:
+    if options.own.local is None:  # else a checkout may have a suite of its own
+        check_run(options.harness)
         check_spec(options.harness)
     from opduel.commands import repo_driver
 

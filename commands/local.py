@@ -138,6 +138,8 @@ def _base(own: CommitOptions, repository: Repository, work_tree: Snapshot) -> tu
             "HEAD is %d commits from %s, and %d from %s: if your change is for that branch, add --branch %s",
             *(base.ahead, base.name, base.nearer[1], base.nearer[0], base.nearer[0]),
         )
+    if base.name == work_tree.branch and base.commit.id == work_tree.head.id:
+        return base.commit, "the last commit"
     return base.commit, f"where {work_tree.branch or work_tree.head.short} left {base.name}"
 
 

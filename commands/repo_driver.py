@@ -20,6 +20,7 @@ from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.harness_options import CommitOptions
 from opduel.commands.local import begin_local, package_folder, plan_local
 from opduel.commands.notifying import Notifications
+from opduel.commands.option_rules import check_run
 from opduel.commands.package_bisection import PackageBisection
 from opduel.commands.pass_notices import Line, PassNotices
 from opduel.commands.programs import program_of
@@ -81,6 +82,7 @@ def _driver(
     for a Python function, a work tree is always measured, and neither the config nor another driver is in the way."""
     if options.own.local is not None:
         options = begin_local(options)
+        check_run(options.harness)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     config: Mapping[str, str] = StoredAnswers(config_path()) if reporters is None else {}
     suite = None

@@ -243,7 +243,6 @@ def local(
     names = {"statement": "statements", "local": "folder", "base_commit": "base", "metric": "metrics"}
     with _importable_errors():
         driver = local_options_of_arguments({**given, **options}, names)
-        check_run(driver.harness)
         reporters = requested_reporters(driver.harness)
         command = recorded_options("opduel local", driver.harness)
         return ABReport.of(measure_work_tree(driver, command, reporters))

@@ -38,6 +38,7 @@ from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageEr
 from opduel.support.digests import file_digest
 
 DATA = "packages"  # the folder of rules and build scripts, beside those of frameworks
+_OTHER_PYTHONS = ("3.12", "3.13", "3.14", "3.10", "3.9")  # of packages that don't run on the one that runs this
 
 log = logging.getLogger(__name__)
 
@@ -126,7 +127,9 @@ class PackageBuilder(Builder):
     def _recipe(self, commit: Commit) -> PackageRecipe:
         """Return the recipe, which has all that decides the commit's build."""
         project, rules, sources = self._facts(commit)
-        python = python_of(self._settings.beside) or "{}.{}".format(*sys.version_info)
+        named = python_of(self._settings.beside)
+        usual = ["{}.{}".format(*sys.version_info), *_OTHER_PYTHONS]
+        python = named or next((version for version in usual if project.allows(version)), usual[0])
         if not project.allows(python):
             needed = project.requires_python
             raise BrokenBuildError(
