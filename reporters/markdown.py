@@ -72,7 +72,5 @@ def code(text: str) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    templates = environment(
-        cell=cell, code=code, duration=duration, verdict_text=verdict_text, reason=reason_and_needs
-    )
+    templates = environment(cell=cell, code=code, duration=duration, verdict_text=verdict_text, reason=reason_and_needs)
     return templates.get_template("report.md.jinja")

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich.cells import cell_len, set_cell_size
 from rich.text import Text
 
-from opduel.records import FLAGGED, Breakdown, Comparison, Report, Verdict, verdict_words
+from opduel.records import FLAGGED, Breakdown, Comparison, Report, Verdict
 from opduel.records.host_record import RooflineRecord
 from opduel.reporters.cause_text import BREAKDOWN_HEADINGS, breakdown_rows
 from opduel.reporters.changes import change_and_interval, effect_text
@@ -14,7 +14,7 @@ from opduel.reporters.needs import needs_of, reason_and_needs
 from opduel.reporters.run_text import interval_words, rates_words
 from opduel.reporters.summary import by_verdict, not_broken_down_line
 from opduel.reporters.text import fold, folded_names, printable, shorten
-from opduel.reporters.units import human_share, human_value
+from opduel.reporters.units import ABSENT, human_share, human_value
 
 STYLES: dict[Verdict, str] = {
     "regressed": "bold red",
@@ -32,6 +32,7 @@ _HOST = 12  # columns of a host's name, at most
 _KIND = 20  # columns of a kind of host: its name, or "inconclusive +12.3 %"
 _MOST_BY_KIND = 20  # rows
 _REMARK_LINES = 5
+_USELESS = 10.0  # a minimum detectable effect, and an interval with it, that says nothing
 _MOST_UNMEASURED = 3  # rows of cases that have no figures
 _OPERATOR = (16, 32)  # columns of an operator's name, at least and at most
 
@@ -119,12 +120,11 @@ def _line(first: str, room: int, cells: Sequence[str], widths: Sequence[int]) ->
 
 
 def _figures(comparison: Comparison) -> list[str]:
-    return [
-        *change_and_interval(comparison, printable(comparison.unit)),
-        human_value(comparison.control, printable(comparison.unit)),
-        str(comparison.rounds),
-        human_share(comparison.mde),
-    ]
+    unit, mde = printable(comparison.unit), comparison.mde
+    change, interval = change_and_interval(comparison, unit)
+    if mde is not None and mde > _USELESS:  # of two rounds or so
+        interval, mde = ABSENT, None
+    return [change, interval, human_value(comparison.control, unit), str(comparison.rounds), human_share(mde)]
 
 
 def _remark(
@@ -138,8 +138,6 @@ def _remark(
         confirmed = f"confirmed: {effect_text(again, printable(comparison.unit))} in {again.rounds} rounds"
     injected = "injected" if comparison.injected else ""
     why = printable(reason_and_needs(comparison, needs.get(comparison.case, ""), count))
-    if comparison.held_back is not None and comparison.verdict == "inconclusive":  # why is said above the table
-        why = f"held back: would be {verdict_words(comparison.held_back, comparison.metric)} on a quieter machine"
     rates = rates_words(comparison, roofline) if count == 1 else ""
     remark = "; ".join(filter(None, (injected, why, confirmed, rates)))
     cases = f"{count} cases" + (f" ({hidden} not shown)" if hidden else "")
@@ -156,8 +154,11 @@ def breakdown_lines(report: Report, width: int) -> list[Text]:
     lines: list[Text] = []
     for comparison in report.comparisons:
         if comparison.breakdown is not None and (every or comparison.verdict in FLAGGED):
-            lines += [Text(""), Text(f"operators of {shorten(printable(comparison.case), width - 13)}", style="bold")]
-            lines += _breakdown_table(comparison.breakdown, width)
+            lines += [
+                Text(""),
+                Text(f"{comparison.part}s of {shorten(printable(comparison.case), width - 13)}", style="bold"),
+            ]
+            lines += _breakdown_table(comparison.breakdown, comparison.part, width)
             if comparison.breakdown.note:
                 words = shorten(printable(f"not profiled: {comparison.breakdown.note}"), 3 * (width - 4))
                 lines += [Text(f"  {piece}") for piece in fold(words, width - 2)]
@@ -166,7 +167,7 @@ def breakdown_lines(report: Report, width: int) -> list[Text]:
     return lines
 
 
-def _breakdown_table(breakdown: Breakdown, width: int) -> list[Text]:
+def _breakdown_table(breakdown: Breakdown, part: str, width: int) -> list[Text]:
     if not (rows := breakdown_rows(breakdown)):
         return []
     widths = _widths([BREAKDOWN_HEADINGS, *(cells for _, cells in rows)])
@@ -174,6 +175,6 @@ def _breakdown_table(breakdown: Breakdown, width: int) -> list[Text]:
     room = min(max(width - sum(widths) - _GAP * len(widths) - 2, least), most)
     lines = [
         "  " + _line(shorten(printable(name), room), room, cells, widths)
-        for name, cells in [("operator", BREAKDOWN_HEADINGS), *rows]
+        for name, cells in [(part, BREAKDOWN_HEADINGS), *rows]
     ]
     return [Text(lines[0], style="bold"), *map(Text, lines[1:])]

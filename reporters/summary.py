@@ -116,11 +116,12 @@ def unsettled_lines(report: Report, with_names: bool = True) -> list[str]:
     return [line for line in (_uncompared_line(report), _suspects_line(report, with_names)) if line]
 
 
-def caveats(report: Report) -> list[str]:
+def caveats(report: Report, with_names: bool = True) -> list[str]:
     """Return what a reader must know before relying on the results: why the run can't be trusted or is not complete,
-    and what it left open. Empty for most runs."""
+    and what it left open (see ``unsettled_lines``). Empty for most runs."""
     stopped = f"not complete: {report.run.why_stopped}" if report.run.is_cut_short else ""
-    return [line for line in (validity_line(report), stopped, *open_lines(report)) if line]
+    lines = (validity_line(report), stopped, *unsettled_lines(report, with_names), time_line(report))
+    return [line for line in lines if line]
 
 
 def _nothing_line(report: Report) -> str:

@@ -85,7 +85,7 @@ def run_details(report: Report) -> dict[str, Any]:
 
 def _warnings(report: Report) -> Iterator[str]:
     """Yield what a reader must know before relying on the results."""
-    for line in (*caveats(report), not_broken_down_line(report)):
+    for line in (*caveats(report, with_names=False), not_broken_down_line(report)):
         if line:
             yield line[:1].upper() + line[1:]
     if words := disturbance_text(report.host):

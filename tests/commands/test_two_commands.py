@@ -92,6 +92,7 @@ def test_of_one_command_the_first_value_is_compared_with_others(tmp_path: Path) 
         (["ls", "ls -l", "-p", "cp a b && rm a"], "--prepare has '&&', and there is no shell"),
         (["ls", "ls -l", "--input", "missing"], "missing"),
         (["ls", "ls -l", "--control", "cat"], "--control: the two commands say what is measured"),
+        (["true", "ls", "--style", "full"], "unrecognized arguments: --style; see opduel run --help"),
         (["sleep {n}", "-P", "n", "1"], "-P/--parameter-scan: expected 3 arguments"),
         (["sleep {n}", "sleep 1", "-P", "n", "a", "4"], "--parameter-scan a 4, by 1: give numbers"),
         (["sleep {n}", "sleep 1", "-P", "n", "4", "1"], "--parameter-scan 4 1, by 1: is empty"),

@@ -204,7 +204,7 @@ class Command:
             lines = [line.strip() for line in tail.decode("utf-8", "replace").splitlines() if line.strip()]
             last_line = f": {lines[-1][:LONGEST_LINE]}" if lines else last_line
         if code >= 0:
-            fix = " (if that is right, list it in the test's exit_codes)" if is_program else ""
+            fix = " (if that is right, list it in the test's exit_codes; of opduel run, give -i)" if is_program else ""
             raise RunFailed(f"{subject} ended with exit code {code}{last_line}{fix}")
         names = {known_signal: known_signal.name for known_signal in signal.Signals}
         raise RunFailed(f"{subject} was killed by {names.get(-code, f'signal {-code}')}{last_line}", "crash")
