@@ -32,7 +32,7 @@ def quick(command: str) -> str:
 
 
 def test_there_are_commands() -> None:
-    assert MADE == ["make demo", "make demo-numpy"]
+    assert MADE == ["make demo"]
     assert MEASURED
     assert DRIVEN
     assert len(INSTALLED) == 3
