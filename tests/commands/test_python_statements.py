@@ -2,16 +2,18 @@
 
 import json
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 from command_line import ANYWAY, ROOT, Outcome, run_process
+from plain_package import SLOWER, PlainPackage
 
 BUILDS = (sys.executable, sys.executable)
 SETUP = "x = np.arange(1000.0); count = 0\nasync def f(): pass"
 STATEMENTS = (
     *("np.sort(x)", "count += 1\nassert count > 0", "for i in range(3): math.sqrt(i)"),
-    *("undefined_thing(3)", "f()"),
+    *("undefined_thing(3)", "f()", "np.srot(x)"),
 )
 
 
@@ -36,6 +38,7 @@ def test_statements_are_cases_named_by_their_text(report: dict[str, Any]) -> Non
         "np.sort(x)": None,
         "count += 1 assert count > 0": None,
         "for i in range(3): math.sqrt(i)": None,
+        "np.srot(x)": "AttributeError: module 'numpy' has no attribute 'srot': did you mean sqrt or sort?",
         "undefined_thing(3)": "NameError: name 'undefined_thing' is not defined",
         "f()": "ValueError: makes a coroutine, of which nothing is executed: write asyncio.run(...)",
     }
@@ -66,3 +69,18 @@ def test_bad_code_and_what_does_not_go_with_it_is_wrong_usage(words: list[str], 
 
 def test_a_line_in_a_builds_place_is_told_so() -> None:
     assert "np.sort(x): is in a build's place" in compare(BUILDS[0], "np.sort(x)").error_line()
+
+
+@pytest.mark.nightly
+def test_a_commit_against_the_work_tree(tmp_path: Path) -> None:
+    package = PlainPackage(tmp_path / "checkout")
+    package.write("src/smoother/__init__.py", SLOWER)
+    words = ("HEAD", ".", "smoother.smooth(x)", "-s", "x = range(100)", "--simple_local_reporter", str(tmp_path))
+    environment = {"PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    command = [sys.executable, "-m", "opduel", "compare", *words, "--time_budget", "60", *ANYWAY]
+    outcome = run_process(command, environment, package.folder)
+    assert outcome.code == 1, outcome.err
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert [comparison["verdict"] for comparison in report["comparisons"]] == ["regressed"]
+    assert report["control"]["commit"]["id"] == package.git("rev-parse", "HEAD")
+    assert report["treatment"]["commit"]["subject"] == "uncommitted changes on main"
