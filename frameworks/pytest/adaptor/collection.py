@@ -111,7 +111,7 @@ class TimedTests:
         for report, error in self._reports:
             if report.skipped:
                 why = getattr(report, "wasxfail", None)
-                raise Skipped(str(error) if why is None else "expected to fail" + (why and ": " + why))
+                raise Skipped(str(error) or "no reason" if why is None else "expected to fail" + (why and ": " + why))
             if report.failed and error is not None:
                 raise as_exception(error)
         if self._error is not None:  # the test has caught it
