@@ -30,9 +30,10 @@ def difference_lines(pair: EnvironmentPair) -> list[str]:
     """Return what differs between two environments."""
     changes = list(map(pair.change, pair.differing))
     more = f" and {len(changes) - _MOST_NAMED} more" if len(changes) > _MOST_NAMED else ""
-    kind = "packages or Python" if PYTHON in pair.differing else "package"
-    count = counted(len(changes), kind) if kind == "package" else f"{len(changes)} {kind}"
-    return [f"{count} differ{'s' * (len(changes) == 1)}: {', '.join(changes[:_MOST_NAMED])}{more}"]
+    packages = counted(len(set(pair.differing) - {PYTHON}), "package")
+    subject = f"{packages} and Python" if PYTHON in pair.differing else packages
+    verb = "differs" if len(changes) == 1 else "differ"
+    return [f"{subject.removeprefix('0 packages and ')} {verb}: {', '.join(changes[:_MOST_NAMED])}{more}"]
 
 
 def package_lines(search: PackageSearch, explained: Sequence[PackageCulprit], outcome: Outcome) -> list[str]:
