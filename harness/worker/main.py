@@ -316,8 +316,8 @@ class Session:
 
     def reach(self, case, seed, reports, root):
         def run():
-            if hasattr(self.adaptor, "run_setup_cache"):
-                self.adaptor.run_setup_cache(case)
+            if hasattr(self.adaptor, "runs_elsewhere") and self.adaptor.runs_elsewhere(case):
+                raise serving.Unseen(self.adaptor.runs_elsewhere(case))
             if reports:
                 self._number("value", case, seed)
                 return

@@ -227,6 +227,7 @@ def test_a_cache_is_made_once_and_handed_to_the_benchmarks(
         assert pickle.load(stream)["made"] == 7
     assert adaptor.value(case("kinds.Cached.track_made"), 1) == 7
     assert adaptor.value(case("kinds.Cached.track_same_process"), 1) == 0
+    assert adaptor.runs_elsewhere(case("kinds.Cached.track_made")) == "its setup_cache runs in a process of its own"
     (folder / "failed.txt").write_text("setup_cache of it: no data set")
     with pytest.raises(Exception, match="setup_cache of it: no data set"):
         adaptor.value(case("kinds.Cached.track_made"), 1)

@@ -12,10 +12,9 @@ from asv_runner.benchmarks.mark import SkipNotImplemented
 from opduel_common.forks import import_here, import_if_safe
 from opduel_common.peaks import peak_of_objects
 
-from .benchmarks import import_all, make_importable, module_files
+from .benchmarks import cache_name, find_benchmark, import_all, make_importable, module_files
 from .calls import SKIPPED, set_up_benchmark, value_of
 from .calls import make_call as call_of
-from .calls import run_setup_cache as setup_cache_of
 
 SUITE, WORK = "OPDUEL_SUITE", "OPDUEL_SUITE_WORK"
 SkipNotImplemented.kind = SKIPPED  # the worker reports the kind of what a benchmark raises
@@ -56,9 +55,10 @@ def make_call(case, seed):
     return call_of(set_up_benchmark(case, seed, *suite_folders()))
 
 
-def run_setup_cache(case):
-    """Run the case's ``setup_cache`` once more, for whoever watches what a case runs."""
-    setup_cache_of(case, *suite_folders())
+def runs_elsewhere(case):
+    """Return what of the case runs in another process, where it isn't seen; None if nothing does."""
+    benchmark = find_benchmark(suite_folders()[0], case["operator"])
+    return "its setup_cache runs in a process of its own" if cache_name(benchmark) else None
 
 
 def value(case, seed):

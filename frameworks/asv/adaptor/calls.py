@@ -128,17 +128,6 @@ def set_up_benchmark(case, seed, root, work):
     return ready
 
 
-def run_setup_cache(case, root, work):
-    """Run the ``setup_cache`` of the case's benchmark, if it has one, in a folder that is removed."""
-    benchmark = find_benchmark(root, case["operator"])
-    if cache_name(benchmark):
-        with tempfile.TemporaryDirectory(dir=work) as folder:
-            os.chdir(folder)
-            seed_generators(0)
-            benchmark.do_setup_cache()
-            os.chdir(work)
-
-
 def make_call(ready):
     """Return a function that runs the benchmark once, a generator to its end. Raise ValueError for a coroutine.
 
