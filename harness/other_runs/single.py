@@ -287,9 +287,7 @@ def _result(case: Case, outcome: _CaseOutcome, framework: Framework) -> SingleRe
         operators=operators or None,
         failure=outcome.failures[-1] if outcome.failed or (outcome.failures and not calls) else None,
         work=framework.work(case),
-        mode=None
-        if framework.cases.is_network(case)
-        else case.mode or None,  # a network's inputs say whether it is hybridized
+        mode=None if framework.cases.is_network(case) else case.mode or None,  # a network's inputs say it
         note="" if calls else outcome.note,
     )
 

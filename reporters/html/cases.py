@@ -136,7 +136,8 @@ def case_facts(comparison: Comparison, case: Case | None, report: Report) -> dic
     change, interval = change_and_interval(comparison, unit)
     files = {name: file.location for name, file in case.files.items()} if case else {}
     return {
-        "operator": comparison.operator,
+        "operator": comparison.operator if comparison.direction else "",
+        "function": comparison.operator if "." in comparison.operator and not comparison.direction else "",
         "direction": comparison.direction,
         "metric": comparison.metric,
         "dtype": case.dtype if case else "",

@@ -241,6 +241,16 @@ def test_all_that_is_known_of_a_case() -> None:
     ]
 
 
+def test_a_function_has_no_direction_context_and_mode() -> None:
+    report = rich_report()
+    name = report.comparisons[0].case
+    comparison = replace(report.comparisons[0], operator="numpy.sort", direction="")
+    case = replace(report.cases[0], id=name, operator="numpy.sort", direction="", context="", mode="", dtype="float64")
+    facts = Page(to_html(replace(report, comparisons=(comparison,), cases=(case,)))).facts(name)
+    assert (facts["function"], facts["dtype"]) == ("numpy.sort", "float64")
+    assert not {"operator", "direction", "context", "mode"} & facts.keys()
+
+
 def test_primitives_before_and_after_are_a_table_where_candidates_name_them() -> None:
     faster = Candidate("convolution 3x3", 1e6, 2e6, implementations=("jit:avx512_core", "ref:any"))
     new = Candidate("reorder", 0.0, 1e3, implementations=("", "jit:uni"))
