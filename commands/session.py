@@ -176,7 +176,7 @@ def _reporters(options: HarnessOptions, config: Mapping[str, str]) -> list[Repor
     reporting = options.reporting
     if reporting.remote_reporter:
         reporting = with_stored_token(reporting, config)
-    reporters = chosen_reporters(reporting, with_table=True)
+    reporters = chosen_reporters(reporting, sys.stdout.isatty())
     if not any(isinstance(reporter, FolderReporter) for reporter in reporters):
         reporters.append(LocalReporter.from_option(config.get("local_reporter", str(default_reports()))))
     return _check_reporters(reporters)
@@ -184,7 +184,7 @@ def _reporters(options: HarnessOptions, config: Mapping[str, str]) -> list[Repor
 
 def requested_reporters(options: HarnessOptions) -> list[Reporter]:
     """Those that the options ask for, and no others, checked; UsageError if one can't work."""
-    reporters = chosen_reporters(options.reporting, with_table=False)
+    reporters = chosen_reporters(options.reporting, terminal=False)
     return _check_reporters([reporter for reporter in reporters if options.is_given(reporter.option)])
 
 

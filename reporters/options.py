@@ -50,7 +50,7 @@ class ReporterOption:
 
 
 REMOTE_REPORTER, _COMMAND = "remote.reporter:RemoteReporter", "notify_command:NotifyCommand"
-_TABLE = "print a table on standard output, the worst first (the default)"
+_TABLE = "print a table on standard output, the worst first (the default; in a pipe without others)"
 _LINES = "print one tab-separated line per case on standard output, for pipes"
 _JSON = "print the report as JSON on standard output, in place of the table"
 _LOCAL = "save report.json in a folder of its own, below DIR by framework, platform, spec, date and commits"

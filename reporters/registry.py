@@ -39,11 +39,12 @@ def reporters_of_other_packages() -> list[type[Reporter]]:
     return list(reporters.values())
 
 
-def chosen_reporters(options: ReporterOptions, with_table: bool) -> list[Reporter]:
+def chosen_reporters(options: ReporterOptions, terminal: bool) -> list[Reporter]:
     """Return the reporters that ``options`` ask for, in the order of their options.
 
-    ``with_table``: add the screen reporter if none of them writes to standard output. Raises UsageError: an option's
-    argument is empty or wrong, two would write one file, or a switch has no effect.
+    The screen reporter is added on a terminal if none of them writes to standard output; elsewhere, if there would be
+    none at all. Raises UsageError: an option's argument is empty or wrong, two would write one file, or a switch has no
+    effect.
     """
     places = dict.fromkeys(option.reporter for option in OPTIONS if option.is_given(options))
     kinds = [resolve_name(f"opduel.reporters.{place}") for place in places]
@@ -51,7 +52,8 @@ def chosen_reporters(options: ReporterOptions, with_table: bool) -> list[Reporte
     _check(chosen)
     if options.notify_unverified and not any(isinstance(reporter, Notifier) for reporter in chosen):
         raise UsageError(f"--{UNVERIFIED}: goes with --notify_command or --notify_webhook: add one, or leave it out")
-    if with_table and not any(isinstance(reporter, _ON_STANDARD_OUTPUT) for reporter in chosen):
+    prints = any(isinstance(reporter, _ON_STANDARD_OUTPUT) for reporter in chosen)
+    if (terminal and not prints) or all(isinstance(reporter, Notifier) for reporter in chosen):
         chosen.insert(0, ScreenReporter())
     return chosen
 

@@ -92,14 +92,14 @@ def changed_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
 def conclusion(report: Report) -> Conclusion:
     """Return the conclusion of the run. A case that the treatment breaks is a regression, whatever was held back. A
-    run is incomplete if it was aborted, if a regression or all verdicts were held back, if it ended before a case
-    that looks changed was settled, or if a case, or all, could not be compared."""
+    run is incomplete if it was aborted, if a regression or all verdicts were held back, if it ended before a case was
+    compared, or one that looks changed was settled, or if a case could not be compared."""
     if report.run.aborted:
         return "incomplete"
     if any(comparison.is_worse for comparison in report.comparisons):
         return "regressed"
-    is_open = report.withholds("regressed") or report.open_suspects or report.uncompared or report.nothing_compared
-    return "incomplete" if is_open else "done"
+    is_open = report.open_suspects or report.uncompared or report.unreached or report.nothing_compared
+    return "incomplete" if is_open or report.withholds("regressed") else "done"
 
 
 def open_lines(report: Report) -> list[str]:
@@ -113,7 +113,10 @@ def unsettled_lines(report: Report, with_names: bool = True) -> list[str]:
     changed."""
     if nothing := _nothing_line(report):
         return [nothing]
-    return [line for line in (_uncompared_line(report), _suspects_line(report, with_names)) if line]
+    unreached = len(report.unreached)
+    ended = f"the run ended before {unreached} of {counted(len(report.comparisons), 'case')} could be compared"
+    lines = (_uncompared_line(report), ended if unreached else "", _suspects_line(report, with_names))
+    return [line for line in lines if line]
 
 
 def caveats(report: Report, with_names: bool = True) -> list[str]:
@@ -224,7 +227,7 @@ def left_out_line(report: Report) -> str:
 def noise_line(report: Report) -> str:
     """Return how noisy the host was, and what that cost; empty if nothing was measured in blocks."""
     noise = report.run.noise
-    words = noise.words if noise else ""
+    words = (noise and noise.words) or ""
     if report.run.validity.reasons:
         words = words.removeprefix(_QUIET)
     return f"noise: {words}" if words else ""

@@ -34,7 +34,7 @@ def test_examples_are_good_usage(example: str) -> None:
 
 @pytest.mark.parametrize("example", NIGHTLY_EXAMPLES)
 def test_a_nightly_run_prints_the_table_of_verdicts_that_the_page_promises(example: str) -> None:
-    reporters = chosen_reporters(parse_driver_options(shlex.split(example)).harness.reporting, with_table=False)
+    reporters = chosen_reporters(parse_driver_options(shlex.split(example)).harness.reporting, terminal=False)
     assert {type(reporter) for reporter in reporters} == {ScreenReporter, LocalReporter}
 
 

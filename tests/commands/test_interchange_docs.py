@@ -50,7 +50,7 @@ def test_the_commands_work_as_documented(folder: Path) -> None:
         if words[0] == "run_bench.py":
             assert run_bench_main(words[1:]) == 0, line
         elif words[0] == "harness.py":
-            assert len(chosen_reporters(read_options(words[1:]).reporting, with_table=False)) == 2
+            assert len(chosen_reporters(read_options(words[1:]).reporting, terminal=False)) == 2
         else:
             command = [sys.executable if program == "python3" else program, *words]
             process = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -158,7 +158,7 @@ def test_lines_of_the_log_stay_above_the_hosts(monkeypatch: pytest.MonkeyPatch) 
 
 def test_texts() -> None:
     assert describe(at(0, rounds=7)) == "round 7, 3 of 16 cases open, next verdicts in 1 min 30 s"
-    assert cell_len(describe(at(0, rounds=99999))) < 60
+    assert cell_len(describe(at(0, rounds=9999))) < 60
 
 
 def all_of(terminal: int) -> str:

@@ -158,12 +158,14 @@ def test_a_spent_budget_is_no_failure(run: Run, monkeypatch: pytest.MonkeyPatch)
     assert run(*MINIMAL).code == 0
 
 
-def test_without_reporters_a_pipe_gets_lines_and_the_disk_a_report(run: Run, home: Path) -> None:
+def test_without_reporters_a_pipe_gets_a_table_and_the_disk_a_report(run: Run, home: Path) -> None:
     outcome = run(*MINIMAL)
-    assert outcome.out.splitlines()[1].startswith("unchanged\texp_0/forward\t")
+    assert "\nunchanged (1)\nexp_0/forward " in outcome.out
     assert only_report(home / "state" / "opduel" / "reports")["run"]["id"] == "made"
-    (line,) = [line for line in outcome.err.splitlines() if line.startswith("report: ")]
+    (line,) = [line for line in outcome.out.splitlines() if line.startswith("report: ")]
     assert Path(line.removeprefix("report: ")).is_file()
+    lines = run(*MINIMAL, "--tsv").out.splitlines()
+    assert lines[1].startswith("unchanged\texp_0/forward\t")
 
 
 def test_with_a_local_reporter_alone_a_pipe_stays_empty_and_the_path_is_said(run: Run, home: Path) -> None:
@@ -235,7 +237,7 @@ def test_when_nothing_can_be_written_it_says_so_and_still_prints(
     spoil(monkeypatch, home / "state")
     outcome = run(*MINIMAL)
     assert outcome.code == 3
-    assert "unchanged\texp_0/forward" in outcome.out
+    assert "unchanged (1)\nexp_0/forward" in outcome.out
     assert str(home / "state") in outcome.err.splitlines()[-1]
 
 
@@ -276,7 +278,7 @@ def test_a_screen_that_fails_costs_no_report(run: Run, home: Path, monkeypatch: 
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(simple_screen, "write_text", full)
-    outcome = run(*MINIMAL)
+    outcome = run(*MINIMAL, "--tsv")
     assert outcome.code == 0
     assert only_report(home / "state")
     assert "--simple_screen_reporter failed" in outcome.err.splitlines()[-1]

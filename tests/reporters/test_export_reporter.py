@@ -23,7 +23,7 @@ def reporters_of(*values: str, options: Sequence[str] = ()) -> list[ExportReport
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
     words = [word for value in values for word in ("--export_reporter", value)]
-    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args([*words, *options])), with_table=False)
+    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args([*words, *options])), terminal=False)
     return [reporter for reporter in chosen if isinstance(reporter, ExportReporter)]
 
 

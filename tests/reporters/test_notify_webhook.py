@@ -182,7 +182,7 @@ def test_a_variable_that_is_set_silences_no_screen(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv(WEBHOOK_VARIABLE, "https://two.example/secret")
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
-    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args([])), with_table=True)
+    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args([])), terminal=False)
     assert [type(reporter) for reporter in chosen] == [ScreenReporter, NotifyWebhook]
 
 

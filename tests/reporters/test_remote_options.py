@@ -26,7 +26,7 @@ from opduel.reporters.remote.token import Token, find_token
 def reporters_of(*words: str) -> list[RemoteReporter]:
     parser = argparse.ArgumentParser()
     add_reporter_options(parser)
-    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args(words)), with_table=False)
+    chosen = chosen_reporters(ReporterOptions.of(parser.parse_args(words)), terminal=False)
     return [reporter for reporter in chosen if isinstance(reporter, RemoteReporter)]
 
 

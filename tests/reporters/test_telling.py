@@ -67,8 +67,8 @@ def _options(*words: str) -> ReporterOptions:
     return ReporterOptions.of(parser.parse_args(words))
 
 
-def _kinds(*words: str, with_table: bool) -> list[Any]:
-    return [type(reporter) for reporter in chosen_reporters(_options(*words), with_table)]
+def _kinds(*words: str, terminal: bool) -> list[Any]:
+    return [type(reporter) for reporter in chosen_reporters(_options(*words), terminal)]
 
 
 def test_one_that_fails_stops_no_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,7 +91,7 @@ def test_an_interrupt_is_no_failure_of_a_reporter() -> None:
 
 def test_options_choose_reporters(tmp_path: Path) -> None:
     words = ("--screen_reporter", "--local_reporter", str(tmp_path / "a"), "--simple_local_reporter", str(tmp_path))
-    screen, local, simple = chosen_reporters(_options(*words), with_table=False)
+    screen, local, simple = chosen_reporters(_options(*words), terminal=False)
     assert isinstance(screen, ScreenReporter)
     assert isinstance(local, LocalReporter)
     assert local.directory == tmp_path / "a"
@@ -100,16 +100,17 @@ def test_options_choose_reporters(tmp_path: Path) -> None:
 
 
 def test_defaults() -> None:
-    assert _kinds(with_table=True) == [ScreenReporter]
-    assert _kinds("--tsv", with_table=True) == [SimpleScreenReporter]
-    assert _kinds("--simple_screen_reporter", with_table=True) == [SimpleScreenReporter]
-    assert _kinds("--local_reporter", "d", with_table=True) == [ScreenReporter, LocalReporter]
-    assert _kinds("--local_reporter", "d", with_table=False) == [LocalReporter]
+    assert _kinds(terminal=True) == [ScreenReporter]
+    assert _kinds(terminal=False) == [ScreenReporter]
+    assert _kinds("--tsv", terminal=True) == [SimpleScreenReporter]
+    assert _kinds("--simple_screen_reporter", terminal=True) == [SimpleScreenReporter]
+    assert _kinds("--local_reporter", "d", terminal=True) == [ScreenReporter, LocalReporter]
+    assert _kinds("--local_reporter", "d", terminal=False) == [LocalReporter]
 
 
 def test_an_empty_directory_is_refused() -> None:
     with pytest.raises(UsageError, match="--local_reporter needs a DIR"):
-        chosen_reporters(_options("--local_reporter", ""), with_table=False)
+        chosen_reporters(_options("--local_reporter", ""), terminal=False)
 
 
 @pytest.mark.parametrize(
@@ -126,14 +127,14 @@ def test_an_empty_directory_is_refused() -> None:
 )
 def test_a_user_that_is_not_there_is_wrong_usage(words: tuple[str, ...]) -> None:
     with pytest.raises(UsageError, match=f"^{words[0]} .*~nosuch/x: there is no such user: give the full path$"):
-        chosen_reporters(_options(*words), with_table=False)
+        chosen_reporters(_options(*words), terminal=False)
 
 
 def test_a_notifiers_switch_alone_is_wrong_usage(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match=r"^--notify_unverified: goes with --notify_command or --notify_webhook"):
-        _kinds("--notify_unverified", with_table=False)
+        _kinds("--notify_unverified", terminal=False)
     monkeypatch.setenv(WEBHOOK_VARIABLE, "https://h.example/x")
-    assert _kinds("--notify_unverified", with_table=True) == [ScreenReporter, NotifyWebhook]
+    assert _kinds("--notify_unverified", terminal=False) == [ScreenReporter, NotifyWebhook]
 
 
 def test_every_reporter_has_an_option_of_its_own() -> None:
