@@ -70,7 +70,7 @@ def nothing_to_measure(options: HarnessOptions) -> str | None:
     if builds:
         from opduel.driver.builds.named_commit import named_commit
 
-        for build in builds:  # what is wrong with a name is said first
+        for build in builds:  # what is wrong with a name comes first
             named_commit(build)
     framework = framework_of_builds(builds)
     if framework in (None, framework_names()[0]) or options.arguments is not None:
@@ -116,13 +116,13 @@ def refuse_misplaced(words: Sequence[str], builds: int, alone: bool = False) -> 
     for place, word in enumerate(words[:builds]):
         if "(" not in word or os.path.lexists(word):
             continue
-        said, before = f"{word}: is in a build's place", words[:place]
+        beginning, before = f"{word}: is in a build's place", words[:place]
         if alone:
-            raise UsageError(f"{said}: give the build before it, as in {_command('measure', [RELEASES[1], word])}")
+            raise UsageError(f"{beginning}: give the build before it, as in {_command('measure', [RELEASES[1], word])}")
         other = f"or measure one: {_command('measure', [*before, word])}"
         if not before:
             other = f"or in a checkout {_command('compare', ['HEAD', '.', word])}"
-        raise UsageError(f"{said}: give both builds before it, as in {_example(before, word)}, {other}")
+        raise UsageError(f"{beginning}: give both builds before it, as in {_example(before, word)}, {other}")
     for word in words[builds:]:
         if os.path.isdir(word) or (word.endswith(".py") and os.path.isfile(word)):
             suite = _command("compare", [*(words[:builds] or RELEASES), "--suite", word])

@@ -248,7 +248,7 @@ def _completion(program: str, words: Words) -> int:
 
 
 _COMPARED = (
-    "benchmark_file control treatment statement setup operators category dtype ctx directions metric threshold "
+    "benchmark_file control treatment statement setup suite operators category dtype ctx directions metric threshold "
     "time_budget max_rounds verify busy_host seed json local_reporter html_reporter export_reporter remote_reporter "
     "notify_webhook github gitlab"
 )
@@ -257,7 +257,7 @@ _OF_HARNESS, _OF_DRIVER = (harness_parser,), (driver_parser, harness_parser)
 SUBCOMMANDS: Mapping[str, Command] = {
     "compare": Command(
         "measure two builds against each other",
-        "BUILD BUILD {-b SPEC | [-s SETUP] STATEMENT...} [OPTIONS]",
+        "BUILD BUILD {[-s SETUP] STATEMENT... | --suite SUITE | -b SPEC} [OPTIONS]",
         _compare,
         _OF_HARNESS,
         _COMPARED,
@@ -372,7 +372,7 @@ SCRIPTS: Mapping[str, Command] = {
         "measure two builds of a framework against each other on the cases of a spec; or one build alone with "
         "--single, or with another option that only such a run has. A build that is not given is the one that is "
         "configured, or else the framework's default",
-        "BUILD BUILD {-b SPEC | [-s SETUP] STATEMENT...} [OPTIONS]",
+        "BUILD BUILD {[-s SETUP] STATEMENT... | --suite SUITE | -b SPEC} [OPTIONS]",
         run_harness,
         _OF_HARNESS,
         f"{_COMPARED} rounds output_format output_file",
