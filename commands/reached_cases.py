@@ -86,17 +86,17 @@ def _recorded(request: RunRequest, side: Side, root: Path, cases: Sequence[Case]
     settings = [build.digest, request.framework.name, dict(request.framework.suite_variables), dict(request.env)]
     key = data_digest([*settings, request.configuration.threads, file_digest(_RECORDER)])
     file = platformdirs.user_cache_path("opduel") / "reach" / f"{key[:32]}.json"
-    kept = _read(file)
+    reaches = _read(file)
     keys = {case.id: data_digest(CaseRequest(case, 0).description() | {"metric": case.metric})[:16] for case in cases}
-    missing = [case for case in cases if keys[case.id] not in kept]
+    missing = [case for case in cases if keys[case.id] not in reaches]
     if missing:
         log.info("recording what %s on %s, once for a build", _runs(len(missing)), build.requested[:12])
         limit_s = min(LONGEST_S, request.configuration.time_budget or LONGEST_S)
         new = record_reach(request, side, missing, root, limit_s)
-        kept |= {keys[case_id]: reach for case_id, reach in new.items()}
+        reaches |= {keys[case_id]: reach for case_id, reach in new.items()}
         with suppress(OSError):  # a cache
-            _write(file, kept)
-    return {case.id: kept[keys[case.id]] for case in cases}
+            _write(file, reaches)
+    return {case.id: reaches[keys[case.id]] for case in cases}
 
 
 def _runs(count: int) -> str:

@@ -22,11 +22,11 @@ _BUILTINS = frozenset(dir(builtins))
 @dataclass(frozen=True)
 class ModuleCode:
     """The functions and methods of a file, name -> their sources, with what they define themselves; and their lines,
-    from 1 on. ``rest`` has all other statements."""
+    from 1 on. ``statements``: all others."""
 
     functions: Mapping[str, Sequence[str]] = field(default_factory=dict)
     ranges: Sequence[tuple[range, str]] = ()
-    rest: Sequence[ast.stmt] = ()
+    statements: Sequence[ast.stmt] = ()
 
     @classmethod
     def of(cls, text: bytes) -> "ModuleCode | None":
@@ -36,10 +36,10 @@ class ModuleCode:
                 warnings.simplefilter("ignore")
                 tree = _WithoutEffect().visit(ast.parse(text))
                 functions = _Functions()
-                rest = functions.visit(tree).body
+                statements = functions.visit(tree).body
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             return None
-        return cls(functions.sources, functions.ranges, rest)
+        return cls(functions.sources, functions.ranges, statements)
 
     def name_at(self, line: int) -> str:
         """Return the function that has the line, or an empty name."""
@@ -48,7 +48,7 @@ class ModuleCode:
     def has(self, pattern: re.Pattern[str]) -> bool:
         """Tell whether any of the code, dumped, matches."""
         sources = [source for sources in self.functions.values() for source in sources]
-        return any(map(pattern.search, [*sources, *map(ast.dump, self.rest)]))
+        return any(map(pattern.search, [*sources, *map(ast.dump, self.statements)]))
 
 
 @dataclass(frozen=True)
@@ -71,13 +71,13 @@ def compare_modules(path: str, old: ModuleCode | None, new: ModuleCode | None) -
         return ModuleChange(is_deeper=True)
     names = old.functions.keys() | new.functions.keys()
     functions = frozenset(name for name in names if old.functions.get(name) != new.functions.get(name))
-    before, after = _Bindings(old.rest), _Bindings(new.rest)
-    came, gone = after.names.keys() - before.names.keys(), before.names.keys() - after.names.keys()
+    before, after = _Bindings(old.statements), _Bindings(new.statements)
+    new_names, lost_names = after.names.keys() - before.names.keys(), before.names.keys() - after.names.keys()
     is_deeper = (
-        before.others != after.others
+        before.effects != after.effects
         or any(before.names[name] != after.names[name] for name in before.names.keys() & after.names.keys())
-        or any(name in _BUILTINS or before.stars for name in came)
-        or any(new.has(re.compile(rf"\bid={name!r}")) for name in gone)
+        or any(name in _BUILTINS or before.stars for name in new_names)
+        or any(new.has(re.compile(rf"\bid={name!r}")) for name in lost_names)
         or not _are_own(path, before.stars, after.stars)
         or (bool(functions) and (old.has(_COMPILERS) or new.has(_COMPILERS)))
     )
@@ -88,20 +88,20 @@ def compare_modules(path: str, old: ModuleCode | None, new: ModuleCode | None) -
 def _are_own(path: str, old: Sequence[str], new: Sequence[str]) -> bool:
     """Tell whether star imports only came, and only from the file's own package."""
     top = path.partition("/")[0]
-    came = Counter(new) - Counter(old)
-    return not Counter(old) - Counter(new) and all(name[0] == "." or name.partition(".")[0] == top for name in came)
+    added = Counter(new) - Counter(old)
+    return not Counter(old) - Counter(new) and all(name[0] == "." or name.partition(".")[0] == top for name in added)
 
 
 class _Bindings:
     """The names that a file's statements bind, apart from functions and versions: name -> what it stands for.
 
-    ``stars``: modules of which all names are imported. ``others``: statements that do more than bind names.
+    ``stars``: modules of which all names are imported. ``effects``: statements that do more than bind names.
     """
 
     def __init__(self, statements: Sequence[ast.stmt]) -> None:
         self.names: dict[str, dict[str, None]] = {}
         self.stars: list[str] = []
-        self.others: list[str] = []
+        self.effects: list[str] = []
         self.statements: list[str] = []
         for statement in statements:
             bound = list(_bound(statement))
@@ -109,7 +109,7 @@ class _Bindings:
                 continue
             self.statements.append(ast.dump(statement))
             if not bound:
-                self.others.append(self.statements[-1])
+                self.effects.append(self.statements[-1])
             for name, meaning in bound:
                 if name == _STAR:
                     self.stars.append(meaning)
