@@ -101,5 +101,5 @@ def _module_in(folder: Path, name: str) -> str:
     usual = canonicalize_name(name).replace("-", "_")
     if usual in modules or (folder / f"{usual}.py").is_file():
         return usual
-    others = [module for module in modules if not re.match(r"(tests?|docs?|bench\w*|examples?|asv_bench)$", module)]
-    return others[0] if others else ""
+    candidates = [module for module in modules if not re.match(r"(tests?|docs?|bench\w*|examples?|asv_bench)$", module)]
+    return candidates[0] if candidates else ""

@@ -112,18 +112,18 @@ def _workflow(top: Path, package: Package, host: str) -> Step:
     text = (TEMPLATES / f"opduel.{host}.yml").read_text(encoding="utf-8")
     if package.folder != top:
         text = text.replace("opduel local", f"opduel local {shlex.quote(str(package.folder.relative_to(top)))}")
-    place, what = top / (GITLAB_FILE if host == "gitlab" else GITHUB_FILE), "which measures each pull request"
+    place, effect = top / (GITLAB_FILE if host == "gitlab" else GITHUB_FILE), "which measures each pull request"
     if host == "gitlab":
-        what = "which measures each merge request"
+        effect = "which measures each merge request"
         existing = _text_of(place)
         if existing is not None and "opduel" in existing:
             return Step(f"{place}: has opduel already, and stays as it is")
         if existing is not None:
             place = top / GITLAB_OTHER_FILE
-            what = f"which measures each merge request when {GITLAB_FILE} has\n    include: {GITLAB_OTHER_FILE}"
+            effect = f"which measures each merge request when {GITLAB_FILE} has\n    include: {GITLAB_OTHER_FILE}"
     if place.exists():
         return Step(f"{place}: is there already, and stays as it is")
-    return Step(f"{place}, {what}", place, text)
+    return Step(f"{place}, {effect}", place, text)
 
 
 def _code_host(top: Path) -> str:

@@ -148,7 +148,7 @@ def _log_work_tree(work_tree: Snapshot) -> None:
     if work_tree.changed:
         log.info("measuring the work tree with its uncommitted changes in %s", _list_names(work_tree.changed, "file"))
     if left_out := [path for path in work_tree.left_out if path[0] != "."]:  # caches and the like are not meant
-        log.info("not measured, unless you git add them: %s", _list_names(left_out, "new file"))
+        log.info("not built, unless you git add them: %s", _list_names(left_out, "new file"))
     if work_tree.within:
         log.warning("not measured: uncommitted changes within the submodules %s", ", ".join(work_tree.within))
 

@@ -16,22 +16,22 @@ def options_and_others(words: Sequence[str], *parsers: Parser) -> tuple[list[lis
     actions = {name: action for parser in parsers for name, action in parser._option_string_actions.items()}
     options: list[list[str]] = []
     unnamed: list[str] = []
-    rest = list(words)
-    while rest:
-        word = rest.pop(0)
+    remaining = list(words)
+    while remaining:
+        word = remaining.pop(0)
         if word == "--":
-            unnamed, rest = [*unnamed, *rest], []
+            unnamed, remaining = [*unnamed, *remaining], []
         elif not word.startswith("-"):
             unnamed.append(word)
         else:
             arity = actions[word].nargs if word in actions else 0
             if arity == "?":
-                arity = int(bool(rest) and not rest[0].startswith("-"))
+                arity = int(bool(remaining) and not remaining[0].startswith("-"))
             count = arity if isinstance(arity, int) else 1
-            options.append([word, *rest[:count]])
-            del rest[:count]
-            while arity == "+" and rest and _VARIABLE.match(rest[0]):
-                options[-1].append(rest.pop(0))
+            options.append([word, *remaining[:count]])
+            del remaining[:count]
+            while arity == "+" and remaining and _VARIABLE.match(remaining[0]):
+                options[-1].append(remaining.pop(0))
     _join_suite(options, unnamed)
     return options, unnamed
 
@@ -62,8 +62,8 @@ def words_of_checkout(words: Sequence[str]) -> tuple[str, list[str]]:
     folder = (named[-1][1:] or [named[-1][0].partition("=")[2]])[0] if named else ""
     if not named and unnamed and _is_folder(unnamed[0]):
         folder = unnamed.pop(0)
-    others = [word for option in options if option not in named for word in option]
-    return folder or ".", with_statements([*others, "--", *unnamed])
+    option_words = [word for option in options if option not in named for word in option]
+    return folder or ".", with_statements([*option_words, "--", *unnamed])
 
 
 def _is_folder(word: str) -> bool:

@@ -255,9 +255,9 @@ def _default(ours: Git, tips: Mapping[str, str], prefix: str, checkout: Checkout
     default = refs.read_default(ours) if prefix else ""
     if name := refs.usual_name(tips, (default, *refs.USUAL_BRANCHES)):
         return name
-    others = [name for name in tips if f"refs/heads/{name}" != checkout.head()]
-    if not prefix and len(others) == 1:
-        return others[0]
+    candidates = [name for name in tips if f"refs/heads/{name}" != checkout.head()]
+    if not prefix and len(candidates) == 1:
+        return candidates[0]
     raise UsageError(
         f"{checkout.folder}: which branch did yours begin from? Name it with --branch, or a commit with --base_commit"
     )

@@ -100,7 +100,7 @@ def test_a_detached_head_and_files_that_git_does_not_track(run: Run, package: Pl
     assert outcome.code == 0, outcome.err
     assert f"(where {package.git('rev-parse', 'HEAD')[:12]} left main)" in outcome.out
     assert "uncommitted changes in 2 files (src/smoother/__init__.py, src/smoother/more.py)" in outcome.err
-    assert "not measured, unless you git add them: 1 new file (scratch.py)" in outcome.err
+    assert "not built, unless you git add them: 1 new file (scratch.py)" in outcome.err
 
 
 def test_a_commit_that_is_named_in_a_clone_that_is_not_ahead(

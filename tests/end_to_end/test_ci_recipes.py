@@ -47,7 +47,7 @@ class Workspace:
             **os.environ,
             "HOME": str(folder),
             "PATH": f"{folder / '.local/bin'}:{UV.parent}:{os.environ['PATH']}",
-            **{f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("CACHE", "CONFIG", "STATE", "DATA")},
+            **{f"XDG_{name}_HOME": str(folder / name.lower()) for name in ("CACHE", "CONFIG", "STATE")},
             "UV_CACHE_DIR": os.environ.get("UV_CACHE_DIR", str(Path.home() / ".cache" / "uv")),
             "GITHUB_ACTIONS": "true",
             "GITHUB_BASE_REF": "main",

@@ -36,7 +36,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_there_are_commands_and_all_are_of_the_driver() -> None:
-    assert len(COMMANDS) >= 4
+    assert len(COMMANDS) >= 3
     assert all(shlex.split(one)[1] == "~/opduel/repo_driver.py" and "--local" in one for one in COMMANDS)
 
 
