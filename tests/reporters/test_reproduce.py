@@ -207,6 +207,17 @@ def test_commits_can_be_rebuilt() -> None:
     assert [case.id for case in choose_cases(options.harness, 7).cases] == [report.comparisons[0].case]
 
 
+@pytest.mark.parametrize(("treatment", "named"), [("HEAD python==3.12", "2" * 40 + " python==3.12"), (".", "")])
+def test_commits_that_were_named_as_builds_are_named_by_their_ids(treatment: str, named: str) -> None:
+    report = report_of(chosen("-b", "smoke"), ["-b", "smoke", "--control", "main", "--treatment", treatment])
+    sides = [
+        replace(build, strategy="source", commit=Commit(digit * 40, 0, "a <b>", "c"))
+        for build, digit in ((report.control, "1"), (report.treatment, "2"))
+    ]
+    words = shlex.split(reproduction(replace(report, control=sides[0], treatment=sides[1])).anywhere)
+    assert words[2:4] == (["1" * 40, named] if named else []), "a work tree is no longer what it was"
+
+
 def test_commits_of_a_program_can_be_rebuilt_with_where_it_is_in_a_build(tmp_path: Path) -> None:
     spec = tmp_path / "own.json"
     spec.write_text('{"framework": "generic", "tests": [{"command": ["{program}", "{size}"], "identifier": "it"}]}')
