@@ -97,9 +97,15 @@ def _module_in(folder: Path, name: str) -> str:
     """Return the module of the package's name, or else the only one."""
     places = (folder / "src", folder, folder / "python", folder / "lib")
     modules = [path.parent.name for place in places for path in sorted(place.glob("*/__init__.py"))]
-    modules += [path.stem for path in sorted((folder / "src").glob("*.py"))]
+    modules += [path.stem for place in places[:2] for path in sorted(place.glob("*.py"))]
     usual = canonicalize_name(name).replace("-", "_")
     if usual in modules or (folder / f"{usual}.py").is_file():
         return usual
-    candidates = [module for module in modules if not re.match(r"(tests?|docs?|bench\w*|examples?|asv_bench)$", module)]
+    candidates = [
+        module
+        for module in modules
+        if not re.match(
+            r"(tests?|docs?|bench\w*|examples?|asv_bench|setup|conftest|noxfile|versioneer|test_\w*)$", module
+        )
+    ]
     return candidates[0] if candidates else ""

@@ -139,7 +139,7 @@ def _drive(program: str, arguments: Words) -> int:
 def _measure_checkout(program: str, arguments: Words) -> int:
     """The work tree of a checkout, whose file may also say what is measured where the command line does not."""
     folder, words = words_of_checkout(arguments)
-    parsed, _ = harness_parser().parse_known_args(words)
+    parsed, _ = harness_parser(program).parse_known_args(words)
     says_what = any(getattr(parsed, name) for name in SAYS_WHAT)
     settings = [setting for setting in _settings("local", folder) if not (says_what and setting.name in OF_CHECKOUT)]
     return run_driver(program, with_defaults(DRIVER, ["--local", folder, *words], settings))
