@@ -130,7 +130,10 @@ class SuiteSelection:
         problems = [self._with_fix(line) for line in problems_of(benchmarks_by_side)]
         problems += self._without_pympler(sides, benchmarks_by_side)
         if not every:
-            why = f"{problems[0]}: correct that" if problems else "name the folder that has them"
+            own = "no test uses the fixture benchmark, or its mark: " if self.suite.tests else ""
+            why = f"{own}name the folder that has them"
+            if problems:
+                why = problems[0] if problems[0].endswith(")") else f"{problems[0]}: correct that"
             raise UsageError(f"--suite {options.suite}: has no benchmarks: {why}")
         names = {name for pattern in self.patterns or [""] for name in named_by(pattern, every)}
         chosen = [suite_case for suite_case in every if suite_case.name in names]
