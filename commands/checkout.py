@@ -16,6 +16,8 @@ from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
+# What may lie beside a package: tests, and files of tools.
+_BESIDE = re.compile(r"(tests?|docs?|bench\w*|examples?|asv_bench|setup|conftest|noxfile|versioneer|test_\w*)$")
 
 
 @dataclass(frozen=True)
@@ -101,11 +103,5 @@ def _module_in(folder: Path, name: str) -> str:
     usual = canonicalize_name(name).replace("-", "_")
     if usual in modules or (folder / f"{usual}.py").is_file():
         return usual
-    candidates = [
-        module
-        for module in modules
-        if not re.match(
-            r"(tests?|docs?|bench\w*|examples?|asv_bench|setup|conftest|noxfile|versioneer|test_\w*)$", module
-        )
-    ]
+    candidates = [module for module in modules if not _BESIDE.match(module)]
     return candidates[0] if candidates else ""
