@@ -69,7 +69,7 @@ class PackageBisection:
         ]
         self.teller.report_outcome(outcome, document, lines)
         if problem:
-            log.error("error: %s", problem)
+            log.error("error: %s; started again, the same command goes on from here", problem)
         return self._code(search, outcome, explained)
 
     def _pair(self) -> EnvironmentPair:
