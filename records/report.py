@@ -335,10 +335,12 @@ class Report:
     @property
     def nothing_compared(self) -> bool:
         """Whether no case came to a verdict, or to a test that could have given one."""
-        return all(
-            comparison.failure or (comparison.verdict == "inconclusive" and _is_untested(comparison))
-            for comparison in self.comparisons
-        )
+        return all(comparison.failure or _is_unreached(comparison) for comparison in self.comparisons)
+
+    @property
+    def unreached(self) -> list[Comparison]:
+        """The cases that the run ended too early to compare."""
+        return list(filter(_is_unreached, self.comparisons))
 
     @property
     def uncompared(self) -> list[Comparison]:
@@ -401,5 +403,6 @@ class Report:
         return sum(comparison.verdict == verdict for comparison in self.comparisons)
 
 
-def _is_untested(comparison: Comparison) -> bool:
-    return comparison.p_value is None and comparison.held_back is None and comparison.verification is None
+def _is_unreached(comparison: Comparison) -> bool:
+    is_untested = comparison.p_value is None and comparison.held_back is None and comparison.verification is None
+    return comparison.verdict == "inconclusive" and is_untested
