@@ -33,7 +33,7 @@ ALLOWED = {
     "torch": {"torch", "numpy"},
     "onnxruntime": {"numpy", "onnx", "onnxruntime"},
     "generic": set(),
-    "common": {"numpy"},
+    "common": {"numpy", "scipy"},
     "cross": set(),
 }
 IN_OUR_PYTHON = {"generic"}  # these run programs, and not in a build's interpreter

@@ -80,10 +80,10 @@ class TimedTests:
             try:
                 config = _prepareconfig(["--rootdir=" + root, "--confcutdir=" + root, *OPTIONS, *paths], [tests])
             except pytest.UsageError as error:  # of -p in addopts
-                named = re.match(r'Error importing plugin "([^"]+)": No module named', str(error))
-                if named is None or named.group(1) in absent:
+                match = re.match(r'Error importing plugin "([^"]+)": No module named', str(error))
+                if match is None or match.group(1) in absent:
                     raise
-                absent.append(named.group(1))
+                absent.append(match.group(1))
                 stand_in_for(absent[-1])
                 tests = cls()
         tests.notes += ["addopts: -p {}: is not installed".format(name) for name in absent if name not in UNNEEDED]
@@ -208,18 +208,18 @@ def split_item(item):
 
 def followed(words, unknown):
     """Return the words of a command line that are followed, and those of options that no plugin has."""
-    kept, left_out, is_value = [], [], False
+    followed_words, left_out, is_value = [], [], False
     for word in words:
         if not word.startswith("-"):
             if not is_value:
-                kept.append(word)
+                followed_words.append(word)
             continue
         is_left_out = bool(NOT_FOLLOWED.fullmatch(word))
         is_value = (is_left_out or word in unknown) and "=" not in word
         if is_left_out:
             continue
-        (left_out if word in unknown else kept).append(word)
-    return kept, left_out
+        (left_out if word in unknown else followed_words).append(word)
+    return followed_words, left_out
 
 
 def reason_of(report):
@@ -228,8 +228,8 @@ def reason_of(report):
         return str(report.longrepr[2])
     lines = [line.strip() for line in str(report.longrepr).splitlines() if line.strip()]
     errors = [line[1:].strip() for line in lines if line.startswith("E ")]
-    named = [line for line in errors if re.match(r"[\w.]+(Error|Exception|Warning|Failed|Exit)\b", line)]
-    return (named[-1:] or errors[:1] or lines[-1:] or ["it can't be collected"])[0]
+    error_lines = [line for line in errors if re.match(r"[\w.]+(Error|Exception|Warning|Failed|Exit)\b", line)]
+    return (error_lines[-1:] or errors[:1] or lines[-1:] or ["it can't be collected"])[0]
 
 
 def as_exception(error):

@@ -57,11 +57,11 @@ def surrounded(target, args, kwargs, setup, teardown, iterations, seed):
         close()
         if setup is not None:
             seed()
-            made = setup()
-            if made:
+            new_arguments = setup()
+            if new_arguments:
                 if args or kwargs:
                     raise TypeError("Can't use `args` or `kwargs` if `setup` returns the arguments.")
-                arguments[:] = made
+                arguments[:] = new_arguments
         is_torn_down[0] = False
 
     call.before, call.close, call.number = before, close, iterations
