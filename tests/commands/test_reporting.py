@@ -26,6 +26,8 @@ from opduel.reporters.local import SimpleLocalReporter
 Run = Callable[..., Outcome]
 MINIMAL = ("-b", "smoke", *SAME_BUILD)
 UNCHANGED = comparison("unchanged")
+UNREACHED = comparison("inconclusive", number=2)
+OPEN = replace(UNREACHED, p_value=0.2)  # it had a look
 
 
 @pytest.fixture(autouse=True)
@@ -54,7 +56,8 @@ def test_callgrinds_files_of_explained_cases_lie_beside_the_report(
     ("comparisons", "broken", "code"),
     [
         ([UNCHANGED], False, 0),
-        ([UNCHANGED, comparison("improved", number=1), comparison("inconclusive", number=2)], False, 0),
+        ([UNCHANGED, comparison("improved", number=1), OPEN], False, 0),
+        ([UNCHANGED, comparison("improved", number=1), UNREACHED], False, 3),
         ([UNCHANGED, comparison("regressed", number=1)], False, 1),
         ([UNCHANGED, comparison("failed", "treatment", number=1)], False, 1),
         ([UNCHANGED, comparison("failed", "treatment", kind="killed", number=1)], False, 3),
@@ -90,7 +93,7 @@ HELD = replace(comparison("inconclusive", number=3), held_back="regressed")
         ([UNCHANGED, replace(HELD, held_back="unchanged")], False, 0),
         ([replace(HELD, held_back="unchanged")], False, 3),  # nothing stands
         ([comparison("regressed"), HELD], False, 1),
-        ([UNCHANGED, comparison("inconclusive")], False, 0),  # nothing was there to be held back
+        ([UNCHANGED, OPEN], False, 0),  # nothing was there to be held back
         ([HELD, comparison("failed", "treatment", number=1)], False, 1),  # noise makes nothing crash
         ([HELD, comparison("failed", "control", number=1)], False, 3),
         ([HELD, comparison("failed", "treatment", number=1)], True, 3),
