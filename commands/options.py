@@ -263,7 +263,7 @@ def _add_suite_options(add: AddOption) -> None:
     add(
         "--suite SUITE",
         "measure an existing suite, in place of a spec: PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER], the folder with "
-        "asv.conf.json or that of the benchmarks; or files or a folder of tests for pytest-benchmark or pytest-codspeed; "
+        "asv.conf.json or that of the benchmarks; or files or a folder of tests for pytest-benchmark or CodSpeed; "
         "both builds execute the suite's code",
     )
     add(

@@ -63,8 +63,8 @@ def _culprit_lines(search: PackageSearch, culprit: PackageCulprit, outcome: Outc
     yield f"found: {names}"
     for case, evidence in step.cases.items():
         total = _total(outcome, case)
-        whole = "" if total is None else f"; {human_change(math.exp(total.estimate))} in all"
-        yield f"  {case}: {evidence.verdict}{figures(evidence.change)}{whole}"
+        in_all = "" if total is None else f"; {human_change(math.exp(total.estimate))} in all"
+        yield f"  {case}: {evidence.verdict}{figures(evidence.change)}{in_all}"
     for release in culprit.releases:
         first = (
             release.revisions[-1].name
@@ -85,10 +85,11 @@ def _rest_lines(explained: Sequence[PackageCulprit], outcome: Outcome) -> Iterat
         if total is None or not parts:
             continue
         together = reduce(Change.plus, parts, NONE)
-        rest = abs(total.minus(together).estimate)
-        if rest > math.log1p(thresholds[case]):
-            share, whole = (human_change(math.exp(change.estimate)) for change in (together, total))
-            yield f"  {case}: this explains {share} of {whole}; the rest is spread over the others, or not settled"
+        unexplained = abs(total.minus(together).estimate)
+        if unexplained > math.log1p(thresholds[case]):
+            by_these, in_all = (human_change(math.exp(change.estimate)) for change in (together, total))
+            of_total = f"this explains {by_these} of {in_all}"
+            yield f"  {case}: {of_total}; the rest is spread over the others, or not settled"
 
 
 def _total(outcome: Outcome, case: str) -> Change | None:

@@ -102,14 +102,14 @@ def _combinations(options: argparse.Namespace) -> list[Parameters]:
 
 def _numbers(low: str, high: str, step: str) -> list[str]:
     """Return the numbers from ``low`` to ``high``, as they are written."""
-    given = f"--parameter-scan {low} {high}, by {step}"
+    option = f"--parameter-scan {low} {high}, by {step}"
     try:
         first, last, distance = map(Decimal, (low, high, step))
         count = int((last - first) / distance) + 1 if distance > 0 else 0
     except (InvalidOperation, ValueError, OverflowError):
-        raise UsageError(f"{given}: give numbers, such as 1 8") from None
+        raise UsageError(f"{option}: give numbers, such as 1 8") from None
     if first > last or distance <= 0:
-        raise UsageError(f"{given}: is empty: give the smaller number first, and a step above 0")
+        raise UsageError(f"{option}: is empty: give the smaller number first, and a step above 0")
     return [str(first + place * distance) for place in range(min(count, MOST_CASES + 1))]
 
 

@@ -165,7 +165,7 @@ def compare(
         RunError: nothing could be measured.
         KeyboardInterrupt: Ctrl-C; reporters that were named have got what was measured until then.
     """
-    given = {
+    own_arguments = {
         "control": control,
         "treatment": treatment,
         "benchmark_file": spec,
@@ -181,7 +181,7 @@ def compare(
         "env": pairs(env or {}),
     }
     with _importable_errors():
-        return _measure(options_of_arguments({**given, **options}, ARGUMENT_NAMES), progress)
+        return _measure(options_of_arguments({**own_arguments, **options}, ARGUMENT_NAMES), progress)
 
 
 def local(
@@ -226,7 +226,7 @@ def local(
         UsageError: no checkout, package, suite, branch or option, or one with a wrong value.
         RunError: a build can't be made, or nothing could be measured.
     """
-    given = {
+    own_arguments = {
         "statement": list(statements),
         "setup": setup,
         "suite": suite,
@@ -242,7 +242,7 @@ def local(
     }
     names = {"statement": "statements", "local": "folder", "base_commit": "base", "metric": "metrics"}
     with _importable_errors():
-        driver = local_options_of_arguments({**given, **options}, names)
+        driver = local_options_of_arguments({**own_arguments, **options}, names)
         reporters = requested_reporters(driver.harness)
         command = recorded_options("opduel local", driver.harness)
         return ABReport.of(measure_work_tree(driver, command, reporters))

@@ -258,8 +258,14 @@ class Comparison:
 
     @property
     def is_open_suspect(self) -> bool:
-        """Whether it looks changed, and may be a regression."""
+        """Whether it looks changed, and may be a regression: "not worse" is settled, however much better it looks."""
         return self.suspected is not None and self.verdict != "not_worse"
+
+    @property
+    def is_unreached(self) -> bool:
+        """Whether the run ended too early to compare it."""
+        is_tested = self.p_value is not None or self.held_back is not None or self.verification is not None
+        return self.verdict == "inconclusive" and not is_tested
 
     @property
     def any_kind(self) -> str:
@@ -326,26 +332,17 @@ class Report:
 
     @property
     def open_suspects(self) -> list[Comparison]:
-        """The cases that look changed, and that the run ended too early to settle; none of a complete run. One that is
-        "not worse" is settled for whoever asks whether it is, however much better it looks."""
-        if not self.run.is_cut_short:
-            return []
-        return [comparison for comparison in self.comparisons if comparison.is_open_suspect]
+        """The cases that look changed, and that the run ended too early to settle; none of a complete run."""
+        return [comparison for comparison in self.comparisons if self.run.is_cut_short and comparison.is_open_suspect]
 
     @property
     def nothing_compared(self) -> bool:
         """Whether no case came to a verdict, or to a test that could have given one."""
-        return all(comparison.failure or _is_unreached(comparison) for comparison in self.comparisons)
-
-    @property
-    def unreached(self) -> list[Comparison]:
-        """The cases that the run ended too early to compare."""
-        return list(filter(_is_unreached, self.comparisons))
+        return all(comparison.failure or comparison.is_unreached for comparison in self.comparisons)
 
     @property
     def uncompared(self) -> list[Comparison]:
-        """The cases that could not be compared, although the treatment isn't shown to be the reason: those that fail on
-        both sides, on the control (unless it has no such case), or from outside."""
+        """The cases that fail on both sides, on the control (unless it has no such case), or from outside."""
         return [
             comparison
             for comparison in self.comparisons
@@ -401,8 +398,3 @@ class Report:
     def count(self, verdict: Verdict) -> int:
         """Return how many comparisons have this verdict."""
         return sum(comparison.verdict == verdict for comparison in self.comparisons)
-
-
-def _is_unreached(comparison: Comparison) -> bool:
-    is_untested = comparison.p_value is None and comparison.held_back is None and comparison.verification is None
-    return comparison.verdict == "inconclusive" and is_untested

@@ -98,8 +98,9 @@ def conclusion(report: Report) -> Conclusion:
         return "incomplete"
     if any(comparison.is_worse for comparison in report.comparisons):
         return "regressed"
-    is_open = report.open_suspects or report.uncompared or report.unreached or report.nothing_compared
-    return "incomplete" if is_open or report.withholds("regressed") else "done"
+    is_open = report.open_suspects or report.uncompared or report.nothing_compared or report.withholds("regressed")
+    is_reached = not any(comparison.is_unreached for comparison in report.comparisons)
+    return "done" if is_reached and not is_open else "incomplete"
 
 
 def open_lines(report: Report) -> list[str]:
@@ -113,7 +114,7 @@ def unsettled_lines(report: Report, with_names: bool = True) -> list[str]:
     changed."""
     if nothing := _nothing_line(report):
         return [nothing]
-    unreached = len(report.unreached)
+    unreached = sum(comparison.is_unreached for comparison in report.comparisons)
     ended = f"the run ended before {unreached} of {counted(len(report.comparisons), 'case')} could be compared"
     lines = (_uncompared_line(report), ended if unreached else "", _suspects_line(report, with_names))
     return [line for line in lines if line]

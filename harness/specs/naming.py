@@ -15,8 +15,8 @@ _UNFIT = re.compile(r"[\s/]+|[^ -~]")  # in texts among the inputs
 
 
 def call_name(operator: str, inputs: Mapping[str, Any], dtype: str) -> str:
-    """Return ``sort(100000, kind=stable, float64)``: the function's last name, its inputs, and the dtype of arrays without
-    one of their own, unless that is empty."""
+    """Return ``sort(100000, kind=stable, float64)``: the function's last name, its inputs, and the dtype of arrays
+    without one of their own, unless that is empty."""
     arguments = [*_arguments(inputs), *([dtype] if dtype else [])]
     return cut(f"{operator.rpartition('.')[2].strip('_')}({', '.join(arguments)})", LONGEST)
 
