@@ -23,7 +23,7 @@ from opduel.driver.builds.process import run
 from opduel.driver.builds.recipes import PackageRecipe
 from opduel.driver.builds.requirements import lock as lock_requirements
 from opduel.driver.builds.requirements import lock_with_suite, preferred_path
-from opduel.driver.builds.uv import FreshEnvironment
+from opduel.driver.builds.uv import FreshEnvironment, UnresolvableError
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import BrokenBuildError, Build, Commit, RunError
 from opduel.support.digests import file_digest
@@ -108,17 +108,21 @@ def _install(
     place = cache.folder(framework.name)
     of_suite = [line for line in recipe.beside if line in framework.builds.suite_required]
     own = [line for line in recipe.beside if line not in of_suite]
-    beside = lock_with_suite(
-        of_suite,
-        lambda suite: lock_requirements(
-            [*needed, *own, *suite],
-            place,
-            sdists=recipe.sdists,
-            python=recipe.python,
-            preferred=preferred_path(place, "beside", recipe.project, recipe.python, recipe.sdists, recipe.beside),
-            without=name,
-        ),
-    )
+    try:
+        beside = lock_with_suite(
+            of_suite,
+            lambda suite: lock_requirements(
+                [*needed, *own, *suite],
+                place,
+                sdists=recipe.sdists,
+                python=recipe.python,
+                preferred=preferred_path(place, "beside", recipe.project, recipe.python, recipe.sdists, recipe.beside),
+                without=name,
+            ),
+        )
+    except UnresolvableError as error:
+        lock_requirements(own, place, sdists=recipe.sdists, python=recipe.python)  # UsageError: the user's alone
+        raise BrokenBuildError(f"what {name} needs: {error}") from None
     if beside.pins:
         environment.install_locked(f"what {name} needs", beside.locked, recipe.sdists)
     environment.install_wheel(wheel.path)

@@ -162,11 +162,17 @@ class PackageBuilder(Builder):
         if commit.id not in self._facts_by_id:
             subfolder = self._settings.subfolder
             content = self._repository.content(commit, str(PurePosixPath(subfolder, PROJECT_FILE)))
+            listing = self._repository.listing(commit)
+            if subfolder and not any(path.startswith(f"{subfolder}/") for path in listing):
+                raise BrokenBuildError(f"it has no folder {subfolder}")
             url = self._repository.git.access.url or ""
             folder = Path(subfolder or url.rstrip("/")).name.removesuffix(".git")
-            project = read_project(content, folder or "package")
+            try:
+                project = read_project(content, folder or "package")
+            except UsageError as error:  # it is at fault, like one that doesn't compile
+                raise BrokenBuildError(f"{subfolder and f'{subfolder}/'}{error}") from None
             rules = load_rules(self._data, project.name)
-            sources = sources_of(self._repository.listing(commit), rules, subfolder)
+            sources = sources_of(listing, rules, subfolder)
             self._facts_by_id[commit.id] = (project, rules, sources)
         return self._facts_by_id[commit.id]
 
@@ -175,7 +181,10 @@ class PackageBuilder(Builder):
         further = (*rules.backends.get(project.backend, ()), *rules.build_requires)
         sdists = self._settings.sdists
         preferred = preferred_path(self._place, "built-with", project.name, python, sdists, further)
-        return lock((*project.requires, *further), self._place, sdists=sdists, python=python, preferred=preferred)
+        try:
+            return lock((*project.requires, *further), self._place, sdists=sdists, python=python, preferred=preferred)
+        except UsageError as error:  # they are the commit's own
+            raise BrokenBuildError(f"{PROJECT_FILE}: build-system.requires: {error}") from None
 
     def _donor(self, commit: Commit, recipe: PackageRecipe) -> Donor | None:
         """Return a build with the commit's native sources, into which its Python code can be put; or None."""

@@ -204,4 +204,4 @@ def _table(content: bytes | None) -> dict[str, Any]:
     try:
         return {} if content is None else tomllib.loads(content.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise UsageError(f"{PROJECT_FILE}: can't be read ({error}): build another commit") from None
+        raise UsageError(f"{PROJECT_FILE}: can't be read ({error}): correct it, or build another commit") from None

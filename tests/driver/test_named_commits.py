@@ -140,3 +140,12 @@ def test_a_commit_that_cant_be_built_is_named(package: PlainPackage) -> None:
     package.git("checkout", "--quiet", "main")
     with pytest.raises(BrokenBuildError, match=r"broken: [0-9a-f]{12} can't be built: .*no backend today.*log: "):
         resolve_build("broken", PYTHON, BuildCache(package.folder.parent / "builds"))
+
+
+def test_a_commit_whose_project_file_is_no_toml_is_named(package: PlainPackage) -> None:
+    package.git("checkout", "--quiet", "-b", "no-toml")
+    package.write("pyproject.toml", "[project]\nname = smoother\n")
+    package.commit("No TOML")
+    package.git("checkout", "--quiet", "main")
+    with pytest.raises(BrokenBuildError, match=r"no-toml: [0-9a-f]{12} can't be built: pyproject.toml: can't be read"):
+        resolve_build("no-toml", PYTHON, BuildCache(package.folder.parent / "builds"))

@@ -30,6 +30,11 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     tiny.add("native", {"src/tinysum/_native.c": NATIVE.replace("FACTOR", "100")})
     tiny.add("broken", {"src/tinysum/_native.c": "#error broken on purpose\n"})
     tiny.add("modern", {"pyproject.toml": PROJECT.replace(">=3.9", ">=3.99")})
+    tiny.add("no TOML", {"pyproject.toml": PROJECT.replace('"1.0"', "1.0.0.")})
+    tiny.add("no backend", {"pyproject.toml": PROJECT.replace("80.9.0", "0.0.1")})
+    code = {"src/tinysum/_native.c": NATIVE.replace("FACTOR", "100")}
+    tiny.add("no such need", {"pyproject.toml": PROJECT.replace('"packaging"', '"packaging==0.0.1"'), **code})
+    tiny.add("no requirement", {"pyproject.toml": PROJECT.replace('"packaging"', '"packaging >=> 1"')})
     tiny.open()
     return tiny
 
@@ -83,6 +88,30 @@ def test_a_commit_that_does_not_compile_leaves_nothing(tiny: Tiny) -> None:
     with pytest.raises(BrokenBuildError, match=r"build.sh ended with exit code \d+: .*broken on purpose; log: "):
         tiny.build("broken")
     assert list(tiny.cache.directory.glob("*/*/.making-*")) == []
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        ("no TOML", r"^pyproject.toml: can't be read \(.*line 6.*\): correct it, or build another commit$"),
+        ("no backend", r"^pyproject.toml: build-system.requires: setuptools==0.0.1 .*can't be resolved: "),
+        ("no such need", r"^what tiny-sum needs: packaging==0.0.1 can't be resolved: "),
+        ("no requirement", r"build.sh ended with exit code \d+: .*; log: "),
+    ],
+)
+def test_a_commit_whose_project_file_is_at_fault_is_one_that_can_not_be_built(
+    tiny: Tiny, subject: str, reason: str
+) -> None:
+    """So a bisection passes over it."""
+    with pytest.raises(BrokenBuildError, match=reason):
+        tiny.build(subject)
+
+
+def test_a_commit_without_the_package_s_folder_can_not_be_built(tiny: Tiny) -> None:
+    settings = BuildSettings(Limits(300.0, 0, jobs=2), subfolder="python")
+    builder = builder_of(PYTHON, tiny.repository, tiny.cache, settings, tiny.work / "builds")
+    with pytest.raises(BrokenBuildError, match=r"^it has no folder python$"):
+        builder.build(tiny.commit("first"), "auto")
 
 
 def test_what_can_not_be_built_is_said(tiny: Tiny) -> None:

@@ -131,7 +131,9 @@ def test_a_commit_without_a_project_file_is_built_by_setuptools() -> None:
 
 
 def test_a_project_file_that_is_none_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"^pyproject.toml: can't be read \(.*\): build another commit$"):
+    with pytest.raises(
+        UsageError, match=r"^pyproject.toml: can't be read \(.*\): correct it, or build another commit$"
+    ):
         read_project(b"[build-system\n", "repository")
 
 
