@@ -4,6 +4,7 @@ Uncommitted changes become a commit of our own repository, by an index of our ow
 user's is written.
 """
 
+import difflib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from opduel.records import Commit, UsageError
 
 PREFERRED = ("upstream", "origin")  # remotes, where several are there: a fork's own one comes last
 FAR = 100  # commits between a branch and HEAD from which on a nearer branch is named
+_SHOWN = 5  # branches in a line
 _NAME, _EMAIL = "opduel", "opduel@localhost"
 
 
@@ -117,10 +119,12 @@ def base_of(repository: Repository, head: Commit, remote: str | None, branch: st
     if branch is None:
         branch = _default(ours, tips, prefix, checkout)
     if branch not in tips:
-        branches = ", ".join(sorted(tips)[:5]) or "none"
+        branches = ", ".join([*sorted(tips)[:_SHOWN], *(["..."] if len(tips) > _SHOWN else [])]) or "none"
+        close = difflib.get_close_matches(branch, sorted(tips), 2)
+        advice = f"did you mean {' or '.join(close)}? If not, " if close else ""
         raise UsageError(
             f"--branch {branch}: {name if prefix else 'the checkout'} has no such branch, as far as is known here "
-            f"({branches}, ...): run git fetch, or name another"
+            f"({branches}): {advice}run git fetch, or name another"
         )
     merge_bases = ours.text("merge-base", tips[branch], head.id, fine=(0, 1)).split()
     if not merge_bases:

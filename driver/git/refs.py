@@ -25,6 +25,7 @@ _BEGIN = re.compile(r"[0-9a-f]{4,39}")
 _FULL_ID = re.compile(r"[0-9a-f]{40}")
 _BEFORE = re.compile(r"(?P<name>.+?)(?P<steps>([~^]\d*)+)")  # main~2, v1.0^: gitrevisions
 _SIMILAR = 5
+_LIKENESS = 0.7  # from which on names are similar: mian and main, not v9.9 and v0.0.9
 
 
 @dataclass(frozen=True)
@@ -212,5 +213,5 @@ def missing(git: Git, ids: set[str]) -> set[str]:
 def _similar(name: str, refs: Iterable[str], prefixes: Sequence[str]) -> str:
     """Return a hint at names that are nearly the same, if there are any."""
     names = {ref.removeprefix(prefix) for ref in refs for prefix in prefixes if ref.startswith(prefix)}
-    similar = difflib.get_close_matches(name, sorted(names), _SIMILAR, 0.5)
+    similar = difflib.get_close_matches(name, sorted(names), _SIMILAR, _LIKENESS)
     return f"; similar: {', '.join(similar)}" if similar else ""

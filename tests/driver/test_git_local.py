@@ -181,8 +181,10 @@ def test_the_base_is_where_the_branch_left_the_remote_s_default(checkout: Path, 
     base = base_of(repository, head, None, None)
     assert (base.commit, base.name, base.ahead) == (repository.parent(head), "origin/main", 1)
     origin.branch("v1.x", base.commit.id)
-    with pytest.raises(UsageError, match=r"--branch v1.x: origin has no such branch.*: run git fetch"):
+    with pytest.raises(UsageError, match=r"--branch v1.x: origin has no such branch, .* here \(main\): run git fetch"):
         base_of(repository, head, None, "v1.x")
+    with pytest.raises(UsageError, match=r"\(main\): did you mean main\? If not, run git fetch, or name another$"):
+        base_of(repository, head, None, "mian")
     run("fetch", "--quiet", at=checkout)
     assert base_of(repository, head, None, "v1.x").name == "origin/v1.x"
 

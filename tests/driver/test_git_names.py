@@ -94,10 +94,12 @@ def test_similar_names_are_offered_up_to_five(origin: RemoteRepository) -> None:
     for minor in range(9):
         origin.tag(f"1.{minor}.0", origin.tip("main"))
     with pytest.raises(UnknownCommit) as raised:
-        opened(origin).resolve("1.9.9")
-    assert str(raised.value).startswith("'1.9.9': no branch, tag or commit of that name; similar: 1.")
+        opened(origin).resolve("1.10.0")
+    assert str(raised.value).startswith("'1.10.0': no branch, tag or commit of that name; similar: 1.")
     assert str(raised.value).count(",") == 1 + 4
     assert isinstance(raised.value, UsageError)
+    with pytest.raises(UnknownCommit, match=r"no branch, tag or commit of that name$"):
+        opened(origin).resolve("9.9")
 
 
 @pytest.mark.parametrize(
