@@ -54,7 +54,8 @@ def init(options: InitOptions) -> int:
     suite = find_suite(package.folder) or find_suite(top)
     settings = _settings(package, suite)
     host = options.ci or _code_host(top)
-    steps = [settings, *([] if host == "none" else [_workflow(top, package, host)])]
+    measured = suite is not None or settings.path is None
+    steps = [settings, *([] if host == "none" else [_workflow(top, package, host, measured)])]
     lines = [f"{package.name}: {_described(package, suite)}"]
     for step in steps:
         verb = "would write " if options.dry_run else "wrote "
@@ -107,8 +108,8 @@ def _settings(package: Package, suite: OwnSuite | None) -> Step:
     return Step(f"{len(lines)} lines to {place}:", place, content, added)
 
 
-def _workflow(top: Path, package: Package, host: str) -> Step:
-    """Return the workflow of a code host."""
+def _workflow(top: Path, package: Package, host: str, measured: bool) -> Step:
+    """Return the workflow of a code host; ``measured``: the settings say already what it measures."""
     text = (TEMPLATES / f"opduel.{host}.yml").read_text(encoding="utf-8")
     if package.folder != top:
         text = text.replace("opduel local", f"opduel local {shlex.quote(str(package.folder.relative_to(top)))}")
@@ -123,7 +124,7 @@ def _workflow(top: Path, package: Package, host: str) -> Step:
             effect = f"which measures each merge request when {GITLAB_FILE} has\n    include: {GITLAB_OTHER_FILE}"
     if place.exists():
         return Step(f"{place}: is there already, and stays as it is")
-    return Step(f"{place}, {effect}", place, text)
+    return Step(f"{place}, {effect}" + ("" if measured else ", once the settings say what"), place, text)
 
 
 def _code_host(top: Path) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.options import Parser, harness_parser
+from opduel.reporters.arguments import with_underscores
 
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=(?!=)")  # of --env, and no release
 
@@ -18,7 +19,7 @@ def options_and_others(words: Sequence[str], *parsers: Parser) -> tuple[list[lis
     unnamed: list[str] = []
     remaining = list(words)
     while remaining:
-        word = remaining.pop(0)
+        word = with_underscores(remaining.pop(0), actions)
         if word == "--":
             unnamed, remaining = [*unnamed, *remaining], []
         elif not word.startswith("-"):

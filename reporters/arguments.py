@@ -1,7 +1,9 @@
 """The parser of every command line, with errors on one line, and without empty values of options."""
 
 import argparse
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Collection, Sequence
+from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from opduel.records import UsageError
@@ -48,7 +50,9 @@ class Parser(argparse.ArgumentParser):
         """Parse as argparse does, but don't repeat the value of an unknown option: it may be a password."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            self.error(f"unrecognized arguments: {' '.join(_names(unknown))}")
+            close = get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, 1, 0.75)
+            hint = f" (did you mean {close[0]}?)" if close else ""
+            self.error(f"unrecognized arguments: {' '.join(_names(unknown))}{hint}")
         return parsed
 
     def parse_known_args(  # type: ignore[override]
@@ -56,7 +60,9 @@ class Parser(argparse.ArgumentParser):
     ) -> tuple[argparse.Namespace, list[str]]:
         """Parse as argparse does. Raises UsageError: an option has an empty value, which happens when a script's
         variable is not set."""
-        parsed, unknown = super().parse_known_args(args, namespace)
+        words = sys.argv[1:] if args is None else args
+        words = [with_underscores(word, self._option_string_actions) for word in words]
+        parsed, unknown = super().parse_known_args(words, namespace)
         for action in self._actions:
             value = getattr(parsed, action.dest, None)
             texts = value if isinstance(value, list) else [value]
@@ -73,6 +79,13 @@ class Parser(argparse.ArgumentParser):
             print_result(self.format_help())
         else:
             super().print_help(file)
+
+
+def with_underscores(word: str, options: Collection[str]) -> str:
+    """Return an option that is written with hyphens, ``--time-budget``, as the one that there is: ``--time_budget``."""
+    name, equals, value = word.partition("=")
+    other = f"--{name[2:].replace('-', '_')}"
+    return f"{other}{equals}{value}" if name.startswith("--") and name not in options and other in options else word
 
 
 def _names(words: Sequence[str]) -> list[str]:

@@ -12,6 +12,7 @@ import importlib
 import inspect
 import re
 import sys
+import types
 
 STATEMENT = "statement"  # the operator of such cases: a function's name has dots
 
@@ -27,8 +28,10 @@ def statement_call(inputs):
     for name, module in inputs.get("modules", {}).items():
         with contextlib.suppress(ImportError):  # the code says what it misses
             namespace[name] = importlib.import_module(module)
+    import_submodules(setup, namespace)
     with names_explained(setup, namespace):
         exec(compile(setup, "<setup>", "exec"), namespace)
+    import_submodules(statement, namespace)
     tree = ast.parse("def call(): pass")
     code = ast.parse(statement, "<statement>").body
     changed = sorted(stored_names(code) & set(namespace))  # as in timeit, where both are one function
@@ -42,6 +45,23 @@ def statement_call(inputs):
         first.close()
         raise ValueError("makes a coroutine, of which nothing is executed: write asyncio.run(...)")
     return namespace["call"]
+
+
+def import_submodules(code, namespace):
+    """Import the modules within packages that the code names, ``package.module.function``, and that nothing has."""
+    for node in ast.walk(ast.parse(code)):
+        names = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        owner = namespace.get(node.id) if isinstance(node, ast.Name) else None
+        for name in reversed(names):
+            if not isinstance(owner, types.ModuleType):
+                break
+            if not hasattr(owner, name):
+                with contextlib.suppress(ImportError):  # the code says what it misses
+                    importlib.import_module("%s.%s" % (owner.__name__, name))
+            owner = getattr(owner, name, None)
 
 
 @contextlib.contextmanager
