@@ -102,12 +102,19 @@ def run(
         env=clean_environment(environment) if whole_environment is None else dict(whole_environment),
         cwd=directory,
         pass_fds=tuple(inherit),
+        process_group=0,
     ) as process:
         try:
             return _wait(process, time.monotonic() + timeout)
         except BaseException:
-            process.kill()
+            _kill(process)
             raise
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process, and those that it started, which would hold on to the lock that they inherited."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
@@ -140,7 +147,7 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
         with suppress(subprocess.TimeoutExpired):
             code = process.wait(max(0.0, deadline - time.monotonic()))
     if code is None:
-        process.kill()
+        _kill(process)
         process.wait()
     texts = [b"".join(pieces).decode(errors="replace") for pieces in printed.values()]
     return Outcome(code, texts[0], texts[1], flooded=flooded)

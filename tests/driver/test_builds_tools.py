@@ -179,6 +179,9 @@ def test_a_program_is_waited_for_when_it_has_closed_its_output(tmp_path: Path) -
     assert run(["sh", "-c", "exec >&- 2>&-; sleep 0.1; exit 7"], timeout=60) == Outcome(7, "", "")
     assert run(["sh", "-c", "exec >&- 2>&-; exec sleep 60"], timeout=0.2) == Outcome(None, "", "")
     assert run(["sh", "-c", "echo said; exec sleep 60"], timeout=2) == Outcome(None, "said\n", "")
+    started = int(run(["sh", "-c", "sleep 60 & echo $!; wait"], timeout=2).stdout)
+    command = Path(f"/proc/{started}/cmdline")
+    assert not command.exists() or not command.read_bytes(), "it would hold on to the build's lock"
 
 
 def test_what_a_program_leaves_behind_is_not_waited_for() -> None:
