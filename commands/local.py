@@ -2,6 +2,8 @@
 
 import dataclasses
 import os
+import re
+import shlex
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -23,9 +25,11 @@ from opduel.frameworks.roles import PackageBuilds
 from opduel.harness.specs import find_spec, load_spec
 from opduel.records import Case, Commit, UsageError
 from opduel.records.run_record import LeftOutRecord
+from opduel.support.command_names import command_name
 from opduel.support.text import counted
 
 CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/performance.md
+_NAME = re.compile(r"[\w./~^@-]+")  # of a commit, or of a variable
 SHOWN = 5  # names in a line
 BUDGET_S = 180.0  # for measuring a package, unless the user says: both builds have to be made, too
 # Options by which the user says which cases are measured: they are not narrowed down further.
@@ -38,14 +42,35 @@ def begin_local(options: DriverOptions) -> DriverOptions:
     measure."""
     own, harness = options.own, options.harness
     assert own.local is not None
+    _refuse_commits(own.local, harness.statement)
     folder, top = Path(os.path.abspath(own.local)), top_of(own.local)
     own = dataclasses.replace(own, local=folder, repo_dir=top)
     if not any(map(harness.is_given, SAYS_WHAT)):
         harness = dataclasses.replace(harness, **_usual_cases(folder, top))
     if (harness.suite or harness.statement) and not harness.is_given("time_budget"):
-        log.info("measuring takes at most %.0f s: --time_budget SECONDS changes that", BUDGET_S)
+        what = "each comparison" if own.regression else "measuring"
+        log.info("%s takes at most %.0f s: --time_budget SECONDS changes that", what, BUDGET_S)
         harness = dataclasses.replace(harness, time_budget=BUDGET_S)
     return dataclasses.replace(options, own=own, harness=harness)
+
+
+def _refuse_commits(folder: Path, statements: Sequence[str]) -> None:
+    """Raise UsageError for the name of a commit in the place of the folder or of a line of Python; it says what would
+    have worked."""
+    words = [*([] if folder.is_dir() else [str(folder)]), *statements]
+    names = [word for word in words if _NAME.fullmatch(word)]
+    if not names:
+        return
+    from opduel.driver.builds.named_commit import kind_of_name, top_above  # which imports much
+
+    top = top_above(folder if folder.is_dir() else Path.cwd())
+    for name in names:
+        if top is not None and (kind := kind_of_name(top, name)):
+            lines = shlex.join(word for word in words if word != name) or "..."
+            raise UsageError(
+                f"{name} is a {kind}: to measure the checkout against it, write `{command_name('local')} --base_commit "
+                f"{name} {lines}`, or `{command_name('compare')} {name} . {lines}`"
+            )
 
 
 def _usual_cases(folder: Path, top: Path) -> dict[str, Any]:

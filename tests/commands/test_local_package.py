@@ -77,6 +77,37 @@ def test_where_nothing_is_changed_nothing_is_measured(run: Run, package: PlainPa
     assert "--base_commit HEAD~1 measures the last commit" in outcome.err
 
 
+def test_a_commit_s_name_is_no_line_of_python(run: Run, package: PlainPackage) -> None:
+    package.git("branch", "six")
+    package.git("branch", "topic/seven")
+    package.git("tag", "v1.0")
+    package.write(MODULE, SLOWER)
+    for name, kind in {"six": "branch", "topic/seven": "branch", "v1.0": "tag", "HEAD": "commit"}.items():
+        line = refused(run(name, "smoother.smooth([1])"))
+        assert f"error: {name} is a {kind}: to measure the checkout against it, write `opduel local --base" in line
+        assert line.endswith(
+            f"_commit {name} 'smoother.smooth([1])'`, or `opduel compare {name} . 'smoother.smooth([1])'`"
+        )
+    assert "`opduel compare main . ...`" in refused(run("main"))
+    assert "1 to measure on 1 case" in run("nosuch", "--dry_run").out
+
+
+def test_how_long_it_takes_is_said(run: Run, package: PlainPackage) -> None:
+    package.write(MODULE, SLOWER)
+    assert "measuring takes at most 180 s: --time_budget" in run(*STATEMENT, "--dry_run").err
+    assert "each comparison takes at most 180 s: " in run(*STATEMENT, "--regression", "--dry_run").err
+
+
+def test_the_project_file_of_a_work_tree_is_named_where_it_is_at_fault(
+    run: Run, package: PlainPackage, home: Path
+) -> None:
+    package.write("pyproject.toml", "[project]\nname = smoother\n")
+    outcome = run(*STATEMENT, *ANYWAY, "--exec_dir", str(home / "cache"))
+    assert outcome.code == 3
+    last = outcome.err.splitlines()[-1]
+    assert " can't be built: pyproject.toml: can't be read (Invalid value (at line 2, column 8)): correct it" in last
+
+
 @pytest.mark.parametrize("name", ["master", "develop", "trunk", "whatever"])
 def test_a_main_branch_of_any_name_without_a_remote(
     name: str, home: Path, monkeypatch: pytest.MonkeyPatch, run: Run
