@@ -13,7 +13,10 @@ from opduel.support.command_names import named_for
 def parsers_of(name: str) -> list[Parser]:
     """Return the parsers of the options of a subcommand, or of a script, which name commands as for its user."""
     with named_for(name):
-        return [make() for make in COMMANDS[name].parsers]
+        parsers = [make() for make in COMMANDS[name].parsers]
+    for action in (action for parser in parsers for action in parser._actions):
+        action.help = COMMANDS[name].own_help.get(action.dest, action.help)
+    return parsers
 
 
 def merged_parser(name: str) -> Parser:

@@ -4,7 +4,7 @@ What measures is imported when the words have been parsed and checked: it takes 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from opduel.commands import subcommand_parsers
@@ -33,7 +33,7 @@ class Command:
     """A subcommand, or a script: what it does in words, what it is called with, and the functions behind it.
 
     ``run`` gets its name as the user called it, and the words behind that. ``main_options``: of the short help; None
-    for all.
+    for all. ``own_help``: of options that mean something else here, by their name.
     """
 
     summary: str
@@ -41,6 +41,7 @@ class Command:
     run: Callable[[str, Words], int]
     parsers: Sequence[Callable[[], Parser]]
     main_options: str | None = None
+    own_help: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def takes_run_options(self) -> bool:
@@ -283,6 +284,13 @@ SUBCOMMANDS: Mapping[str, Command] = {
         _OF_DRIVER,
         "statement setup suite bench benchmark_file branch remote_repository base_commit metric threshold time_budget "
         "with_packages regression github gitlab json local_reporter html_reporter again dry_run",
+        {
+            "branch": "the remote's branch that yours left (default: its default branch)",
+            "remote_repository": "the name of the remote of that branch (default: upstream, origin or the only one)",
+            "base_commit": "the control: commit, tag or branch (default: where yours left the remote's branch)",
+            "time_budget": "measure for at most this long, with --regression in each comparison; cases that are still "
+            "open are reported as inconclusive (default: 180 for a suite or lines of Python, no limit for a spec)",
+        },
     ),
     "init": Command(
         "write the settings and the workflow by which a package is measured",

@@ -13,6 +13,7 @@ from command_line import RELEASE, ROOT, SAME_BUILD, Outcome, fresh_logging
 from opduel import __version__
 from opduel.commands import help, in_build, opduel, subcommand_parsers, subcommands
 from opduel.commands.config import config_path, write_config
+from opduel.commands.local import BUDGET_S
 from opduel.commands.subcommands import COMMANDS, SCRIPTS, SUBCOMMANDS
 
 Call = Callable[..., Outcome]
@@ -123,6 +124,16 @@ def test_all_help_has_every_option(call: Call) -> None:
     assert "--wipe_cache" not in call("compare", "-h").out
     assert "--wipe_cache" in call("compare", "--help-all").out
     assert "--bisect_releases" in call("drive", "--help-all").out
+
+
+def test_the_help_of_local_has_its_own_defaults(call: Call) -> None:
+    for option in ("--help", "--help-all"):
+        text = " ".join(call("local", option).out.split())
+        assert f"(default: {BUDGET_S:.0f} for a suite or lines of Python, no limit for a spec)" in text
+        assert "(default: upstream, origin or the only one)" in text
+        assert "(default: where yours left the remote's branch)" in text
+        assert "UTC" not in text
+    assert "UTC" in call("drive", "--help").out
 
 
 @pytest.mark.parametrize("name", COMMANDS)
