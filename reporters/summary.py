@@ -16,6 +16,7 @@ WORST_FIRST: tuple[Verdict, ...] = (
     *("improved", "not_worse", "unchanged"),
 )
 Conclusion = Literal["regressed", "incomplete", "done"]
+_AGAIN = "measure again when the machine is quiet"
 _QUIET = "a quiet host: "  # as its rounds say, which other load may have spared
 
 
@@ -191,7 +192,8 @@ def validity_line(report: Report) -> str:
     if not validity.hold:
         words = "; verdicts are given all the same (--busy_host report)"
     if not standing or not validity.hold:
-        return f"this run can't be trusted: {reasons}{words}; measure again when the machine is quiet"
+        all_the_same = ", or take them all the same with --busy_host report" if withheld else ""
+        return f"this run can't be trusted: {reasons}{words}; {_AGAIN}{all_the_same}"
     stand = f"{counted(standing, 'verdict')} {'stands' if standing == 1 else 'stand'} nevertheless"
     if not withheld:
         return f"the host was disturbed: {reasons}; {stand}, and none was held back"
@@ -204,7 +206,7 @@ def _more_for(report: Report) -> str:
     flagged = sum(check.flagged for check in validity.aa_checks)  # each is one of the reasons
     more = ["more rounds or time"] if len(validity.reasons) > flagged else []
     more += ["more A/A checks (--sentinels)"] if flagged and not withheld_verdicts.isdisjoint(FLAGGED) else []
-    again = "measure again when the machine is quiet"
+    again = f"{_AGAIN}, or take them all the same with --busy_host report"
     return f"give {' and '.join(more)}, or {again}" if more else again
 
 
