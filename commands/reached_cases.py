@@ -77,7 +77,9 @@ def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str]) 
     log.info("%d of %s can be reached by this change; --all_cases measures all", len(reached), counted(count, "case"))
     reasons = Counter(reason for reason in reached.values() if reason.startswith("unknown: ")).most_common(3)
     for reason, cases in reasons:
-        log.info("%s measured although what they run is %s", counted(cases, "case"), reason)
+        log.info(
+            "what %s %s is %s: measured all the same", counted(cases, "case"), "runs" if cases == 1 else "run", reason
+        )
 
 
 def _recorded(request: RunRequest, side: Side, root: Path, cases: Sequence[Case]) -> dict[str, Reach]:

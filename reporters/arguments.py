@@ -14,6 +14,15 @@ from opduel.support.text import LONGEST_QUOTE, clipped
 MAY_BE_EMPTY = frozenset({"user_identifier"})  # it is empty in a script whose variable is not set
 
 
+# What options of asv, hyperfine, pytest and pytest-benchmark are called here.
+ELSEWHERE = {
+    "--factor": "--threshold",
+    "--benchmark-compare-fail": "--threshold",
+    "--quick": "--time_budget",
+    "--benchmark-max-time": "--time_budget",
+    "--environment": "--with_packages",
+    "-k": "--bench",
+}
 AddOption = Callable[..., None]
 
 
@@ -50,8 +59,10 @@ class Parser(argparse.ArgumentParser):
         """Parse as argparse does, but don't repeat the value of an unknown option: it may be a password."""
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
-            close = get_close_matches(unknown[0].partition("=")[0], self._option_string_actions, 1, 0.75)
-            hint = f" (did you mean {close[0]}?)" if close else ""
+            name = unknown[0].partition("=")[0]
+            close = [ELSEWHERE.get(name), *get_close_matches(name, self._option_string_actions, 1, 0.75)]
+            meant = next((option for option in close if option and option in self._option_string_actions), None)
+            hint = f" (did you mean {meant}?)" if meant else ""
             self.error(f"unrecognized arguments: {' '.join(_names(unknown))}{hint}")
         return parsed
 

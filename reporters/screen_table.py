@@ -33,7 +33,7 @@ _KIND = 20  # columns of a kind of host: its name, or "inconclusive +12.3 %"
 _MOST_BY_KIND = 20  # rows
 _REMARK_LINES = 5
 _USELESS = 10.0  # a minimum detectable effect, and an interval with it, that says nothing
-_MOST_UNMEASURED = 3  # rows of cases that have no figures
+_MOST_UNMEASURED = 3  # rows of cases that are undecided for the same reason, for want of time
 _OPERATOR = (16, 32)  # columns of an operator's name, at least and at most
 
 
@@ -60,7 +60,7 @@ def cases_lines(report: Report, comparisons: Sequence[Comparison], width: int) -
     for group, comparisons_of_group in by_verdict(comparisons):
         lines.append(Text(f"{group.words} ({group.count})", style=STYLES[group.verdict]))
         for alike in _alike(comparisons_of_group, needs):
-            visible = alike if any(comparison.rounds for comparison in alike) else alike[:_MOST_UNMEASURED]
+            visible = alike[:_MOST_UNMEASURED] if alike[0].is_unreached else alike
             for comparison in visible:
                 name, *further_lines = names[comparison.case]
                 lines.append(Text(_line(name, case_width, rows[comparison.case], widths)))
