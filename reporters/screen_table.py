@@ -60,7 +60,7 @@ def cases_lines(report: Report, comparisons: Sequence[Comparison], width: int) -
     for group, comparisons_of_group in by_verdict(comparisons):
         lines.append(Text(f"{group.words} ({group.count})", style=STYLES[group.verdict]))
         for alike in _alike(comparisons_of_group, needs):
-            visible = alike[:_MOST_UNMEASURED] if alike[0].is_unreached else alike
+            visible = alike if alike[0].rounds and not alike[0].is_unreached else alike[:_MOST_UNMEASURED]
             for comparison in visible:
                 name, *further_lines = names[comparison.case]
                 lines.append(Text(_line(name, case_width, rows[comparison.case], widths)))

@@ -30,11 +30,11 @@ def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome
 
 @pytest.fixture(scope="session")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Outcome, Path]:
-    """A real run that ends by itself, its output in pipes and no reporter asked for; and its user's folder.
+    """A real run that ends by itself, its output in pipes, for programs; and its user's folder.
 
     A difference below 50 % is none of its business: whatever the machine does, there is no regression.
     """
     folder = tmp_path_factory.mktemp("finished")
     environment = {"XDG_CONFIG_HOME": str(folder / "config"), "XDG_STATE_HOME": str(folder / "state")}
     options = ["-b", write_spec(folder), *SAME_BUILD, *ANYWAY, "--max_rounds", "2", "--threshold", "50%"]
-    return run_script(HARNESS, *options, environment=environment), folder
+    return run_script(HARNESS, "--tsv", *options, environment=environment), folder

@@ -50,7 +50,10 @@ def test_a_report_is_printed_as_a_page(home: Path, tmp_path: Path, capsys: pytes
 @pytest.mark.parametrize(
     ("arguments", "error_text"),
     [
-        (["--convert", "report.json"], "--to pyperf|benchstat|bmf|github-action-benchmark|junit|csv|csv-samples|"),
+        (
+            ["--convert", "report.json"],
+            "--to pyperf|benchstat|bmf|github-action-benchmark|hyperfine|junit|",
+        ),
         (["--convert", "report.json", "--to", "md", "-b", "smoke"], "no other options"),
         (["--convert", "gone.json", "--to", "md"], "gone.json: cannot be read"),
         (["--convert", "gone.json", "--to", "pdf"], "invalid choice: 'pdf'"),

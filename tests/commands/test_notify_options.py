@@ -30,8 +30,8 @@ def test_a_command_learns_where_the_report_is(run: Run, home: Path) -> None:
     notified = home / "notified"
     outcome = run(*MINIMAL, "--verify", "--notify_command", f"tee {notified}")
     assert outcome.code == 1, outcome.err
-    assert outcome.out.startswith("#verdict\t")  # a notifier is no screen
-    assert "notified (--notify_command): 1 case regressed" in outcome.err
+    assert "\nregressed (1)\n" in outcome.out  # a notifier is no screen
+    assert "notified (--notify_command): 1 case regressed" in outcome.out
     lines = notified.read_text().splitlines()
     assert "  exp_0/forward  +25.0 % [+20.0, +30.0]  (again +24.0 %)" in lines
     (place,) = [line.removeprefix("report     ") for line in lines if line.startswith("report ")]

@@ -143,7 +143,9 @@ def test_without_a_default_that_ever_existed_there_are_sensible_ones(origin: Rem
     repository.fetch()
     assert repository.default_branch() == "develop"
     assert repository.has_branches()
-    origin.branch("other", origin.tip("develop"))
+    for name in ("one", "other"):
+        origin.branch(name, origin.tip("develop"))
+    origin.drop("refs/heads/develop")
     repository.fetch()
     with pytest.raises(UsageError, match=r"no default branch \(2 branches\): name one with --branch"):
         repository.default_branch()

@@ -14,7 +14,7 @@ from generic_adaptor import load
 adaptor = load()
 program = adaptor.program
 PLAIN = {"direction": "forward", "context": "cpu", "files": {}}
-EXPECTED = " (if that is right, list it in the test's exit_codes)"
+EXPECTED = " (if that is right, list it in the test's exit_codes; of opduel run, give -i)"
 Script = Callable[..., dict[str, Any]]
 
 

@@ -13,7 +13,7 @@ from opduel.records import UsageError
     ("framework", "request_text", "is_name"),
     [
         ("python", "numpy==2.2.6 scipy", True),
-        ("torch", "torch", True),
+        ("torch", "torch==2.13.0", True),
         ("python", "/no/such/folder", False),
         ("generic", "sh", True),
         ("generic", "no-such-command", False),

@@ -207,7 +207,7 @@ scalars = st.none() | st.booleans() | int64 | finite | strings
 anything = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(strings, inner, max_size=3)
 )
-SHAPES_OF = {"positive_definite": [3, 3], "png": [2, 2, 3]}
+SHAPES_OF = {"positive_definite": [3, 3], "symmetric": [3, 3], "hermitian": [3, 3], "png": [2, 2, 3]}
 plain_tensors: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"shape": shapes}, optional={"dtype": st.sampled_from(DTYPES), "init": st.sampled_from(get_args(Init))}
 ).map(lambda tensor: {**tensor, "shape": SHAPES_OF.get(tensor.get("init", ""), tensor["shape"])})

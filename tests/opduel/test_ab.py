@@ -142,7 +142,7 @@ def test_a_reporter_that_fails_does_not_lose_the_report(
         ({"spec": "smoke", "time_budget": -1}, "time_budget: '-1' is not above 0"),
         ({"spec": "smoke", "metrics": ["tim"]}, "metrics: 'tim' holds 'tim': use one or more of"),
         ({"spec": "smoke", "max_rounds": 2.5}, "max_rounds: '2.5' is not a whole number"),
-        ({"spec": "smoke", "dtype": "float31"}, "dtype: 'float31': choose one of float16"),
+        ({"spec": "smoke", "dtype": "float31"}, "dtype float31: use one of float16"),
         ({"spec": "smoke", "roofline": "yes"}, "roofline: 'yes': give True or False"),
         ({"spec": "smoke", "ctx": ["cpu", "gpu"]}, "ctx: takes one value, not 2"),
         ({"spec": "smoke", "suite": "", "ctx": "cpu"}, "suite: is empty"),
