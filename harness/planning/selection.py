@@ -129,7 +129,7 @@ class CaseSelector:
         """
         durations = self._durations
         if durations.of_rounds(need.rounds for need in needs) > left_s:
-            needs = self._cheapest_first(needs)
+            needs = sorted(self._cheapest_first(needs), key=lambda need: need.missing)  # those begun are finished
         chosen = fitting([(need, need.missing) for need in needs], left_s, durations)
         if not chosen and not any(need.closes for need in needs):
             chosen = list(needs[:1])
