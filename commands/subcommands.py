@@ -377,9 +377,8 @@ SUBCOMMANDS: Mapping[str, Command] = {
 # With AI-PEP's names and defaults: a project's settings, and the config's default arguments, have no say.
 SCRIPTS: Mapping[str, Command] = {
     "harness.py": Command(
-        "measure two builds of a framework against each other on the cases of a spec; or one build alone with "
-        "--single, or with another option that only such a run has. A build that is not given is the one that is "
-        "configured, or else the framework's default",
+        "measure two builds of a framework against each other on the cases of a spec, or with --single one build "
+        "alone. A build that is not given is the one that is configured, or else the framework's default",
         "BUILD BUILD {[-s SETUP] STATEMENT... | --suite SUITE | -b SPEC} [OPTIONS]",
         run_harness,
         _OF_HARNESS,

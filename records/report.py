@@ -262,10 +262,15 @@ class Comparison:
         return self.suspected is not None and self.verdict != "not_worse"
 
     @property
-    def is_unreached(self) -> bool:
-        """Whether the run ended too early to compare it."""
+    def is_untested(self) -> bool:
+        """Whether it came to no verdict, nor to a test that could have given one."""
         is_tested = self.p_value is not None or self.held_back is not None or self.verification is not None
         return self.verdict == "inconclusive" and not is_tested
+
+    @property
+    def is_unreached(self) -> bool:
+        """Whether the run ended too early to test it, and not because its outputs, say, can't be compared."""
+        return self.is_untested and self.forecast is not None
 
     @property
     def any_kind(self) -> str:
@@ -338,23 +343,20 @@ class Report:
     @property
     def nothing_compared(self) -> bool:
         """Whether no case came to a verdict, or to a test that could have given one."""
-        return all(comparison.failure or comparison.is_unreached for comparison in self.comparisons)
+        return all(comparison.failure or comparison.is_untested for comparison in self.comparisons)
 
     @property
     def uncompared(self) -> list[Comparison]:
         """The cases that fail on both sides, on the control (unless it has no such case), or from outside."""
-        return [
-            comparison
-            for comparison in self.comparisons
-            if comparison.verdict == "failed" and not comparison.is_worse and not comparison.is_absent_from_control
-        ]
+        failed = [comparison for comparison in self.comparisons if comparison.verdict == "failed"]
+        return [comparison for comparison in failed if not (comparison.is_worse or comparison.is_absent_from_control)]
 
     @property
     def standing(self) -> list[Comparison]:
         """The comparisons of noisy metrics with a verdict that was not held back."""
-        noisy = {name for name, metric in METRICS.items() if metric.noisy}
+        claims = [comparison for comparison in self.comparisons if comparison.verdict in CLAIMS]
         return [
-            comparison for comparison in self.comparisons if comparison.verdict in CLAIMS and comparison.metric in noisy
+            comparison for comparison in claims if comparison.metric in METRICS and METRICS[comparison.metric].noisy
         ]
 
     def withholds(self, *verdicts: Verdict) -> bool:

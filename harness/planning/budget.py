@@ -193,8 +193,8 @@ def affordable(needs: Sequence[CaseNeed], left_s: float, durations: RoundDuratio
     if durations.of_rounds(need.rounds for need in needs) <= left_s:
         return list(needs)
     ordered = sorted(needs, key=lambda need: (need.excess is None, -(need.excess or 0.0)))
-    with_all_rounds = fitting([(need, need.missing) for need in ordered], left_s, durations)
-    return with_all_rounds or fitting([(need, 1) for need in ordered if need.closes or resumable], left_s, durations)
+    with_all_rounds = _fitting([(need, need.missing) for need in ordered], left_s, durations)
+    return with_all_rounds or _fitting([(need, 1) for need in ordered if need.closes or resumable], left_s, durations)
 
 
 def least_needed(needs: Sequence[CaseNeed], durations: RoundDurations, resumable: bool) -> tuple[float, str]:
@@ -208,7 +208,7 @@ def least_needed(needs: Sequence[CaseNeed], durations: RoundDurations, resumable
     return min(choices)
 
 
-def fitting(needs: Sequence[tuple[CaseNeed, int]], left_s: float, durations: RoundDurations) -> list[CaseNeed]:
+def _fitting(needs: Sequence[tuple[CaseNeed, int]], left_s: float, durations: RoundDurations) -> list[CaseNeed]:
     """Return those that fit, one after the other, each for so many rounds."""
     load, chosen = Load(durations), []
     for need, rounds in needs:
@@ -217,6 +217,13 @@ def fitting(needs: Sequence[tuple[CaseNeed, int]], left_s: float, durations: Rou
             load = more
             chosen.append(need)
     return chosen
+
+
+def first_affordable(needs: Sequence[CaseNeed], left_s: float, durations: RoundDurations) -> list[CaseNeed]:
+    """Return those that the time left takes to their first look, in the order given, but those first that need the
+    fewest rounds: what was begun is finished before others are."""
+    begun_first = sorted(needs, key=lambda need: need.missing)
+    return _fitting([(need, need.missing) for need in begun_first], left_s, durations)
 
 
 def profiling_seconds(time_budget: float | None, cases: int) -> float:

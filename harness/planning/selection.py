@@ -13,7 +13,7 @@ from opduel.harness.planning.budget import (
     RoundDurations,
     affordable,
     describe_want_of_time,
-    fitting,
+    first_affordable,
     least_needed,
 )
 from opduel.harness.planning.effort_planner import EffortPlanner
@@ -129,8 +129,8 @@ class CaseSelector:
         """
         durations = self._durations
         if durations.of_rounds(need.rounds for need in needs) > left_s:
-            needs = sorted(self._cheapest_first(needs), key=lambda need: need.missing)  # those begun are finished
-        chosen = fitting([(need, need.missing) for need in needs], left_s, durations)
+            needs = self._cheapest_first(needs)
+        chosen = first_affordable(needs, left_s, durations)
         if not chosen and not any(need.closes for need in needs):
             chosen = list(needs[:1])
         if not chosen and self._result.rounds and not self._checkpoint.keeps:

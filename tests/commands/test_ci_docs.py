@@ -112,6 +112,31 @@ def test_all_outputs_are_explained() -> None:
     assert all(f"| `{name}` |" in TEXT for name in OUTPUTS)
 
 
+@pytest.mark.parametrize("name", SCHEMAS)
+@pytest.mark.parametrize(
+    ("line", "code", "wanted"),
+    [
+        ("Nothing was compared: every case failed", 3, 2),
+        ("This run can't be trusted", 3, None),
+        ("1 regressed", 1, 1),
+        ("0 regressed", 0, 0),
+    ],
+)
+def test_a_job_fails_where_no_case_can_run_and_is_only_warned_of_a_busy_machine(
+    tmp_path: Path, name: str, line: str, code: int, wanted: int | None
+) -> None:
+    """By the script itself, with a program in opduel's place. GitLab's own rules make a warning of 3."""
+    program = tmp_path / "opduel"
+    program.write_text(f'#!/bin/sh\necho "{line}" >&2\nexit {code}\n')
+    program.chmod(0o755)
+    (script,) = [script for script in scripts(recipe(name)) if "opduel local" in script]
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    ended = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, check=False
+    )
+    assert ended.returncode == ({"opduel.github.yml": 0, "opduel.gitlab.yml": 3}[name] if wanted is None else wanted)
+
+
 def test_exit_codes_are_explained() -> None:
     codes = re.findall(r"^\| (\d) \|", TEXT, flags=re.MULTILINE)
     assert codes == [str(code) for code in (DONE, REGRESSED, USAGE, INCOMPLETE)]

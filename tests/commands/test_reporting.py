@@ -16,7 +16,7 @@ from made_reports import build, comparison, run_ab_giving
 from opduel.commands import builds
 from opduel.commands.session import deliver_report
 from opduel.harness.run_request import RunRequest
-from opduel.records import Cause, Comparison, Report, Verdict
+from opduel.records import Cause, Comparison, Forecast, Report, Verdict
 from opduel.records.host_record import HostRecord
 from opduel.records.run_record import RunRecord
 from opduel.reporters import Reporter, simple_screen
@@ -26,8 +26,9 @@ from opduel.reporters.local import SimpleLocalReporter
 Run = Callable[..., Outcome]
 MINIMAL = ("-b", "smoke", *SAME_BUILD)
 UNCHANGED = comparison("unchanged")
-UNREACHED = comparison("inconclusive", number=2)
-OPEN = replace(UNREACHED, p_value=0.2)  # it had a look
+OPEN = replace(comparison("inconclusive", number=2), p_value=0.2)  # it had a look
+UNREACHED = replace(OPEN, p_value=None, forecast=Forecast(None, 4))
+UNLIKE_ITSELF = replace(OPEN, metric="error", p_value=None)  # the control's outputs differ from each other
 
 
 @pytest.fixture(autouse=True)
@@ -58,6 +59,7 @@ def test_callgrinds_files_of_explained_cases_lie_beside_the_report(
         ([UNCHANGED], False, 0),
         ([UNCHANGED, comparison("improved", number=1), OPEN], False, 0),
         ([UNCHANGED, comparison("improved", number=1), UNREACHED], False, 3),
+        ([UNCHANGED, UNLIKE_ITSELF], False, 0),
         ([UNCHANGED, comparison("regressed", number=1)], False, 1),
         ([UNCHANGED, comparison("failed", "treatment", number=1)], False, 1),
         ([UNCHANGED, comparison("failed", "treatment", kind="killed", number=1)], False, 3),

@@ -17,6 +17,7 @@ from opduel.harness.planning.budget import (
     budget_for,
     count_cause_profiles,
     describe_want_of_time,
+    first_affordable,
     least_needed,
     profiling_seconds,
     with_profiling,
@@ -125,6 +126,16 @@ def test_one_that_does_not_fit_keeps_no_smaller_one_from_its_look() -> None:
     durations.case_s["a"] = 30.0
     needs = [need("a", excess=2.0), need("b", excess=0.1)]
     assert [chosen.request.case.id for chosen in affordable(needs, 30.0, durations, resumable=False)] == ["b"]
+
+
+def test_of_first_looks_those_come_first_that_are_begun_and_each_that_fits() -> None:
+    durations = after_a_round("abc", case_s=1.0, start_s=0.0)
+    needs = [need("a", missing=5), need("b", missing=3), need("c", missing=5)]
+    assert [chosen.request.case.id for chosen in first_affordable(needs, 3.5, durations)] == ["b"]
+    assert [chosen.request.case.id for chosen in first_affordable(needs, 8.5, durations)] == ["b", "a"]
+    costly = [need("slow", missing=2), need("a", missing=5)]
+    durations.case_s["slow"] = 9.0
+    assert [chosen.request.case.id for chosen in first_affordable(costly, 6.0, durations)] == ["a"]
 
 
 def test_where_no_look_can_be_reached_the_rounds_go_to_cases_for_which_they_count() -> None:
