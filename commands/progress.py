@@ -3,6 +3,7 @@ and then."""
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TextIO, cast
@@ -15,7 +16,7 @@ from rich.progress import Progress as Bar
 from opduel.harness.measurement_plan import HostProgress, Progress
 from opduel.harness.other_runs.single import SingleProgress
 from opduel.reporters.stream import write_text
-from opduel.support.text import clipped, counted, duration, printable
+from opduel.support.text import clipped, counted, duration, printable, rough_duration
 
 PLAIN_EVERY_S = 15.0
 FLEET_EVERY_S = 60.0  # plain lines that name hosts; their runs take long
@@ -115,7 +116,8 @@ class ProgressDisplay:
 
     def show_single(self, progress: SingleProgress) -> None:
         """Tell of the latest case of a single-build run."""
-        text = f"round {progress.round} of {progress.rounds}, {progress.cases_done} of {progress.cases} cases"
+        cases = f"{progress.cases_done} of {counted(progress.cases, 'case')}"
+        text = f"round {progress.round} of {progress.rounds}, {cases}"
         self._update(text, progress.cases_done, progress.cases, progress.elapsed_s)
 
     def _update(
@@ -137,20 +139,34 @@ def _write_to(handler: "logging.StreamHandler[TextIO]", stream: TextIO) -> None:
 def describe(progress: Progress) -> str:
     """Rounds, cases still open, and how long until more is known; short enough for 80 columns with bar and clock."""
     phase = "verify" if progress.verifying else "round"
-    cases = f"{progress.open_cases} of {progress.cases} cases open"
+    words = [f"{phase} {progress.rounds}", f"{progress.open_cases} of {counted(progress.cases, 'case')} open"]
     if progress.measured_on:
-        return f"{phase} {progress.rounds}, {cases}, {progress.measured_on} more (busy host)"
-    if progress.end_s is not None:
-        return f"{phase} {progress.rounds}, {cases}, about {duration(int(progress.end_s))} left"
-    return f"{phase} {progress.rounds}, {cases}, next verdicts in {duration(int(progress.left_s))}"
+        words.append(f"{progress.measured_on} more (busy host)")
+    elif progress.open_cases:
+        words += time_words(progress)
+    return ", ".join(words)
+
+
+def time_words(progress: Progress) -> list[str]:
+    """Return how long it takes until more is known: in coarse words, as far as noise and costs let one expect it, or
+    what is left of the time budget where that ends first; nothing where it is a moment."""
+    if progress.end_s is None:
+        words, most_s = f"next verdicts in {duration(int(progress.left_s))}", progress.left_s
+    else:
+        expected, most_s = rough_duration(max(progress.end_s, progress.left_s))
+        words = f"{expected} left"
+    if most_s >= progress.budget_left_s < math.inf:
+        words, most_s = f"at most {duration(int(progress.budget_left_s))} left", progress.budget_left_s
+    return [words] if most_s >= 1 else []
 
 
 def describe_fleet(progress: Progress) -> str:
-    """Hosts, cases still open, and how long it takes if the others take as long as those before."""
+    """Hosts, cases still open, and roughly how long it takes if the others take as long as those before."""
     hosts = counted(len(progress.hosts), "host")
-    cases = f"{progress.open_cases} of {progress.cases} cases open"
-    measured = progress.open_cases < progress.cases
-    return f"{hosts}, {cases}" + (f", about {duration(int(progress.left_s))} left" if measured else "")
+    cases = f"{progress.open_cases} of {counted(progress.cases, 'case')} open"
+    if progress.open_cases in (0, progress.cases):
+        return f"{hosts}, {cases}"
+    return f"{hosts}, {cases}, {rough_duration(progress.left_s)[0]} left"
 
 
 def describe_host(host: HostProgress) -> str:

@@ -1,5 +1,6 @@
 """What a measurement is asked to do, and what it brings home: the plan, progress, and the result."""
 
+import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -169,12 +170,13 @@ class Progress:
     open_cases: int
     cases: int
     elapsed_s: float
-    left_s: float  # to the next look of the open cases, or to the end of the budget if that comes first
+    left_s: float  # to the next look of the open cases
     verifying: bool = False
     end_s: float | None = None  # to the end of the measurement, where earlier runs let one expect it
     hosts: tuple[HostProgress, ...] = ()
     outlook: str = ""  # what the run is likely to come to, in words, after its first rounds
     measured_on: int = 0  # settled cases that get more rounds, because the host is disturbed
+    budget_left_s: float = math.inf  # of the run's time budget
 
 
 @dataclass

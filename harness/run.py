@@ -103,6 +103,12 @@ def _compare_inputs(request: RunRequest, bench: Bench, earlier_s: float) -> list
     share_s = None if budget is None else INPUT_CHECK_SHARE * max(0.0, budget - earlier_s)
     with this_thread_on(bench.cpus.control):
         return with_other_inputs(request.cases, bench, request.seed, request.can_fork, share_s)
+    request, configuration = run.measured_request, run.request.configuration
+    budget_s = math.inf if configuration.time_budget is None else configuration.time_budget
+
+    def report_progress(progress: Progress) -> None:
+        on_progress(dataclasses.replace(progress, budget_left_s=max(0.0, budget_s - progress.elapsed_s)))
+
 
 
 def measure(run: PreparedRun, on_progress: ReportProgress) -> RunMeasurement:
@@ -110,15 +116,14 @@ def measure(run: PreparedRun, on_progress: ReportProgress) -> RunMeasurement:
 
     def watch_host(progress: Progress) -> None:
         run.monitor.sample()
-        on_progress(progress)
+        report_progress(progress)
 
-    request, configuration = run.measured_request, run.request.configuration
     output_check, plan = check_outputs(
         request.cases, request.golden, run.bench, run.plan, watch_host, run.checkpoint.elapsed_s
     )
     first = _measure_rounds(run, plan, output_check, watch_host)
     result = first.result
-    verifier = Verifier(run.bench, plan, time.monotonic() - result.wall_s, on_progress, run.checkpoint)
+    verifier = Verifier(run.bench, plan, time.monotonic() - result.wall_s, report_progress, run.checkpoint)
     comparisons = build_comparisons(plan, result)
     if plan.first_measurement is not None:
         comparisons = list(map(without_first_measurement, comparisons))
@@ -128,8 +133,7 @@ def measure(run: PreparedRun, on_progress: ReportProgress) -> RunMeasurement:
         result.stopped = result.stopped or f"{plan.budget_in_words} was spent"
         result.closed = False
     comparisons = with_seconds(comparisons, {case.id: case for case in plan.cases}, result.durations)
-    budget_end = math.inf if configuration.time_budget is None else verifier.began + configuration.time_budget
-    return RunMeasurement(first, verifier.second, comparisons, output_check.comparisons, budget_end)
+    return RunMeasurement(first, verifier.second, comparisons, output_check.comparisons, verifier.began + budget_s)
 
 
 def _measure_rounds(

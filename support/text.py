@@ -11,6 +11,9 @@ LONGEST_WORD = 300  # of one word of an error: a path, or a pasted argument
 LONGEST_QUOTE = 80  # of an argument that is quoted in an error
 LONGEST_VALUE = 40  # of a value that is quoted in an error
 _ELLIPSIS = "..."
+# What an expected time is called that may be wrong by a factor of two or more, by the seconds below which it lies.
+_ROUGHLY = ((60.0, "less than a minute"), (600.0, "some minutes"), (3600.0, "less than an hour"))
+_LONG = "over an hour"
 _LONG_QUOTE = re.compile(rf"(?<!\w)(['\"])((?:(?!\1).){{{2 * LONGEST_QUOTE},}})\1(?!\w)")
 # Escape sequences of a terminal (ECMA-48), each as a whole: CSI (colours, cursor), strings such as OSC (titles, links),
 # and the short ones. A control character by itself, ESC included, comes last: it would leave a sequence's rest.
@@ -42,6 +45,12 @@ def duration(seconds: float | None) -> str:
     hours, minutes = divmod(minutes, 60)
     amounts = ((hours, "h"), (minutes, "min"), (0 if hours else odd_seconds, "s"))
     return " ".join(f"{amount} {unit}" for amount, unit in amounts if amount)
+
+
+def rough_duration(seconds: float) -> tuple[str, float]:
+    """Return an expected time in words no more exact than it is, and the seconds that they allow for: ``("some
+    minutes", 600.0)``."""
+    return next(((words, most_s) for most_s, words in _ROUGHLY if seconds < most_s), (_LONG, math.inf))
 
 
 def printable(text: str) -> str:

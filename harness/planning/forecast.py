@@ -12,7 +12,7 @@ from opduel.comparator import Looks
 from opduel.harness.planning.effort import ERRORS_IN_THRESHOLD
 from opduel.harness.planning.effort_planner import EffortPlanner
 from opduel.records import DEFAULT_METRIC, Case, PairSample
-from opduel.support.text import duration
+from opduel.support.text import counted, duration, rough_duration
 
 # Runs take so many times as long as their cases' rounds to the usual precision, in the median of 21 runs (proof.md):
 # some cases take a further look, and the first forks of others say too little of their noise.
@@ -88,9 +88,10 @@ def outlook_words(
     timed = [case for case in cases if planner.knows(case)]
     open_for_good = [case for case in timed if case.id not in forecast.settles]
     hopeless = [case for case in open_for_good if case.threshold > 0]  # within 0 % nothing can be shown to lie
-    total = duration(math.ceil(forecast.total_s))
+    total, _ = rough_duration(forecast.total_s)  # as the first rounds have it
     count = len(forecast.rounds) - len(open_for_good)
-    words = f"about {total} more to settle {count} of {len(forecast.rounds)} cases if none has changed"
+    of_all = f"{count} of {counted(len(forecast.rounds), 'case')}"
+    words = f"{total} more to settle {of_all} if none has changed"
     if forecast.total_s > left_s:
         words += (
             f", {duration(math.ceil(left_s))} left: give a larger --time_budget, a larger --threshold or fewer cases"

@@ -206,16 +206,16 @@ class Schedule:
     def _report_progress(self) -> None:
         if self._clock.now() >= self._outlook.until:
             self._outlook = self._look_ahead()
-        outlook, now, most_s = self._outlook, self._clock.now(), max(0.0, self._clock.left_s)
+        outlook, now = self._outlook, self._clock.now()
         self._on_progress(
             Progress(
                 rounds=self.result.rounds,
                 open_cases=outlook.open_cases,
                 cases=len(self._plan.cases),
                 elapsed_s=self._clock.elapsed_s,
-                left_s=min(max(0.0, outlook.settled_at - now), most_s),
+                left_s=max(0.0, outlook.settled_at - now),
                 verifying=self._plan.first_measurement is not None,
-                end_s=min(max(0.0, outlook.ends_at - now), most_s) if outlook.words else None,
+                end_s=max(0.0, outlook.ends_at - now) if outlook.words else None,
                 outlook=outlook.words,
                 measured_on=outlook.measured_on,
             )

@@ -1,5 +1,6 @@
 """From a request to a report, with the toy framework."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -87,6 +88,14 @@ def test_a_run_knows_what_the_one_before_it_took() -> None:
     assert record.expected_rounds == {"a": 2, "b": 2, "new": 2}
     assert all(progress.end_s is not None for progress in progresses if progress.open_cases)
     assert {len(comparison.samples) for comparison in second.comparisons if comparison.case != "new"} == {2}
+
+def test_progress_says_what_is_left_of_the_time_budget_of_the_whole_run() -> None:
+    for budget_s in (600.0, None):
+        progresses: list[Progress] = []
+        run_ab(request(toy_case("a"), max_rounds=2).configured(time_budget=budget_s), progresses.append)
+        last = progresses[-1]
+        assert last.budget_left_s == (math.inf if budget_s is None else budget_s - last.elapsed_s)
+
 
 
 def test_a_variable_that_one_build_sets_is_refused() -> None:
