@@ -139,5 +139,6 @@ def _write(file: Path, reaches: Mapping[str, Reach]) -> None:
 
 def without(request: RunRequest, left_out: LeftOutRecord) -> RunRequest:
     """Return the request for the other cases."""
-    cases = [case for case in request.cases if case.id not in set(left_out.cases)]
+    case_ids = set(left_out.cases)
+    cases = [case for case in request.cases if case.id not in case_ids]
     return dataclasses.replace(request, cases=cases)
