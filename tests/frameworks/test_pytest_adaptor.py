@@ -128,6 +128,32 @@ def test_catches(benchmark):
         benchmark(int, "x")
 """
 
+# Of aspectlib what pytest-benchmark uses: it replaces a function, and can undo that.
+ASPECTLIB = """
+class Weaving:
+    def __init__(self, place, name, aspect):
+        self.place, self.name, self.function = place, name, getattr(place, name)
+        setattr(place, name, aspect(self.function))
+    def rollback(self):
+        setattr(self.place, self.name, self.function)
+
+def weave(target, aspect, place):
+    return Weaving(place, target, aspect)
+"""
+WOVEN = """
+import sys
+from conftest import note
+
+def factorial(number):
+    note("factorial", number)
+    return number * factorial(number - 1) if number else 1
+
+def test_woven(benchmark):
+    benchmark.weave("factorial", place=sys.modules[__name__])
+    assert factorial(2) == 2
+    note("never")
+"""
+
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -137,6 +163,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "tests" / "conftest.py").write_text(CONFTEST)
     (root / "tests" / "test_calls.py").write_text(TESTS)
     (root / "tests" / "bench_outcomes.py").write_text(OUTCOMES)
+    (root / "tests" / "woven").mkdir()
+    (root / "tests" / "woven" / "aspectlib.py").write_text(ASPECTLIB)
+    (root / "tests" / "woven" / "test_woven.py").write_text(WOVEN)
     (root / "tests" / "test_broken.py").write_text("import no_such_package\n")
     (root / "tests" / "test_skipped.py").write_text("import pytest\npytest.importorskip('no_such_package')\n")
     return root
@@ -254,6 +283,13 @@ def test_decorators_other_fixtures_and_marks(
     assert notes(worker, tmp_path).count(line) > 6
 
 
+def test_a_woven_function_is_timed_where_the_test_calls_it(worker: RestartingWorker, tmp_path: Path) -> None:
+    assert not isinstance(prepared(worker, "tests/woven/test_woven.py::test_woven"), Failure)
+    lines = notes(worker, tmp_path)
+    assert len(lines) > 18
+    assert lines == ["factorial 2", "factorial 1", "factorial 0"] * (len(lines) // 3)
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "words"),
     [
@@ -265,7 +301,7 @@ def test_decorators_other_fixtures_and_marks(
         ("test_asserts", "error", "AssertionError: assert 1 == 2"),
         ("test_fails", "error", "in words"),
         ("test_without_fixture", "error", "fixture 'no_such_fixture' not found"),
-        ("test_weaves", "error", "benchmark.weave can't be measured"),
+        ("test_weaves", "error", "benchmark.weave needs aspectlib: add it with --suite_packages aspectlib"),
         ("test_catches", "error", "ValueError: invalid literal for int"),
         ("test_gone", "missing", "no test tests/bench_outcomes.py::test_gone"),
     ],

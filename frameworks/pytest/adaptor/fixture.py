@@ -34,9 +34,21 @@ class BenchmarkFixture:
             raise ValueError("Can't use more than 1 `iterations` with a `setup` function.")
         return self._time(surrounded(target, args, kwargs or {}, setup, teardown, iterations, self._seed))
 
-    def weave(self, *_, **__):
-        """Refuse: what is timed would be known only when it is called."""
-        raise NotImplementedError("benchmark.weave can't be measured: call benchmark(function, ...)")
+    def weave(self, target, **options):
+        """Have the next call of ``target`` timed, which aspectlib looks for: what the test calls afterwards."""
+        try:
+            import aspectlib
+        except ImportError:
+            raise ImportError("benchmark.weave needs aspectlib: add it with --suite_packages aspectlib") from None
+
+        def timed(function):
+            def call(*args, **kwargs):
+                weaving.rollback()  # what is timed may call the target itself
+                self(function, *args, **kwargs)
+
+            return call
+
+        weaving = aspectlib.weave(target, timed, **options)
 
     patch = weave
 
