@@ -24,6 +24,7 @@ from opduel.driver.builds.recipes import PackageRecipe
 from opduel.driver.builds.requirements import lock as lock_requirements
 from opduel.driver.builds.requirements import lock_with_suite, preferred_path
 from opduel.driver.builds.uv import FreshEnvironment, UnresolvableError
+from opduel.driver.suites.commands import WHEEL_EXTRAS
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import BrokenBuildError, Build, Commit, RunError
 from opduel.support.digests import file_digest
@@ -104,7 +105,9 @@ def _install(
     cache: BuildCache,
 ) -> PackagePart:
     """Install the wheel and its requirements into the environment; return the part for the manifest."""
-    name, needed = _metadata(wheel.path)
+    variables = dict(text.split("=", 1) for text in recipe.variables)
+    extras = filter(None, variables.get(WHEEL_EXTRAS, "").split(","))
+    name, needed = _metadata(wheel.path, [{"extra": extra, "python_version": recipe.python} for extra in extras])
     place = cache.folder(framework.name)
     of_suite = [line for line in recipe.beside if line in framework.builds.suite_required]
     own = [line for line in recipe.beside if line not in of_suite]
@@ -233,8 +236,9 @@ def _import(environment: FreshEnvironment, names: Sequence[str], request: str, f
         raise BrokenBuildError(f"{request} was built, but can't be imported: {outcome.output_tail}")
 
 
-def _metadata(wheel: Path) -> tuple[str, list[str]]:
-    """Return the package's name, and its requirements without extras. Raise BrokenBuildError if it isn't a wheel."""
+def _metadata(wheel: Path, extras: Sequence[dict[str, str]]) -> tuple[str, list[str]]:
+    """Return the package's name, and its requirements with those of the extras, each as markers have it. Raise
+    BrokenBuildError if it isn't a wheel."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             (path,) = [path for path in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", path)]
@@ -246,7 +250,11 @@ def _metadata(wheel: Path) -> tuple[str, list[str]]:
     for line in metadata.get("requires_dist", []):
         with suppress(InvalidRequirement):
             requirement = Requirement(line)
-            needed += [] if "extra" in str(requirement.marker or "") else [str(requirement)]
+            if requirement.marker and "extra" in str(requirement.marker):
+                if not any(map(requirement.marker.evaluate, extras)):
+                    continue
+                requirement.marker = None
+            needed.append(str(requirement))
     return name, needed
 
 

@@ -33,6 +33,7 @@ from opduel.driver.builds.package_sources import (
 from opduel.driver.builds.recipes import LockedRecipe, PackageRecipe
 from opduel.driver.builds.requirements import lock, preferred_path, python_of, with_packages
 from opduel.driver.git.repository import Repository
+from opduel.driver.suites.commands import BUILD_COMMANDS, BUILT_WITH
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError
 from opduel.support.digests import file_digest
@@ -179,6 +180,7 @@ class PackageBuilder(Builder):
     def _built_with(self, project: Project, rules: Rules, python: str) -> LockedRecipe:
         """Return the environment in which commits with these requirements are built, with equal versions if it can."""
         further = (*rules.backends.get(project.backend, ()), *rules.build_requires)
+        further += BUILT_WITH if BUILD_COMMANDS in self._settings.variables else ()
         sdists = self._settings.sdists
         preferred = preferred_path(self._place, "built-with", project.name, python, sdists, further)
         try:

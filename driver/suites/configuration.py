@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from opduel.driver.suites.commands import BUILD_COMMANDS, WHEEL_EXTRAS, NotFollowedError, build_script, installed_by
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
 from opduel.support.redaction import redact
@@ -29,14 +30,12 @@ _VERSIONS = re.compile(r"[<>=!~]")
 # What a package's build backend does, too.
 _USUAL_COMMAND = re.compile(
     r"(PIP_NO_BUILD_ISOLATION=\w+ )?python (setup\.py build|-m (build|pip (wheel|install)))"
-    r"( (build|\.|\{\w+\}|--?(wheel|sdist|outdir|o|w|v|no-deps|no-index|no(-build)?-isolation|force-reinstall)))*"
+    r"( (build|\.|\{\w+\}|-j\d+"
+    r"|--?(wheel|sdist|outdir|o|w|v|no-deps|no-index|no(-build)?-isolation|force-reinstall)))*"
 )
 _THIS_PYTHON = "{}.{}".format(*sys.version_info)
 _NOT_FOLLOWED = {
-    "build_command": "commits are built by the package's own build backend; its settings are --cmake_args",
-    "install_command": "what the build backend made is installed as it is",
     "uninstall_command": "every build has an environment of its own",
-    "pythons": f"builds have Python {_THIS_PYTHON}; for another, add python==3.12 to the requirements of each",
     "conda_channels": "packages come from the package index",
     "conda_environment_file": "packages come from the package index",
     "environment_type": "every build has a virtual environment of its own",
@@ -54,8 +53,8 @@ class SuiteConfiguration:
     """What a suite's configuration says of its environment and its limits.
 
     ``requirements`` are installed beside the project; ``conda_packages``, by the names that conda or another installer
-    gives them, are not. ``variables`` are set when benchmarks run, ``build_variables``, some of them, when the project
-    is built, too. ``notes`` has a line for each kind of thing that is not followed.
+    gives them, are not. ``variables`` are set when benchmarks run, and some of them, with what asv's commands ask for,
+    are ``build_variables``, for building the project. ``notes`` has a line for each kind of thing that is not followed.
     """
 
     requirements: tuple[str, ...] = ()
@@ -94,14 +93,15 @@ def interpret(configuration: Mapping[str, Any], label: str = CONFIGURATION) -> S
         environment: Mapping[Key, str] = environments[0] if environments else {}
         requirements, conda_packages, refused = _requirements(environment, _tool(configuration))
         variables = {name: value for (kind, name), value in environment.items() if kind.startswith("env")}
+        of_commands, further, command_notes = _commands(configuration)
         return SuiteConfiguration(
-            requirements,
+            (*requirements, *(line for line in further if line not in requirements)),
             conda_packages,
             variables,
-            {name: value for (kind, name), value in environment.items() if kind == "env"},
+            {name: value for (kind, name), value in environment.items() if kind == "env"} | of_commands,
             _subfolder(configuration),
             _timeout_s(configuration),
-            (*_ignored(configuration), *_notes_on(environments, refused, _tool(configuration))),
+            (*command_notes, *_ignored(configuration), *_notes_on(environments, refused, _tool(configuration))),
         )
     except UsageError as error:
         raise UsageError(f"{label}: {error}") from None
@@ -223,10 +223,57 @@ def _timeout_s(configuration: Mapping[str, Any]) -> float:
     return float(value)
 
 
+def _commands(configuration: Mapping[str, Any]) -> tuple[dict[str, str], list[str], list[str]]:
+    """Return the variables of a build that follow asv's commands, what these install besides the project, and a line
+    on each kind of them."""
+    variables: dict[str, str] = {}
+    further: list[str] = []
+    build, install = (_unusual_commands(configuration, name) for name in ("build_command", "install_command"))
+    notes = []
+    try:
+        if build:
+            variables[BUILD_COMMANDS] = build_script(build, str(configuration.get("project") or ""))
+    except NotFollowedError as error:
+        notes.append(f"build_command: not followed: {error}; the package's own build backend builds commits")
+    try:
+        further, extras = installed_by(install)
+        if unclear := next((line for line in further if not _REQUIREMENT.fullmatch(line)), None):
+            raise NotFollowedError(f"{unclear}: is neither a name and version nor the project")
+        variables |= {WHEEL_EXTRAS: ",".join(extras)} if extras else {}
+    except NotFollowedError as error:
+        further = []
+        notes.append(f"install_command: not followed: {error}; what was built is installed as it is")
+    commands = {"build_command": BUILD_COMMANDS, "install_command": WHEEL_EXTRAS}
+    if names := [name for name, variable in commands.items() if variable in variables]:
+        notes.append(f"{' and '.join(names)}: followed where commits are built; releases are installed as they are")
+    return variables, further, [redact(f"{CONFIGURATION}: {note}") for note in notes]
+
+
+def _unusual_commands(configuration: Mapping[str, Any], name: str) -> list[str]:
+    """Return all of asv's commands of a kind if one does something else than a build backend does."""
+    value = configuration.get(name) or []
+    commands = value if isinstance(value, list) else [value]
+    if not all(isinstance(command, str) for command in commands):
+        raise UsageError(f"{name}: is not a list of texts: correct it")
+    return [] if all(map(_USUAL_COMMAND.fullmatch, commands)) else commands
+
+
+def _pythons(configuration: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line if the configuration doesn't list this Python."""
+    versions = [str(python) for python in configuration.get("pythons") or []]
+    if versions and _THIS_PYTHON not in versions:
+        version = next((python for python in versions if re.fullmatch(r"3\.\d+", python)), "3.12")
+        yield (
+            f"{CONFIGURATION}: pythons: {', '.join(versions)}: builds have Python {_THIS_PYTHON}; for another, add "
+            f"python=={version} to both builds' requirements, or for commits to --with_packages"
+        )
+
+
 def _ignored(configuration: Mapping[str, Any]) -> list[str]:
     """Return a line with all settings that have no effect here, and one on further branches."""
     ignored = [f"{name} ({why})" for name, why in _NOT_FOLLOWED.items() if _asks(configuration, name)]
     lines = [f"{CONFIGURATION}: not followed: {', '.join(ignored)}"] if ignored else []
+    lines += _pythons(configuration)
     branches = configuration.get("branches")
     if isinstance(branches, list) and len(branches) > 1:
         first = first_branch(configuration) or "the repository's default branch"
@@ -237,11 +284,6 @@ def _ignored(configuration: Mapping[str, Any]) -> list[str]:
 def _asks(configuration: Mapping[str, Any], name: str) -> bool:
     """Tell whether a setting asks for something that isn't done anyway."""
     value = configuration.get(name)
-    if name.endswith("_command") and value:
-        commands = value if isinstance(value, list) else [value]
-        return not all(isinstance(command, str) and _USUAL_COMMAND.fullmatch(command) for command in commands)
-    if name == "pythons" and isinstance(value, list):
-        return bool(value) and _THIS_PYTHON not in value
     return bool(value) and value not in _FOLLOWED.get(name, ())
 
 

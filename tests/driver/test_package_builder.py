@@ -11,6 +11,7 @@ from opduel.driver.builds import BuildCache
 from opduel.driver.builds.builder import BuildSettings
 from opduel.driver.builds.builders import builder_of, platform_of
 from opduel.driver.builds.compiler import Limits
+from opduel.driver.suites.configuration import interpret
 from opduel.records import BrokenBuildError, UsageError
 from opduel.records.build import differing_packages
 
@@ -208,3 +209,21 @@ def test_a_package_below_the_top_is_built_there_with_variables_of_its_own(
     assert docs.directory == python.directory
     assert first.version == "tiny-sum 7.0"
     assert not builder.is_cached(tiny.commit("elsewhere"), "auto")  # what is beside the package may be built into it
+
+
+@pytest.mark.parametrize("makes_wheel", [False, True])
+def test_a_suite_s_own_commands_build_and_install(tmp_path: Path, makes_wheel: bool) -> None:
+    tiny = Tiny(tmp_path)
+    project = PROJECT.partition("[tool")[0].replace("packaging", "packaging>=1")
+    project += '[project.optional-dependencies]\nfast = ["six"]\nslow = ["attrs"]\n'
+    tiny.add("first", {"pyproject.toml": project, "src/tinysum/__init__.py": "from tinysum.made import answer\n"})
+    tiny.open()
+    make = "sh -c 'echo \"def answer(): return 7\" > src/tinysum/made.py'"
+    wheel = ["python -m build --wheel --no-isolation --outdir {build_cache_dir} {build_dir}", "rm src/tinysum/made.py"]
+    commands = {"build_command": [make, *(wheel if makes_wheel else [])]}
+    variables = interpret({**commands, "install_command": ["pip install {wheel_file}[fast]"]}).build_variables
+    settings = BuildSettings(Limits(300.0, 0, jobs=2), variables=variables)
+    builder = builder_of(PYTHON, tiny.repository, tiny.cache, settings, tiny.work / "builds")
+    build = builder.build(tiny.commit("first"), "auto")
+    assert answer(build) == "7"
+    assert set(build.packages) == {"tiny-sum", "packaging", "six"}

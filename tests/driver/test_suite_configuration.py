@@ -53,6 +53,15 @@ def test_only_env_is_for_building() -> None:
     assert interpreted.build_variables == {"CC": "clang"}
 
 
+def test_commands_are_followed() -> None:
+    own = {"build_command": "make all", "install_command": ["python -mpip install -v {wheel_file}[all,fast] six>=1.16"]}
+    interpreted = interpret({**own, "matrix": {"env": {"CC": ["clang"]}}})
+    assert interpreted.requirements == ("six>=1.16",)
+    script = '(cd "$source" && make all)'
+    assert interpreted.build_variables == {"CC": "clang", "BUILD_COMMANDS": script, "WHEEL_EXTRAS": "all,fast"}
+    assert interpreted.variables == {"CC": "clang"}
+
+
 def test_names_of_another_installer_are_no_requirements() -> None:
     interpreted = interpret({"environment_type": "conda", "matrix": {"numpy": [], "geos": ["3.12"], "pip+xxhash": []}})
     assert (interpreted.requirements, interpreted.conda_packages) == (("xxhash",), ("numpy", "geos"))
@@ -69,12 +78,20 @@ def test_limits_and_the_place_of_the_package() -> None:
     ("configuration", "lines"),
     [
         (
-            {"pythons": ["2.7"], "build_command": ["make"], "branches": ["main", "old"]},
+            {"pythons": ["2.7", "3.9"], "dvcs": "hg", "branches": ["main", "old"]},
             [
-                "asv.conf.json: not followed: build_command (commits are built by the package's own build backend; its "
-                f"settings are --cmake_args), pythons (builds have Python {PYTHON}; for another, add python==3.12 to "
-                "the requirements of each)",
+                "asv.conf.json: not followed: dvcs (only git repositories can be measured)",
+                f"asv.conf.json: pythons: 2.7, 3.9: builds have Python {PYTHON}; for another, add python==3.9 to both "
+                "builds' requirements, or for commits to --with_packages",
                 "asv.conf.json: branches: the first one is used, main (others: --branch)",
+            ],
+        ),
+        (
+            {"build_command": ["make -C {conf_dir}"], "install_command": ["make install"]},
+            [
+                "build_command: not followed: make -C {conf_dir}: {conf_dir}: a commit's build has only {build_dir}, "
+                "{build_cache_dir}, {env_dir}, {project}; the package's own build backend builds commits",
+                "install_command: not followed: make install: is not pip's; what was built is installed as it is",
             ],
         ),
         # NumPy's, SciPy's, xarray's and SymPy's do what a build backend does.
@@ -94,7 +111,11 @@ def test_limits_and_the_place_of_the_package() -> None:
             },
             [],
         ),
-        ({"install_command": "python -m pip install {wheel_file}[all]"}, ["install_command ("]),
+        (
+            {"build_command": ["make"], "install_command": "python -m pip install {wheel_file}[all]"},
+            ["build_command and install_command: followed where commits are built; releases are installed as they are"],
+        ),
+        ({"install_command": "pip install {wheel_file} ./own"}, ["install_command: not followed: ./own: is neither"]),
         ({"regressions_thresholds": {"m.time_one": 0.01}}, ["regressions_thresholds (use --threshold)"]),
         ({"branches": ["HEAD", "old"]}, ["the first one is used, the repository's default branch ("]),
         (
@@ -134,6 +155,7 @@ def test_what_is_not_followed_is_said(configuration: dict[str, Any], lines: list
         ({"exclude": ["x"]}, "f.json: exclude: is not a list of JSON objects"),
         ({"exclude": [{"python": "("}]}, "f.json: exclude: missing ), unterminated subpattern"),
         ({"pythons": "3.11"}, "f.json: pythons: is not a JSON list"),
+        ({"build_command": [["make"]]}, "f.json: build_command: is not a list of texts"),
         ({"default_benchmark_timeout": "5 min"}, "f.json: default_benchmark_timeout: 5 min is not a number of seconds"),
         ({"repo_subdir": "../other"}, "f.json: repo_subdir: ../other is outside the repository"),
     ],
