@@ -25,16 +25,14 @@ from opduel.server.app import address_of, create_app, listen, serve
 from opduel.server.database import Database, default_url
 from opduel.server.logs import log_to_stderr
 from opduel.server.models import Token
-from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings, normalize_public_url
+from opduel.server.settings import DEFAULT_MAX_REPORT_BYTES, Settings
 from opduel.server.storage import remove_runs
 from opduel.server.tokens import SCOPES, add_token, check_token, is_valid, revoke_token
 from opduel.support.text import one_line
 
 PROGRAM = "python -m opduel.server"
 _DATABASE = (
-    "--database URL",
-    "sqlite:///FILE or postgresql://USER@HOST/NAME. "
-    "Default: OPDUEL_DATABASE, or else SQLite in the user's state folder",
+    "sqlite:///FILE or postgresql://USER@HOST/NAME. Default: OPDUEL_DATABASE, or else SQLite in the user's state folder"
 )
 _PUBLIC_URL = (
     "--public_url URL",
@@ -43,19 +41,10 @@ _PUBLIC_URL = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class ServerOptions:
+class ServerOptions(Settings):
     """The options of a command; those that it doesn't take have their defaults."""
 
-    database: str | None = None
-    # serve
-    host: str = "127.0.0.1"
     port: int = 8000
-    max_report_bytes: int = DEFAULT_MAX_REPORT_BYTES
-    commit_url: str | None = None
-    behind_proxy: bool = False
-    public_url: str | None = None  # of alert, too
-    open_read: bool = False
-    mcp: bool = False
     # token
     name: str = ""
     scope: Sequence[str] = ()
@@ -71,14 +60,10 @@ class ServerOptions:
     def of(cls, parsed: argparse.Namespace) -> Self:
         """Return the options that a command's parser has read."""
         values = {option.name: getattr(parsed, option.name) for option in fields(cls) if option.name in parsed}
+        values["database"] = parsed.database or os.environ.get("OPDUEL_DATABASE") or default_url()
         if "notify_command" in parsed:
             values["reporting"] = ReporterOptions.of(parsed)
         return cls(**values)
-
-    @property
-    def url(self) -> str:
-        """The database's address: the one given, the environment's, or the usual one."""
-        return self.database or os.environ.get("OPDUEL_DATABASE") or default_url()
 
 
 def main(arguments: Sequence[str] | None = None, program: str = PROGRAM) -> int:
@@ -109,8 +94,7 @@ def server_parser(program: str = PROGRAM) -> Parser:
     parser = Parser(prog=program, description="Keeps reports that --remote_reporter sends, and shows them.")
     commands = parser.add_subparsers(required=True, metavar="{serve,migrate,token,alert,run}")
     _add_serve(_command(commands, "serve", "answer requests; the default", _serve).options())
-    migrate = _command(commands, "migrate", "make the tables, or bring them to this version", _migrate)
-    migrate.options()(*_DATABASE)
+    _command(commands, "migrate", "make the tables, or bring them to this version", _migrate)
 
     words = "create, list and revoke the tokens with which clients read and write"
     tokens = commands.add_parser("token", help=words).add_subparsers(required=True, metavar="{add,list,revoke}")
@@ -119,31 +103,27 @@ def server_parser(program: str = PROGRAM) -> Parser:
     words = "what the token allows: read, write; repeatable"
     add("--scope", words, action="append", choices=SCOPES, default=[])
     add("--expires DAYS", "days until it expires (default: it does not expire)", type=_days)
-    add(*_DATABASE)
-    listing = _command(tokens, "list", "print names, scopes and times, tab-separated", _list_tokens)
-    listing.options()(*_DATABASE)
+    _command(tokens, "list", "print names, scopes and times, tab-separated", _list_tokens)
     add = _command(tokens, "revoke", "revoke a token: it stops working at once", _revoke_token).options()
     add("name NAME", "the token's name")
-    add(*_DATABASE)
 
     _add_alert(_command(commands, "alert", "notify of change points that nobody was notified of yet; for cron", _alert))
     runs = commands.add_parser("run", help="remove runs").add_subparsers(required=True, metavar="{remove}")
     add = _command(runs, "remove", "remove runs for good, with their reports", _remove_runs).options()
     add("ids RUN", "a run's id", nargs="+")
-    add(*_DATABASE)
     return parser
 
 
 def _command(commands: Any, name: str, words: str, run: Callable[[ServerOptions], None]) -> Parser:
     parser: Parser = commands.add_parser(name, help=words)
     parser.set_defaults(run=run)
+    parser.options()("--database URL", _DATABASE)
     return parser
 
 
 def _add_serve(add: AddOption) -> None:
     add("--host HOST", "where to listen. Default: 127.0.0.1", default="127.0.0.1")
     add("--port PORT", "0 for any that is free. Default: 8000", type=_port, default=8000)
-    add(*_DATABASE)
     most = DEFAULT_MAX_REPORT_BYTES
     words = f"the largest report that is accepted, in bytes. Default: {most}"
     add("--max_report_bytes BYTES", words, type=_whole_number, default=most)
@@ -163,7 +143,6 @@ def _add_alert(parser: Parser) -> None:
     add("--branch NAME", "only change points of this branch (default: of all)")
     add("--category NAME", "only those whose history has a run in this category (default: all)")
     add(*_PUBLIC_URL)
-    add(*_DATABASE)
 
 
 def _days(text: str) -> timedelta:
@@ -194,36 +173,29 @@ def _say(text: str) -> None:
 
 
 def _open_database(options: ServerOptions) -> Database:
-    database = Database(options.url)
-    action = database.prepare()
-    if action:
+    database = Database(options.database)
+    if action := database.prepare():
         _say(f"{action}: {database.name}")
     return database
 
 
 def _open_existing(options: ServerOptions) -> Database:
-    """Open a database that must exist already.
-
-    Raises:
-        UsageError: there is none.
-    """
-    Database(options.url).check_exists()
+    """Open a database that must exist already. Raises UsageError: there is none."""
+    Database(options.database).check_exists()
     return _open_database(options)
 
 
 def _serve(options: ServerOptions) -> None:
-    option_names = [setting.name for setting in fields(Settings) if setting.name != "database"]
-    settings = Settings(options.url, **{name: getattr(options, name) for name in option_names})
     database = _open_database(options)
     database.close()
     listening = listen(options.host, options.port)
     log_to_stderr()
     _say(f"{address_of(listening)}, database {database.name}")
-    serve(create_app(settings), listening)
+    serve(create_app(options), listening)
 
 
 def _migrate(options: ServerOptions) -> None:
-    database = Database(options.url)
+    database = Database(options.database)
     _say(f"{database.prepare(migrate=True) or 'has the tables of this version'}: {database.name}")
 
 
@@ -261,10 +233,8 @@ def _alert(options: ServerOptions) -> None:
         raise UsageError("alert: no receiver: add --notify_command or --notify_webhook")
     for notifier in notifiers:
         notifier.check()
-    public_url = None if options.public_url is None else normalize_public_url(options.public_url)
     finding_filter = replace(SLOWDOWNS, branch=options.branch, category=options.category)
-    failures = send_alerts(_open_existing(options), notifiers, public_url, finding_filter)
-    if failures:
+    if failures := send_alerts(_open_existing(options), notifiers, options.public_url, finding_filter):
         raise RunError("; ".join(failures))
 
 

@@ -30,43 +30,26 @@ class Settings:
     mcp: bool = False
 
     def __post_init__(self) -> None:
-        """Check the settings.
-
-        Raises:
-            UsageError: one is not valid; the text names its option and the fix.
-        """
+        """Check the settings. Raises UsageError: one is not valid; the text names its option and the fix."""
         if self.max_report_bytes < 1:
             raise UsageError(f"--max_report_bytes {self.max_report_bytes}: must be 1 or more")
-        if self.commit_url is not None:
-            _check_commit_url(self.commit_url)
-        if self.public_url is not None:
-            object.__setattr__(self, "public_url", normalize_public_url(self.public_url))
+        if (template := self.commit_url) is not None:
+            fix = "give one like https://github.com/owner/project/commit/{commit}"
+            parts = _parse_web_url("--commit_url", template, fix)
+            if "{commit}" in parts.netloc or template.count("{commit}") != 1:
+                raise UsageError(f"--commit_url {template}: must have {{commit}} once, after the host: {fix}")
+        if (address := self.public_url) is not None:
+            fix = "give one like https://results.example.org"
+            parts = _parse_web_url("--public_url", address, fix)
+            if parts.query or parts.fragment or "@" in parts.netloc:
+                raise UsageError(f"--public_url {address}: not the address of a server: {fix}")
+            object.__setattr__(self, "public_url", address.rstrip("/"))
 
     def commit_link(self, commit: str | None) -> str | None:
         """Return the URL of ``commit``, which is quoted; None without a template or a commit."""
         if self.commit_url is None or not commit:
             return None
         return self.commit_url.replace("{commit}", quote(commit, safe=""))
-
-
-def normalize_public_url(text: str) -> str:
-    """Return a server's URL without a slash at its end.
-
-    Raises:
-        UsageError: it is not an http or https URL.
-    """
-    fix = "give one like https://results.example.org"
-    parts = _parse_web_url("--public_url", text, fix)
-    if parts.query or parts.fragment or "@" in parts.netloc:
-        raise UsageError(f"--public_url {text}: not the address of a server: {fix}")
-    return text.rstrip("/")
-
-
-def _check_commit_url(template: str) -> None:
-    fix = "give one like https://github.com/owner/project/commit/{commit}"
-    parts = _parse_web_url("--commit_url", template, fix)
-    if "{commit}" in parts.netloc or template.count("{commit}") != 1:
-        raise UsageError(f"--commit_url {template}: must have {{commit}} once, after the host: {fix}")
 
 
 def _parse_web_url(option: str, text: str, fix: str) -> SplitResult:
