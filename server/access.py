@@ -81,12 +81,8 @@ def is_api(request: Request) -> bool:
 def reader(request: Request, bearer: Bearer, login: SessionCookie) -> str | None:
     """Check that a request may read, and return its token's name; None with ``--open_read``, when no token is needed.
 
-    The token comes in the request, or from the login of a browser.
-
-    Raises:
-        HTTPException: 401 or 403, for the API.
-        LoginNeeded: for a page.
-    """
+    The token comes in the request, or from the login of a browser. Raises HTTPException: 401 or 403, for the API;
+    LoginNeeded: for a page."""
     if settings_of(request).open_read:
         return None
     token = _find_token(request, bearer, login)
@@ -101,11 +97,8 @@ def reader(request: Request, bearer: Bearer, login: SessionCookie) -> str | None
 
 
 def writer(request: Request, bearer: Bearer) -> str:
-    """Check that a request has a token that may write, and return its name. A browser's login is not enough.
-
-    Raises:
-        HTTPException: 401 or 403.
-    """
+    """Return the name of the request's token, which a login is no substitute for. Raises HTTPException: 401, there is
+    no valid one; 403, it may not write."""
     token = _find_token(request, bearer)
     if token is None:
         raise _unknown("write")
@@ -116,11 +109,7 @@ def writer(request: Request, bearer: Bearer) -> str:
 
 def feed_reader(request: Request, bearer: Bearer, login: SessionCookie, basic: Basic) -> str | None:
     """Check as ``reader`` does, but also take the token as the password of HTTP basic authentication, which is what
-    feed readers know.
-
-    Raises:
-        HTTPException: 401 or 403.
-    """
+    feed readers know. Raises HTTPException: 401 or 403."""
     if basic is not None:
         bearer = HTTPAuthorizationCredentials(scheme="Bearer", credentials=basic.password)
     try:
@@ -150,11 +139,7 @@ def _find_token(request: Request, bearer: Bearer, login: str | None = None) -> T
 
 
 def browser_writer(request: Request, login: SessionCookie) -> str:
-    """Return the name of the token with which the browser logged in, which must be one that may write.
-
-    Raises:
-        HTTPException: 403.
-    """
+    """Return the name of the token with which the browser logged in. Raises HTTPException: 403, it may not write."""
     name = writing_login(request, login)
     if name is None:
         raise HTTPException(403, "log in with a token that may read and write to acknowledge change points")
@@ -165,11 +150,7 @@ def refuse_other_sites(request: Request) -> None:
     """Refuse a form that another site's page sends (cross-site request forgery).
 
     Every header that names the sending page must name this server. A browser so old that it sends no such header is
-    refused too, because its own forms look the same as other sites'.
-
-    Raises:
-        HTTPException: 403.
-    """
+    refused too, because its own forms look the same as other sites'. Raises HTTPException: 403."""
     headers = request.headers
     site = headers.get("sec-fetch-site")
     pages = [headers[name] for name in ("origin", "referer") if name in headers]

@@ -159,11 +159,8 @@ class Results:
 
     @contextmanager
     def _reading(self) -> Iterator[Session]:
-        """Begin a transaction that only reads. Tools send a ``ResourceError`` to the agent as their answer.
-
-        Raises:
-            ResourceError: there is no such row, or the database is not available.
-        """
+        """Begin a transaction that only reads. Tools send a ``ResourceError`` to the agent as their answer. Raises
+        ResourceError: there is no such row, or the database is not available."""
         try:
             with self._database.reading() as session:
                 yield session

@@ -6,17 +6,15 @@ has claimed. support/outbox.py does not fit: it is a file of one machine, and de
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from sqlalchemy import or_, select, update
-from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from opduel.records import OpduelError
 from opduel.reporters.alerts import Alert, Cause, cause_of
-from opduel.reporters.alerts import Finding as Told
+from opduel.reporters.alerts import Finding as AlertFinding
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.text import printable
 from opduel.server.database import Database, upsert
@@ -53,18 +51,14 @@ def send_alerts(
             states = {finding.point.number: finding.point.changed for finding in due}
         if alert is None:
             continue
-        unsent: dict[int, datetime | None] = dict.fromkeys(states)
+        sent_states: dict[int, datetime | None] = dict.fromkeys(states)
         try:
             notifier.send(alert)
+            sent_states.update(states)
         except OpduelError as error:
-            _end_claim(database, receiver, unsent)
             failures.append(f"--{notifier.option} failed: {error}; the next alert tries again")
-        except BaseException:
-            with suppress(DBAPIError):
-                _end_claim(database, receiver, unsent)
-            raise
-        else:
-            _end_claim(database, receiver, states)
+        finally:
+            _end_claim(database, receiver, sent_states)
     return failures
 
 
@@ -83,9 +77,8 @@ def _claim(session: Session, receiver: str, finding_filter: FindingFilter, now: 
         if (sent_by_number.get(finding.point.number) or long_ago) < finding.point.changed
     ]
     claimed: set[int] = set()
-    for finding in sorted(
-        unsent, key=lambda finding: finding.point.number
-    ):  # in one order: two processes don't block each other
+    # In one order, so that two processes don't block each other.
+    for finding in sorted(unsent, key=lambda finding: finding.point.number):
         values = {"change_point_number": finding.point.number, "receiver": receiver, "claimed": now}
         statement = (
             upsert(session, Notice)
@@ -156,13 +149,10 @@ def _name(build: BuildName) -> str:
     return printable(" ".join(word for word in words if word))
 
 
-def _alert_finding(finding: Finding) -> Told:
-    case = (
-        finding.case.case if finding.series.platform == "host" else f"{finding.case.case} on {finding.series.platform}"
-    )
-    return Told(
-        case, finding.case.metric, finding.ratio, (exp(finding.ci[0]), exp(finding.ci[1])), None, finding.q_value
-    )
+def _alert_finding(finding: Finding) -> AlertFinding:
+    place = "" if finding.series.platform == "host" else f" on {finding.series.platform}"
+    ci = exp(finding.ci[0]), exp(finding.ci[1])
+    return AlertFinding(f"{finding.case.case}{place}", finding.case.metric, finding.ratio, ci, None, finding.q_value)
 
 
 def _receivers(notifiers: Sequence[Notifier], finding_filter: FindingFilter) -> dict[str, Notifier]:

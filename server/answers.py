@@ -17,22 +17,14 @@ PartModel = TypeVar("PartModel", bound=schemas.Part)
 
 
 def require_found(row: Row | None, noun: str) -> Row:
-    """Return ``row``, or answer that there is no such ``noun``.
-
-    Raises:
-        HTTPException: 404, ``row`` is None.
-    """
+    """Return ``row``, or answer that there is no such ``noun``. Raises HTTPException: 404, ``row`` is None."""
     if row is None:
         raise HTTPException(404, f"there is no such {noun}")
     return row
 
 
 def require_run(session: Session, run_id: str) -> Run:
-    """Return the run called ``run_id``.
-
-    Raises:
-        HTTPException: 404, there is none.
-    """
+    """Return the run called ``run_id``. Raises HTTPException: 404, there is none."""
     return require_found(session.scalar(select(Run).where(Run.run_id == run_id)), "run")
 
 

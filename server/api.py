@@ -176,12 +176,9 @@ async def sent_report(
     request: Request, run_id: str, form: large.Form, name: str | None, case: str | None = None
 ) -> Response:
     """Return the whole report of a run in that form, or the flame graphs of a ``case``; as a download called ``name``.
-
-    Raises:
-        HTTPException: 404, or 503 while too many large reports are being read.
-    """
-    number, size = await run_in_threadpool(_number_and_size, request, run_id)
+    Raises HTTPException: 404, or 503 while too many large reports are being read."""
     database, apart = database_of(request), request.app.state.reads_apart
+    number, size = await run_in_threadpool(large.number_and_size, database, run_id)
     packed = may_be_packed(request.headers)
     file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the last of it is sent
     try:
@@ -199,12 +196,6 @@ async def sent_report(
     headers |= {"Content-Disposition": f'attachment; filename="{name}"'} if name else {}
     kind = "text/html; charset=utf-8" if form == "html" else "application/json"
     return StreamingResponse(_pieces(file), media_type=kind, headers=headers)
-
-
-def _number_and_size(request: Request, run_id: str) -> tuple[int, int]:
-    with database_of(request).reading() as session:
-        number = require_run(session, run_id).number
-    return number, large.size_of(database_of(request), number)
 
 
 def _pieces(file: IO[bytes]) -> Iterator[bytes]:

@@ -48,11 +48,8 @@ class Application(FastAPI):
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """Return the application for ``settings``, whose database has been prepared before.
-
-    Raises:
-        UsageError: the database's URL is not valid, or ``settings`` need the extra ``mcp`` and it is not installed.
-    """
+    """Return the application for ``settings``, whose database has been prepared before. Raises UsageError: the
+    database's URL is not valid, or ``settings`` need the extra ``mcp`` and it is not installed."""
     database = Database(settings.database)
 
     agents = _agents(database) if settings.mcp else None
@@ -101,12 +98,8 @@ def _agents(database: Database) -> "Agents":
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens on ``host`` (a name or an address) and ``port`` (0: any free one).
-
-    Raises:
-        UsageError: ``host`` is not a valid name.
-        RunError: the system refuses it.
-    """
+    """Return a socket that listens on ``host`` (a name or an address) and ``port`` (0: any free one). Raises
+    UsageError: ``host`` is not a valid name; RunError: the system refuses it."""
     try:
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, _, _, _, address = addresses[0]

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from opduel.records import Cause
 from opduel.reporters.cause_text import without_frames
 from opduel.reporters.html.cases import flame_data
-from opduel.server.models import fit
-from opduel.server.queries import causes_of
+from opduel.server.models import CauseFound, Run, fit
 
 _MOST_SHOWN = 10  # on a page, the latest
 _LONGEST_SENTENCE = 1000  # characters
@@ -27,11 +27,7 @@ def cause_row(cause: Cause, run_number: int, case_number: int) -> dict[str, Any]
 
 
 def parse_cause(content: object) -> Cause:
-    """Return the cause that parsed JSON describes.
-
-    Raises:
-        pydantic.ValidationError: it does not describe a cause.
-    """
+    """Return the cause that parsed JSON describes. Raises pydantic.ValidationError: it does not describe a cause."""
     return _ADAPTER.validate_python(content)
 
 
@@ -50,7 +46,10 @@ def flames(document: bytes, case: str | None) -> list[dict[str, Any] | None]:
 
 def causes_for_page(session: Session, case_number: int, run_ids: Sequence[str]) -> dict[str, Cause]:
     """Return the causes of a case's changes by run id: of the first ten of these runs that have one."""
-    rows = causes_of(session, case_number, run_ids, _MOST_SHOWN)
+    explained = select(Run.run_id, Run.number).join(CauseFound).where(CauseFound.case_number == case_number)
+    numbers = {run.run_id: run.number for run in session.execute(explained)}
+    explained_ids = [run_id for run_id in run_ids if run_id in numbers][:_MOST_SHOWN]
+    rows = {run_id: session.get_one(CauseFound, (numbers[run_id], case_number)) for run_id in explained_ids}
     return {run_id: replace(parse_cause(row.content), sentence=row.sentence) for run_id, row in rows.items()}
 
 

@@ -45,11 +45,7 @@ class Database:
     """One database. A session is a transaction: committed at the end of its ``with``, rolled back on an exception."""
 
     def __init__(self, url: str) -> None:
-        """Parse ``url``; nothing is connected yet.
-
-        Raises:
-            UsageError: ``url`` is not a URL of SQLite or PostgreSQL.
-        """
+        """Parse ``url``; nothing is connected yet. Raises UsageError: ``url`` is not a URL of SQLite or PostgreSQL."""
         self.url = _parse_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
@@ -92,12 +88,8 @@ class Database:
 
     def prepare(self, migrate: bool | None = None) -> str:
         """Check that the tables are those of this version, and create or upgrade them if ``migrate`` (by default for
-        SQLite, which nobody else is assumed to be using). Return what was done, in words, or "".
-
-        Raises:
-            UsageError: the tables are not those of this version, and the user has to act.
-            RunError: the database can't be reached.
-        """
+        SQLite, which nobody else is assumed to be using). Return what was done, in words, or "". Raises UsageError: the
+        tables are not those of this version, and the user has to act; RunError: the database can't be reached."""
         if self.is_sqlite:
             self._make_file()
         try:
@@ -124,20 +116,14 @@ class Database:
         return "created its tables" if state == "empty" else "upgraded its tables"
 
     def check_exists(self) -> None:
-        """Check that an SQLite file exists; PostgreSQL reports a missing database when it is used.
-
-        Raises:
-            UsageError: the file does not exist.
-        """
+        """Check that an SQLite file exists; PostgreSQL reports a missing database when it is used. Raises UsageError:
+        the file does not exist."""
         if self.is_sqlite and not os.path.exists(self.url.database or ""):
             raise UsageError(f"the database {self.name} does not exist: give --database, or start the server first")
 
     def _make_file(self) -> None:
-        """Create an SQLite file that only its owner can read, and its folder, unless they exist.
-
-        Raises:
-            UsageError: it can't be created, or is another program's database, which is left unchanged.
-        """
+        """Create an SQLite file that only its owner can read, and its folder, unless they exist. Raises UsageError: it
+        can't be created, or is another program's database, which is left unchanged."""
         path = Path(self.url.database or "")
         _refuse_foreign(path, self.name)
         try:

@@ -15,12 +15,12 @@ from opduel.server.findings import (
     Direction,
     FindingFilter,
     count_series,
-    drift_choices,
     find_findings,
     list_findings,
 )
+from opduel.server.models import AnalysedSeries, Case, Run
 from opduel.server.pages import Day, Words, form_of_filters, page_of, words_of
-from opduel.server.queries import moment_of
+from opduel.server.queries import choices, moment_of
 from opduel.server.templating import ENVIRONMENT, redirect_with_cookie
 from opduel.server.upload import form_of
 
@@ -66,7 +66,7 @@ def drift_page(
         findings=findings[:_MOST_LISTED],
         unlisted=len(findings) - _MOST_LISTED,
         histories=count_series(session),
-        choices=drift_choices(session),
+        choices=choices(session, AnalysedSeries.platform, AnalysedSeries.branch, Run.category, Case.operator_category),
         feed=urlencode(form_of_filters(filters)),
         form_values=form_of_filters({**filters, "new": "1" if is_new else "", "state": state, "since": since}),
         seen_until=seen_until,

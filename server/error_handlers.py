@@ -25,12 +25,7 @@ class Refused(HTTPException):
 
     def __init__(self, status: int, detail: str) -> None:
         """Keep ``detail``, which may hold untrusted text, as one printable line."""
-        super().__init__(status, one_line(detail))
-
-
-def one_line(text: str) -> str:
-    """Return ``text`` as one printable line of at most 500 characters."""
-    return short_line(text, _LONGEST_DETAIL)
+        super().__init__(status, short_line(detail, _LONGEST_DETAIL))
 
 
 def answer(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
@@ -53,7 +48,8 @@ def add_error_handlers(app: FastAPI) -> None:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, AnyHTTPException)
-    return answer(request, error.status_code, one_line(str(error.detail)), dict(error.headers or {}))
+    detail = short_line(str(error.detail), _LONGEST_DETAIL)
+    return answer(request, error.status_code, detail, dict(error.headers or {}))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
@@ -72,7 +68,7 @@ async def _unavailable(request: Request, error: Exception) -> Response:
 
 def database_is_away(reason: str) -> HTTPException:
     """Log ``reason``, and return the 503 that says that nothing was stored."""
-    logger.error("the database can't be used: %s", one_line(reason))
+    logger.error("the database can't be used: %s", short_line(reason, _LONGEST_DETAIL))
     return later("the database can't be used just now, and nothing was stored: try again later")
 
 

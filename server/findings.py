@@ -14,7 +14,7 @@ from opduel.comparator.significance import benjamini_hochberg
 from opduel.server.histories import BuildName, Series
 from opduel.server.models import UNKNOWN_THREADS, AnalysedSeries, Case, ChangePoint, Result, Run
 from opduel.server.parameters import Branch, OperatorCategory, Words
-from opduel.server.queries import distinct, equal, moment_of
+from opduel.server.queries import equal, moment_of
 
 ALERT_Q = 0.05  # expected share of false change points among those that alerts and feeds report
 State = Literal["open", "acknowledged", "all"]
@@ -89,14 +89,15 @@ def list_findings(session: Session, finding_filter: FindingFilter) -> list[Findi
     q_values = _q_values(session)
     query = select(ChangePoint).where(*_conditions(finding_filter)).join(ChangePoint.series).join(AnalysedSeries.case)
     query = query.options(joinedload(ChangePoint.series).joinedload(AnalysedSeries.case))
-    findings = [_finding(point, q_values) for point in session.scalars(query)]
-    matches = [
-        finding
-        for finding in findings
-        if finding.q_value <= finding_filter.q and _has_state(finding.point, finding_filter.state)
+    state = finding_filter.state
+    findings = [
+        _finding(point, q_values)
+        for point in session.scalars(query)
+        if state == "all" or point.is_acknowledged == (state == "acknowledged")
     ]
     return sorted(
-        matches, key=lambda finding: (-finding.cost, finding.case.case, finding.series.platform, finding.point.number)
+        (finding for finding in findings if finding.q_value <= finding_filter.q),
+        key=lambda finding: (-finding.cost, finding.case.case, finding.series.platform, finding.point.number),
     )
 
 
@@ -110,11 +111,6 @@ def find_findings(session: Session, numbers: Sequence[int]) -> list[Finding]:
 def count_series(session: Session) -> int:
     """Return how many histories have been analysed."""
     return len(_q_values(session))
-
-
-def drift_choices(session: Session) -> dict[str, list[str]]:
-    """Return the choices of a filter: platforms and branches of histories, categories of runs and of operators."""
-    return distinct(session, AnalysedSeries.platform, AnalysedSeries.branch, Run.category, Case.operator_category)
 
 
 def exp(log_ratio: float) -> float:
@@ -158,10 +154,6 @@ def _has_run_in(category: str) -> ColumnElement[bool]:
     )  # as histories.by_branch has it
     runs = select(Result.run_number).join(Run, Result.run_number == Run.number)
     return runs.where(Run.category == category, *of_series, branch).exists()
-
-
-def _has_state(point: ChangePoint, state: State) -> bool:
-    return state == "all" or point.is_acknowledged == (state == "acknowledged")
 
 
 def _finding(point: ChangePoint, q_values: dict[int, float]) -> Finding:

@@ -77,12 +77,8 @@ class Submission:
 
 
 def accept(body: bytes, idempotency_key: str | None, max_report_bytes: int) -> Submission:
-    """Validate ``body``, the JSON object of a post.
-
-    Raises:
-        Refused: 400 if it is not JSON, 413 if it would take too much memory, 422 if it is not a valid report; its line
-            names the field.
-    """
+    """Validate ``body``, the JSON object of a post. Raises Refused: 400 if it is not JSON, 413 if it would take too
+    much memory, 422 if it is not a valid report; its line names the field."""
     values = sum(body.count(mark) for mark in (b",", b"[", b"{"))  # each value has one before it
     if values > max(1000, max_report_bytes * MOST_VALUES_PER_BYTE):
         raise Refused(413, "the body has too many values for a report")

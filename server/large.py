@@ -13,10 +13,11 @@ from sqlalchemy import select
 
 from opduel.reporters.document import from_text
 from opduel.reporters.html import to_html
+from opduel.server.answers import require_run
 from opduel.server.causes import flames
 from opduel.server.database import Database
 from opduel.server.ingest import accept, readable
-from opduel.server.models import Document, Run
+from opduel.server.models import Document
 from opduel.server.queries import document_of
 from opduel.server.storage import store
 
@@ -25,21 +26,19 @@ _COMPRESSION = 6
 
 
 def keep(database: Database, body: IO[bytes], key: str | None, most: int, token: str) -> tuple[str, bool]:
-    """Store the report in ``body``. Return the run's id, and whether it is new.
-
-    Raises:
-        Refused: the report can't be stored.
-    """
+    """Store the report in ``body``. Return the run's id, and whether it is new. Raises Refused: the report can't be
+    stored."""
     body.seek(0)
     submission = accept(body.read(), key, most)
     with database.writing() as session:
         return submission.facts.id, store(session, submission, token, datetime.now(UTC))
 
 
-def size_of(database: Database, run_number: int) -> int:
-    """Return the size of the run's report in bytes, uncompressed."""
+def number_and_size(database: Database, run_id: str) -> tuple[int, int]:
+    """Return the number of a run, and the size of its report in bytes, uncompressed. Raises HTTPException: 404."""
     with database.reading() as session:
-        return session.execute(select(Document.size).where(Document.run_number == run_number)).scalar_one()
+        number = require_run(session, run_id).number
+        return number, session.execute(select(Document.size).where(Document.run_number == number)).scalar_one()
 
 
 def write(
@@ -48,14 +47,8 @@ def write(
     """Write the run's report to ``file``, compressed by gzip if ``packed``, and return its length there in bytes. The
     form "flames" is the flame graphs of its ``case`` alone."""
     with database.reading() as session:
-        document = document_of(session, session.get_one(Run, run_number))
-    content = _formed(document, form, case)
-    del document
-    if packed:
-        with gzip.GzipFile(filename="", mode="wb", compresslevel=_COMPRESSION, fileobj=file, mtime=0) as archive:
-            archive.write(content)
-    else:
-        file.write(content)
+        content = _formed(document_of(session, run_number), form, case)
+    file.write(gzip.compress(content, _COMPRESSION, mtime=0) if packed else content)
     file.flush()
     return file.tell()
 

@@ -37,11 +37,7 @@ class Moment(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Return ``value`` in UTC.
-
-        Raises:
-            ValueError: ``value`` has no time zone.
-        """
+        """Return ``value`` in UTC. Raises ValueError: ``value`` has no time zone."""
         if value is not None and value.tzinfo is None:
             raise ValueError("a time without a time zone")
         return value and value.astimezone(UTC)

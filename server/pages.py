@@ -26,7 +26,7 @@ from opduel.server.comparing import compare_runs, in_words
 from opduel.server.findings import exp
 from opduel.server.hosts import COMPARED, count_hosts, find_host, list_hosts
 from opduel.server.middleware import SECURITY_HEADERS
-from opduel.server.models import Case
+from opduel.server.models import Case, Run
 from opduel.server.parameters import Number
 from opduel.server.templating import ENVIRONMENT, page
 from opduel.support.text import duration
@@ -102,7 +102,7 @@ def runs_page(
         page=page,
         pages=pages,
         form_values=form_of_filters(filters),
-        choices=queries.choices(session),
+        choices=queries.choices(session, Run.framework, Run.platform, Run.branch, Run.category, Run.spec),
     )
 
 

@@ -117,11 +117,9 @@ def count_rows(session: Session, statement: Select[*tuple[Any, ...]]) -> int:
     return session.scalar(select(func.count()).select_from(statement.order_by(None).subquery())) or 0
 
 
-def document_of(session: Session, run: Run) -> bytes:
+def document_of(session: Session, run_number: int) -> bytes:
     """Return the run's whole report as compact JSON; ``ingest.readable`` makes report.json of it."""
-    return zlib.decompress(
-        session.execute(select(Document.content).where(Document.run_number == run.number)).scalar_one()
-    )
+    return zlib.decompress(session.get_one(Document, run_number).content)
 
 
 def results_of(run: Run, verdict: Verdict | None = None) -> Select[Result, Case]:
@@ -135,14 +133,6 @@ def cause_of(run: Run, case_number: int) -> Select[CauseFound, Result, Case]:
     same = (Result.run_number == CauseFound.run_number) & (Result.case_number == CauseFound.case_number)
     statement = select(CauseFound, Result, Case).join(Result, same).join(Case, Case.number == CauseFound.case_number)
     return statement.where(CauseFound.run_number == run.number, CauseFound.case_number == case_number)
-
-
-def causes_of(session: Session, case_number: int, run_ids: Sequence[str], most: int) -> dict[str, CauseFound]:
-    """Return the causes of a case's changes by run id: of the first ``most`` of these runs that have one."""
-    having = select(Run.run_id, Run.number).join(CauseFound).where(CauseFound.case_number == case_number)
-    numbers = {run.run_id: run.number for run in session.execute(having)}
-    chosen = [run_id for run_id in run_ids if run_id in numbers][:most]
-    return {run_id: session.get_one(CauseFound, (numbers[run_id], case_number)) for run_id in chosen}
 
 
 def noise_of(session: Session, host: str, kind: str, limit: int = WINDOW) -> list[tuple[datetime, float]]:
@@ -178,13 +168,8 @@ def _has(text: str, *columns: Any) -> ColumnElement[bool]:
     return or_(*(column.icontains(text, autoescape=True) for column in columns))
 
 
-def choices(session: Session) -> dict[str, list[str]]:
-    """Return the choices of a filter: the frameworks, platforms, branches, categories and specs of all runs."""
-    return distinct(session, Run.framework, Run.platform, Run.branch, Run.category, Run.spec)
-
-
-def distinct(session: Session, *columns: Any) -> dict[str, list[str]]:
-    """Return the distinct non-empty texts of columns, sorted, by column."""
+def choices(session: Session, *columns: Any) -> dict[str, list[str]]:
+    """Return the choices of a filter: the distinct non-empty texts of columns, sorted, by column."""
     texts = {column.key: session.scalars(select(column).distinct().order_by(column)) for column in columns}
     return {name: [text for text in column_texts if text] for name, column_texts in texts.items()}
 

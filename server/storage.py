@@ -29,10 +29,7 @@ _LONG = 1000  # characters of a text
 
 def store(session: Session, submission: Submission, token: str, now: datetime) -> bool:
     """Store ``submission``, posted with the token called ``token``. Return False if the same report was stored before.
-
-    Raises:
-        Refused: 409, another report has its run id, or it is in another category.
-    """
+    Raises Refused: 409, another report has its run id, or it is in another category."""
     number = _insert_run(session, submission, token, now)
     if number is None:
         _check_identical(session, submission)
@@ -41,42 +38,33 @@ def store(session: Session, submission: Submission, token: str, now: datetime) -
     session.execute(
         insert(Document), {"run_number": number, "size": len(document), "content": zlib.compress(document, 6)}
     )
-    numbers = _case_numbers(session, submission.report)
-    report = submission.report
-    rows = [
-        {**_result(comparison, number, numbers[comparison.case]), "trusted": report.can_be_trusted(comparison)}
+    facts, report = submission.facts, submission.report
+    case_numbers = _case_numbers(session, report)
+    results = [
+        {**_result(comparison, number, case_numbers[comparison.case]), "trusted": report.can_be_trusted(comparison)}
         for comparison in report.comparisons
     ]
-    for some in batches(rows):
-        session.execute(insert(Result), some)
     causes = [
-        cause_row(comparison.cause, number, numbers[comparison.case])
-        for comparison in submission.report.comparisons
+        cause_row(comparison.cause, number, case_numbers[comparison.case])
+        for comparison in report.comparisons
         if comparison.cause
     ]
-    for some in batches(causes):
-        session.execute(insert(CauseFound), some)
-    facts = submission.facts
-    keep_hosts(session, submission.report, number, facts.started, facts.threads, numbers)
+    for table, rows in ((Result, results), (CauseFound, causes)):
+        for batch in batches(rows):
+            session.execute(insert(table), batch)
+    keep_hosts(session, report, number, facts.started, facts.threads, case_numbers)
     return True
 
 
 def remove_runs(session: Session, ids: Sequence[str]) -> None:
-    """Remove the runs with these ids, with everything stored of them, and the cases that no other run has.
-
-    Raises:
-        UsageError: no run has one of the ids.
-    """
+    """Remove the runs with these ids, with everything stored of them, and the cases that no other run has. Raises
+    UsageError: no run has one of the ids."""
     rows = session.execute(select(Run.run_id, Run.number).where(Run.run_id.in_(ids)))
     numbers = {run.run_id: run.number for run in rows}
     if unknown := next((run_id for run_id in ids if run_id not in numbers), None):
         raise UsageError(f"run remove {unknown}: there is no run of this id: see its page, or run.id in report.json")
-    theirs = select(Result.case_number).where(Result.run_number.in_(numbers.values())).distinct()
-    cases = session.scalars(theirs.order_by(Result.case_number)).all()
     session.execute(delete(Run).where(Run.number.in_(numbers.values())))  # and by the foreign keys all the rest
-    unused = ~exists().where(Result.case_number == Case.number)
-    for some in batches(cases):
-        session.execute(delete(Case).where(Case.number.in_(some), unused))
+    session.execute(delete(Case).where(~exists().where(Result.case_number == Case.number)))
 
 
 def _check_identical(session: Session, submission: Submission) -> None:

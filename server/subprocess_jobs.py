@@ -48,10 +48,8 @@ class SubprocessJobs:
     @contextmanager
     def place(self) -> Iterator[None]:
         """Take one of the places for this work, before the body is received, so that the use of the disk is bounded.
-
-        Raises:
-            HTTPException: 503, no place is free; ``Retry-After`` is random, so that clients don't all return at once.
-        """
+        Raises HTTPException: 503, no place is free; ``Retry-After`` is random, so that clients don't all return at
+        once."""
         if self._places_in_use >= MOST_AT_ONCE:
             later = {"Retry-After": str(random.randint(5, 15))}
             raise HTTPException(503, "the server is busy with other large reports: try again later", later)
@@ -63,13 +61,9 @@ class SubprocessJobs:
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
         """Return ``work(database, *arguments)``, run in a process. ``work`` is a module's function with a small result;
-        a file among the arguments is wrapped in a ``SharedFile``.
-
-        Raises:
-            HTTPException: ``work`` raised it; or 413, it took too much memory; or 503, the database is not available
-                or the process was killed.
-            RuntimeError: ``work`` failed; the text has its traceback.
-        """
+        a file among the arguments is wrapped in a ``SharedFile``. Raises HTTPException: ``work`` raised it; or 413, it
+        took too much memory; or 503, the database is not available or the process was killed; RuntimeError: ``work``
+        failed; the text has its traceback."""
         async with self._turn:
             receiver, sender = _CONTEXT.Pipe(duplex=False)
             process = _CONTEXT.Process(
@@ -110,11 +104,8 @@ def _opened(duplicate: Any) -> IO[bytes]:
 
 
 async def _receive_outcome(connection: Connection) -> Any:
-    """Return what the process sends at its end: the result of its work, or the error that ended it.
-
-    Raises:
-        HTTPException: 503, it ended without sending, or took too long.
-    """
+    """Return what the process sends at its end: the result of its work, or the error that ended it. Raises
+    HTTPException: 503, it ended without sending, or took too long."""
     loop, ready = asyncio.get_running_loop(), asyncio.Event()
     loop.add_reader(connection.fileno(), ready.set)
     try:

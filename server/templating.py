@@ -40,11 +40,7 @@ def assets() -> dict[str, tuple[bytes, str]]:
 
 
 def asset_url(name: str) -> str:
-    """Return the URL of the asset ``name``, which changes with its content.
-
-    Raises:
-        KeyError: there is no such asset.
-    """
+    """Return the URL of the asset ``name``, which changes with its content. Raises KeyError: there is no such asset."""
     return f"/assets/{name}?v={assets()[name][1]}"
 
 

@@ -21,10 +21,7 @@ _LONGEST_NAME = 100
 
 def add_token(session: Session, name: str, scopes: Sequence[str], now: datetime, lasts: timedelta | None = None) -> str:
     """Store a token called ``name`` and return it, this once only. With ``lasts`` None it is valid until revoked.
-
-    Raises:
-        UsageError: the name is taken, empty or not printable, or there are no scopes.
-    """
+    Raises UsageError: the name is taken, empty or not printable, or there are no scopes."""
     expires = check_token(name, scopes, now, lasts)
     if session.scalar(select(Token).where(Token.name == name)) is not None:
         raise UsageError(f"token add {name}: a token of this name exists, or was revoked: give another name")
@@ -44,11 +41,8 @@ def add_token(session: Session, name: str, scopes: Sequence[str], now: datetime,
 
 
 def check_token(name: str, scopes: Sequence[str], now: datetime, lasts: timedelta | None = None) -> datetime | None:
-    """Check a token's name, scopes and life, and return when it would expire.
-
-    Raises:
-        UsageError: the name is empty, too long or not printable, there are no scopes, or it would last too long.
-    """
+    """Check a token's name, scopes and life, and return when it would expire. Raises UsageError: the name is empty, too
+    long or not printable, there are no scopes, or it would last too long."""
     if not name.strip() or not name.isprintable() or len(name) > _LONGEST_NAME:
         raise UsageError(f"token add: NAME must be 1 to {_LONGEST_NAME} printable characters")
     if not scopes:
@@ -60,11 +54,7 @@ def check_token(name: str, scopes: Sequence[str], now: datetime, lasts: timedelt
 
 
 def revoke_token(session: Session, name: str, now: datetime) -> None:
-    """Revoke the token called ``name``, and remove the logins made with it.
-
-    Raises:
-        UsageError: there is no such token.
-    """
+    """Revoke the token called ``name``, and remove the logins made with it. Raises UsageError: there is none."""
     token = session.scalar(select(Token).where(Token.name == name))
     if token is None:
         raise UsageError(f"token revoke {name}: there is no token of this name: see token list")

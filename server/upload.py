@@ -49,12 +49,8 @@ async def receive(request: Request, most: int, when_large: Callable[[], None]) -
     """Return the body, of at most ``most`` bytes, which the caller closes.
 
     ``when_large`` is called once, as soon as it is known that the body is too large for memory; it may raise to refuse
-    it.
-
-    Raises:
-        HTTPException: 415 for another type, 413 for a larger body, 408 for an incomplete one, 503 if the disk is full;
-            and what ``when_large`` raises.
-    """
+    it. Raises HTTPException: 415 for another type, 413 for a larger body, 408 for an incomplete one, 503 if the disk is
+    full; and what ``when_large`` raises."""
     _check_type(request)
     posted = Posted(tempfile.SpooledTemporaryFile[bytes](_IN_MEMORY))
     try:
@@ -117,11 +113,7 @@ async def _discard(request: Request) -> None:
 
 
 async def small_body(request: Request, largest: int = LARGEST_FORM) -> bytes:
-    """Return a small body.
-
-    Raises:
-        HTTPException: 413 for a larger one, 408 for an incomplete one.
-    """
+    """Return a small body. Raises HTTPException: 413 for a larger one, 408 for an incomplete one."""
     body = b""
     try:
         async with asyncio.timeout(_FORM_PATIENCE_S):
@@ -135,11 +127,7 @@ async def small_body(request: Request, largest: int = LARGEST_FORM) -> bytes:
 
 
 async def form_of(request: Request, largest: int = LARGEST_FORM, most: int = MOST_FIELDS) -> list[tuple[str, str]]:
-    """Return a form's fields, in order.
-
-    Raises:
-        HTTPException: as ``small_body``, and 400 for too many fields.
-    """
+    """Return a form's fields, in order. Raises HTTPException: as ``small_body``, and 400 for too many fields."""
     body = await small_body(request, largest)
     try:
         return parse_qsl(body.decode("utf-8", "replace"), max_num_fields=most)

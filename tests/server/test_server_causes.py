@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from opduel.records import Candidate, Cause, Examination, Frame, Report
 from opduel.server.database import Database
-from opduel.server.large import size_of
+from opduel.server.large import number_and_size
 from opduel.server.models import CauseFound
 from opduel.server.storage import remove_runs
 from opduel.server.subprocess_jobs import LARGE_BYTES
@@ -117,7 +117,7 @@ def test_the_flame_graphs_of_a_large_report_are_read_in_a_process_of_its_own(ser
     notes = [samples.comparison(f"case_{number}", note="x" * 2000) for number in range(600)]
     slow = samples.comparison("slow", "regressed", 2.0, cause=cause)
     assert server.post(replace(numbered(1), comparisons=(slow, *notes))).status_code == 201
-    assert size_of(server.database, 1) > LARGE_BYTES
+    assert number_and_size(server.database, "run-1")[1] > LARGE_BYTES
     with server.client("read") as client:
         (answer,) = client.get(f"/runs/run-1/cases/{number_of(server, 'slow')}/flames.json").json()
     assert answer["frames"].splitlines() == [f"{number % 3} 1 2 frame_{number}" for number in range(400)]
