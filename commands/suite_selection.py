@@ -241,8 +241,8 @@ class SuiteSelection:
 
 
 def suite_of_driver(options: DriverOptions) -> tuple[SuiteSelection, DriverOptions]:
-    """Return the suite that is measured on all commits, and the options, with the variables of the suite's
-    configuration, and its repository and branch where they name none. UsageError, RunError: as `SuiteSelection`."""
+    """Return the suite that is measured on all commits, and the options, with its variables, and its repository and
+    branch where they name none. UsageError, RunError: as `SuiteSelection`."""
     suite, own = SuiteSelection(options.harness), options.own
     suite_settings = read_suite_settings(suite.suite)
     log.info("the suite of all commits: %s", suite.suite.description)
@@ -260,7 +260,7 @@ def suite_of_driver(options: DriverOptions) -> tuple[SuiteSelection, DriverOptio
                     f"--remote_repository {suite_settings.repository}, or else unset it"
                 )
             own = dataclasses.replace(own, remote_repository=suite_settings.repository)
-            log.info("commits of %s, from the suite's configuration", redact(suite_settings.repository))
+            log.info("commits of %s, the suite's repository", redact(suite_settings.repository))
         if own.branch is None and suite_settings.branch is not None:
             own = dataclasses.replace(own, branch=suite_settings.branch)
     return suite, dataclasses.replace(options, own=own, harness=suite.options)

@@ -74,7 +74,8 @@ class Archives:
             return None
         suite, variables = self._suite.suite, self._framework.suite_variables
         orders = tuple(self._suite.needed_by(cases))
-        return SuiteJob(suite.digest, suite.folder.name, suite.configuration.requirements, dict(variables), orders)
+        requirements = suite.configuration.requirements
+        return SuiteJob(suite.digest, suite.folder.name, requirements, dict(variables), orders, suite.parts)
 
     def send(self, client: Client, host: str, address: str, digests: Sequence[str]) -> str | None:
         """Send archives to a host, and return why it could not take one, or None.

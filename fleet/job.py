@@ -53,14 +53,15 @@ class HostSettings:
 @dataclass(frozen=True)
 class SuiteJob:
     """A suite's part of a job: the ``digest`` of the archive of its files, which are imported as ``package``;
-    ``requirements`` that builds need for it; ``variables`` of the workers on both sides; and ``caches``, each
-    ``setup_cache`` that the job's cases need, which its host runs."""
+    ``requirements`` that builds need for it; ``variables`` of the workers on both sides; ``caches``, each
+    ``setup_cache`` that the job's cases need, which its host runs; and ``parts``, as of a suite."""
 
     digest: str
     package: str
     requirements: Sequence[str]
     variables: Mapping[str, str]
     caches: Sequence[CacheOrder]
+    parts: Sequence[str] = ()
 
 
 @dataclass(frozen=True)

@@ -61,8 +61,8 @@ class SuiteHere:
         with self._unfinished():
             files = self._root / "files" / suite.package
             if not files.exists():
-                unpack_suite(host_folder / BUILDS / suite.digest, suite.digest, files)
-            own = Suite(suite.package, suite.package, files, suite.package, suite.digest)
+                unpack_suite(host_folder / BUILDS / suite.digest, suite.digest, files, suite.parts)
+            own = Suite(suite.package, suite.package, files, suite.package, suite.digest, parts=tuple(suite.parts))
             self._work = SuiteWork.within(own, self._root)
 
     def framework(self, framework: Framework) -> Framework:

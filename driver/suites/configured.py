@@ -1,4 +1,4 @@
-"""Read what asv's configuration says of the project: its repository and branch."""
+"""Read what a suite says of its project's repository and branch: asv's configuration, or where tests for pytest lie."""
 
 import os
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ class SuiteSettings:
     """A project's place in a suite's configuration.
 
     ``repository`` is the project's URL or absolute path, ``branch`` its first branch, None for the repository's default
-    branch (``HEAD``); both are None if not configured.
+    branch (``HEAD``); both are None if neither a configuration nor a checkout of tests says them.
     """
 
     repository: str | None = None
@@ -23,8 +23,10 @@ class SuiteSettings:
 
 
 def read_suite_settings(suite: Suite) -> SuiteSettings:
-    """Return the settings in the suite's configuration; empty ones if it has none. Raise UsageError if the
-    configuration can't be read."""
+    """Return the settings of the suite; empty ones if nothing says them. Raise UsageError if the configuration can't be
+    read."""
+    if suite.tests:
+        return SuiteSettings(_checkout_of(suite))
     for folder in list(suite.folder.parents)[:_ABOVE]:
         if (folder / CONFIGURATION).is_file():
             configuration = read_configuration(folder / CONFIGURATION)
@@ -38,6 +40,13 @@ def read_suite_settings(suite: Suite) -> SuiteSettings:
             url_or_path = repository if isinstance(repository, str) else None
             return SuiteSettings(url_or_path, first_branch(configuration))
     return SuiteSettings()
+
+
+def _checkout_of(suite: Suite) -> str | None:
+    """Return the repository that has the suite's files at a commit."""
+    if suite.commit is None or f"@{suite.commit}" in suite.pinned:
+        return suite.commit and _place_of(suite)
+    return next((str(place) for place in (suite.folder, *suite.folder.parents) if (place / ".git").exists()), None)
 
 
 def _place_of(suite: Suite) -> str:

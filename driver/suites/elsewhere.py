@@ -32,15 +32,15 @@ class ChosenSuite:
 def pack_suite(suite: Suite, archive: Path) -> None:
     """Write the suite's files to ``archive``, a tar file. Raise RunError if they are no longer what they were when the
     run began, or can't be read or written."""
-    if digest_of(suite.folder) != suite.digest:
+    if digest_of(suite.folder, suite.parts) != suite.digest:
         raise RunError(f"--suite {suite.folder}: was changed since it was read: start the run again")
-    names = [str(path) for path in files_of(suite.folder) if (suite.folder / path).is_file()]
+    names = [str(path) for path in files_of(suite.folder, suite.parts) if (suite.folder / path).is_file()]
     pack_files(suite.folder, names, archive, dereference=True)
 
 
-def unpack_suite(archive: Path, digest: str, folder: Path) -> None:
-    """Put the suite's files in ``folder``. Raise RunError if the archive is damaged or holds another suite, or the
-    folder can't be written."""
+def unpack_suite(archive: Path, digest: str, folder: Path, parts: Sequence[str] = ()) -> None:
+    """Put the suite's files in ``folder``; ``parts`` are those of the suite. Raise RunError if the archive is damaged
+    or holds another suite, or the folder can't be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tarfile.open(archive) as tar:
@@ -49,5 +49,5 @@ def unpack_suite(archive: Path, digest: str, folder: Path) -> None:
         raise RunError(f"{archive}: is damaged ({one_line(str(error))}): start the run again") from None
     except OSError as error:
         raise RunError(f"{error.filename or folder}: {error.strerror}: free some space, or give --folder") from None
-    if digest_of(folder) != digest:
+    if digest_of(folder, parts) != digest:
         raise RunError(f"{archive}: holds another suite than {digest[:12]}: start the run again")

@@ -49,6 +49,19 @@ def test_of_a_suite_at_a_commit_it_is_that_repository(tmp_path: Path) -> None:
     assert read_suite_settings(suite).repository == str(tmp_path / "made")
 
 
+def test_of_tests_for_pytest_it_is_their_checkout(tmp_path: Path) -> None:
+    project = tmp_path / "made"
+    (project / "tests").mkdir(parents=True)
+    (project / "tests" / "test_it.py").write_text("def test_it(benchmark): benchmark(int)\n")
+    git = ["git", "-C", str(project), "-c", "user.name=Ada", "-c", "user.email=ada@toy.example"]
+    for words in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-q", "-m", "Tests"]):
+        subprocess.run([*git, *words], check=True)
+    for requested in (str(project / "tests"), f"{project}@main:tests"):
+        scratch = tmp_path / str(len(requested))
+        suite = open_suite(requested, tmp_path / "cache", scratch)
+        assert read_suite_settings(suite) == SuiteSettings(str(project))
+
+
 def test_a_folder_without_configuration_says_nothing(tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "bench.py").write_text("def time_it(): pass\n")

@@ -78,7 +78,7 @@ def test_what_would_be_done_with_a_suite_of_the_repository(tiny: Tiny, tmp_path:
     assert f"  {python[:12]}: its Python code over the build of {tiny.commits['native'][:12]}\n" in process.stdout
     assert "1 to measure on the suite's cases that match sums.time; nothing was built or measured" in process.stdout
     assert f"the suite of all commits: {tiny.folder}@{newest}:asv_bench\n" in process.stderr
-    assert f"commits of {tiny.folder}, from the suite's configuration\n" in process.stderr
+    assert f"commits of {tiny.folder}, the suite's repository\n" in process.stderr
     assert "not followed" not in process.stderr
     refused = driven(tmp_path, *suite, "--bench", "sums.time_anwser", *commits)
     assert refused.returncode == 2

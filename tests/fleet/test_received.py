@@ -129,6 +129,21 @@ def test_another_suite_than_the_runs_is_refused(suite: Suite, tmp_path: Path) ->
         unpack_suite(archive, suite.digest, tmp_path / "nowhere")
     (suite.folder / "one.py").write_text("")
     with pytest.raises(RunError, match="bench: was changed since it was read: start the run again"):
+def test_tests_of_a_project_are_sent_without_the_rest_of_it(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / "tests").mkdir(parents=True)
+    (project / "pyproject.toml").touch()
+    (project / "pkg.py").touch()
+    (project / "tests" / "test_it.py").write_text("def test_it(benchmark): benchmark(int)\n")
+    suite = open_suite(str(project / "tests"), tmp_path / "clones", tmp_path / "scratch")
+    host = host_with(suite, tmp_path / "host")
+    job_of_suite, own = job(suite, orders=[])
+    builds, _ = SuiteHere(job_of_suite, replace(own, parts=suite.parts), host).prepare(BUILDS_OF_SIDES, FRAMEWORK)
+    copy = Path(builds["control"].environment["OPDUEL_SUITE"])
+    files = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
+    assert files == {"pyproject.toml", "tests/test_it.py"}
+
+
         pack_suite(suite, archive)
 
 
