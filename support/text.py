@@ -11,9 +11,7 @@ LONGEST_WORD = 300  # of one word of an error: a path, or a pasted argument
 LONGEST_QUOTE = 80  # of an argument that is quoted in an error
 LONGEST_VALUE = 40  # of a value that is quoted in an error
 _ELLIPSIS = "..."
-# What an expected time is called that may be wrong by a factor of two or more, by the seconds below which it lies.
-_ROUGHLY = ((60.0, "less than a minute"), (600.0, "some minutes"), (3600.0, "less than an hour"))
-_LONG = "over an hour"
+_ROUGH_NUMBERS = (1, 2, 3, 5, 8, 12, 20, 30, 45)  # of minutes and hours that may be wrong by a factor of 1.5
 _LONG_QUOTE = re.compile(rf"(?<!\w)(['\"])((?:(?!\1).){{{2 * LONGEST_QUOTE},}})\1(?!\w)")
 # Escape sequences of a terminal (ECMA-48), each as a whole: CSI (colours, cursor), strings such as OSC (titles, links),
 # and the short ones. A control character by itself, ESC included, comes last: it would leave a sequence's rest.
@@ -48,14 +46,18 @@ def duration(seconds: float | None) -> str:
 
 
 def rough_duration(seconds: float) -> tuple[str, float]:
-    """Return an expected time in words no more exact than it is, and the seconds that they allow for: ``("some
-    minutes", 600.0)``."""
-    return next(((words, most_s) for most_s, words in _ROUGHLY if seconds < most_s), (_LONG, math.inf))
+    """Return an expected time in words no more exact than it is, and the seconds that they allow for: ``("about 3
+    min", 270.0)`` for 200 s."""
+    if seconds < 60:
+        return "less than a minute", 60.0
+    unit, unit_s = ("min", 60.0) if seconds < 3000 else ("h", 3600.0)
+    number = min(_ROUGH_NUMBERS, key=lambda number: abs(math.log(number * unit_s / seconds)))
+    return (f"about {number} {unit}", 1.5 * number * unit_s) if seconds < 48 * 3600 else ("days", math.inf)
 
 
 def printable(text: str) -> str:
     """Return ``text`` with all characters escaped that could move a cursor, colour a terminal or fail to encode."""
-    return "".join(char if char.isprintable() else escape(char) for char in text)
+    return text if text.isprintable() else "".join(char if char.isprintable() else escape(char) for char in text)
 
 
 def printable_lines(text: str) -> str:

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opduel.comparator import Looks
-from opduel.harness.planning.effort import ERRORS_IN_THRESHOLD
+from opduel.harness.planning.effort import ERRORS_IN_THRESHOLD, RoundsToGoal, most_informative
 from opduel.harness.planning.effort_planner import EffortPlanner
 from opduel.records import DEFAULT_METRIC, Case, PairSample
 from opduel.support.text import counted, duration, rough_duration
 
-# Runs take so many times as long as their cases' rounds to the usual precision, in the median of 21 runs (proof.md):
-# some cases take a further look, and the first forks of others say too little of their noise.
-FURTHER_LOOKS = 1.9
+# Cases take so many times as long as their rounds to the usual precision, in the median of 33 runs (proof.md): some
+# take a further look, and the first forks of others say too little of their noise.
+FURTHER_LOOKS = 2.0
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # that are proposed
 
 
@@ -49,12 +49,14 @@ def forecast_run(
         return None
     rounds, seconds, settles = dict[str, int](), dict[str, float](), set[str]()
     for case in known_cases:
-        measured = samples.get(case.id, ())
-        counts = looks.of_metric(case.metric).counts
-        needed = planner.rounds_to_goal(case, measured, counts)
-        first = max(0, counts[0] - len(measured))
-        rounds[case.id] = max(needed.rounds, first) if needed else first
-        seconds[case.id] = needed.seconds if needed and needed.rounds >= first else first * _round_s(planner, case)
+        measured, counts = len(samples.get(case.id, ())), looks.of_metric(case.metric).counts
+        to_look = max(0, next((count for count in counts if count > measured), counts[-1]) - measured)
+        needed = planner.rounds_to_goal(case, samples.get(case.id, ()), counts)
+        rounds[case.id] = max(needed.rounds, to_look) if needed else to_look
+        if needed and needed.rounds >= to_look:
+            seconds[case.id] = _at_most_s(planner, case, counts[-1] - measured, needed)
+        else:
+            seconds[case.id] = to_look * _round_s(planner, case)
         settles |= {case.id} if needed else set()
     usual_rounds, usual_s = statistics.median_high(rounds.values()), statistics.median(seconds.values())
     for case in cases:
@@ -64,9 +66,15 @@ def forecast_run(
             seconds[case.id] = usual_s
     most = max(rounds.values())
     waiting_s = most * planner.start_s  # of each round: its pair starts while the one before is measured
-    return RunForecast(
-        rounds, frozenset(settles), seconds, FURTHER_LOOKS * max(waiting_s, sum(seconds.values())), len(known_cases)
-    )
+    total_s = max(waiting_s, FURTHER_LOOKS * sum(seconds.values()))
+    return RunForecast(rounds, frozenset(settles), seconds, total_s, len(known_cases))
+
+
+def _at_most_s(planner: EffortPlanner, case: Case, rounds_left: int, needed: RoundsToGoal) -> float:
+    """Return the seconds of the rounds to the goal; where pairs vary by nearly all that the goal allows, ever more
+    forks would be needed: then no more than all of the case's rounds take as they bring the most information."""
+    noise, costs = planner.noise[case.id], planner.costs[case.id]
+    return min(needed.seconds, max(0, rounds_left) * costs.of_round(most_informative(noise, costs)))
 
 
 def _round_s(planner: EffortPlanner, case: Case) -> float:

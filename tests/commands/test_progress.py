@@ -58,13 +58,13 @@ def test_cases_that_are_measured_on_because_the_host_is_busy_are_not_done() -> N
 @pytest.mark.parametrize(
     ("left_s", "end_s", "budget_left_s", "words"),
     [
-        (5.0, 65.0, math.inf, ["some minutes left"]),
-        (5.0, 15000.0, math.inf, ["over an hour left"]),
+        (5.0, 65.0, math.inf, ["about 1 min left"]),
+        (5.0, 15000.0, math.inf, ["about 5 h left"]),
         (5.0, 15000.0, 100.5, ["at most 1 min 40 s left"]),
         (5.0, 30.0, 100.0, ["less than a minute left"]),
         (5.0, 5.0, 17.0, ["at most 17 s left"]),  # in which a minute is more than there is
         (0.0, 0.0, math.inf, ["less than a minute left"]),  # precise, and open all the same
-        (90.0, 0.0, math.inf, ["some minutes left"]),  # it takes so long to the next look
+        (90.0, 0.0, math.inf, ["about 2 min left"]),  # it takes so long to the next look
         (90.0, None, 17.0, ["at most 17 s left"]),  # in which there are no verdicts
         (90.0, None, math.inf, ["next verdicts in 1 min 30 s"]),
         (0.4, None, math.inf, []),
@@ -197,7 +197,7 @@ def of_hosts(hosts: int, still_open: int = 3) -> Progress:
 
 
 def test_what_hosts_do_in_words() -> None:
-    assert describe_fleet(of_hosts(2)) == "2 hosts, 3 of 16 cases open, some minutes left"
+    assert describe_fleet(of_hosts(2)) == "2 hosts, 3 of 16 cases open, about 2 min left"
     assert describe_fleet(of_hosts(1, 16)) == "1 host, 16 of 16 cases open"  # nothing is done from which it follows
     assert describe_host(HostProgress("a", "round 7", 2, 31, 40)) == "  a: shard 3, round 7, 31 of 40 done"
     assert describe_host(HostProgress("a", "no shard")) == "  a: no shard"
@@ -219,7 +219,7 @@ def test_elsewhere_a_line_on_all_hosts_each_minute() -> None:
             clock.now = began + second
             display.show(of_hosts(2))
     assert stream.getvalue().splitlines() == 2 * [
-        "2 hosts, 3 of 16 cases open, some minutes left, 1 min elapsed: host-0 round 7 31/40, host-1 round 7 31/40"
+        "2 hosts, 3 of 16 cases open, about 2 min left, 1 min elapsed: host-0 round 7 31/40, host-1 round 7 31/40"
     ]
 
 
