@@ -22,13 +22,8 @@ HERE = Path(__file__).resolve().parent
 
 
 def require_functions(adaptor: Path, needed: Mapping[str, str]) -> None:
-    """Check that an adaptor, a file or a package, has the functions that every run calls, and those ``needed``.
-
-    Args:
-        needed: function -> the option, or the spec's field, that needs it.
-
-    Raises:
-        UsageError: one is missing, or the source can't be read.
+    """Check that an adaptor, a file or a package, has the functions that every run calls, and those ``needed`` (by
+    name, the option or the spec's field that needs it). Raises UsageError: one is missing, or the source can't be read.
     """
     source, names = _source(adaptor), adaptor_names(adaptor)
     if "*" in names:
@@ -46,10 +41,7 @@ def require_functions(adaptor: Path, needed: Mapping[str, str]) -> None:
 
 def adaptor_names(adaptor: Path) -> frozenset[str]:
     """Return the names that the adaptor, a file or a package, defines or imports; ``*`` for all of another module.
-
-    Raises:
-        UsageError: the source can't be read.
-    """
+    Raises UsageError: the source can't be read."""
     return frozenset(_names(_parsed(_source(adaptor))))
 
 

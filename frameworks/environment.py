@@ -43,12 +43,9 @@ def run_environment(
     It has a seed of Python's hashes only if the user gives one: otherwise one is drawn for each round.
 
     Values of the user's that may be secret are masked from now on in all texts that are stored or logged, because a
-    framework may print them.
-
-    Raises:
-        UsageError: a variable is set by opduel itself, or by one of ``builds`` and so not on both sides alike; or the
-            user's OPDUEL_PRIORITY is not one of ``PRIORITIES``, or the seed of hashes none that Python takes.
-    """
+    framework may print them. Raises UsageError: a variable is set by opduel itself, or by one of ``builds`` and so not
+    on both sides alike; or the user's OPDUEL_PRIORITY is not one of ``PRIORITIES``, or the seed of hashes none that
+    Python takes."""
     if os.environ.get(PRIORITY, PRIORITIES[0]) not in PRIORITIES:
         choices = " or ".join(PRIORITIES)
         raise UsageError(f"the environment variable {PRIORITY}: is {os.environ[PRIORITY]!r}: set it to {choices}")

@@ -29,11 +29,8 @@ def framework_names() -> list[str]:
 
 
 def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework:
-    """Return the framework called ``name``, with its data below ``frameworks_dir``.
-
-    Raises:
-        UsageError: there is none of that name.
-    """
+    """Return the framework called ``name``, with its data below ``frameworks_dir``. Raises UsageError: there is none of
+    that name."""
     if name == _CROSS:
         from opduel.frameworks.cross.framework import Cross
 

@@ -47,10 +47,10 @@ def network_symbol(mx, adaptor, request):
         except (mx.MXNetError, ValueError) as error:
             raise Unusable("not a symbol that this build can load: " + adaptor.key_line(str(error))) from None
     zoo, as_attribute = mx.gluon.model_zoo.vision, adaptor.networks.as_attribute
-    given = {key: as_attribute(value) for key, value in request["inputs"].items() if key not in request["shapes"]}
+    arguments = {key: as_attribute(value) for key, value in request["inputs"].items() if key not in request["shapes"]}
     make = getattr(zoo, request["zoo"], None)  # the function mobilenet0_25 makes the model mobilenet0.25
     try:
-        net = make(**given) if callable(make) else zoo.get_model(request["zoo"], **given)
+        net = make(**arguments) if callable(make) else zoo.get_model(request["zoo"], **arguments)
     except (ValueError, TypeError) as error:
         if callable(make):
             raise Unusable(str(error)) from None

@@ -164,7 +164,8 @@ def make_test(kind, settings, direction, op):
 
 def name_of(function):
     """Return a function's dotted name for a spec. Raise Unsuitable if it has none."""
-    name = "torch.ops." + str(function) if is_registered(function) else resolve_name(function)
+    is_registered = type(function).__module__ == "torch._ops"  # an operator of torch.ops
+    name = "torch.ops." + str(function) if is_registered else resolve_name(function)
     member = None
     if name and name.startswith("torch."):
         member = torch
@@ -173,11 +174,6 @@ def name_of(function):
     if not callable(member):
         raise Unsuitable("{} has no public name".format(getattr(function, "__name__", function)))
     return name
-
-
-def is_registered(function):
-    """Return whether a function is an operator of ``torch.ops``."""
-    return type(function).__module__ == "torch._ops"
 
 
 def as_positional(value):

@@ -1,10 +1,10 @@
 """Turn a case's JSON into arguments: arrays or tensors with values from the seed, results of calls, plain values."""
 
 import functools
-import random
 import zlib
 
 from opduel_common.names import MissingOperator, UnusableCall, resolve, resolve_call
+from opduel_common.scripts import seed_generators
 
 try:
     import numpy
@@ -52,8 +52,8 @@ class Inputs:
         dtypes = sorted(self.dtypes())
         dtype = self.case["dtype"]
         if dtype not in ("", USUAL_DTYPE) and dtype not in dtypes:
-            others = "its arrays are {}".format(" and ".join(dtypes)) if dtypes else "it has no arrays made of shapes"
-            raise ValueError(f"nothing in this case would be {dtype}, {others}: leave the dtype out")
+            reason = "its arrays are {}".format(" and ".join(dtypes)) if dtypes else "it has no arrays made of shapes"
+            raise ValueError(f"nothing in this case would be {dtype}, {reason}: leave the dtype out")
 
     def dtypes(self):
         """Return the names of the arrays' dtypes."""
@@ -186,7 +186,8 @@ class TensorInputs(Inputs):
         if stype not in ("default", "numpy"):
             tensor = self.sparse_tensor(name, plain, stype, dtype)
         else:
-            array = self.numbers(name, dict(plain, stype="default", dtype=numpy_dtype(dtype)))
+            drawn_dtype = "float32" if dtype == "bfloat16" else dtype  # NumPy has no bfloat16
+            array = self.numbers(name, dict(plain, stype="default", dtype=drawn_dtype))
             if stype == "numpy":
                 self.arrays[name] = array
                 return array
@@ -208,15 +209,3 @@ class TensorInputs(Inputs):
 
     def can_have_gradient(self, name, tensor):
         return self.is_differentiable(tensor) and self.gradients.get(name, USUAL_GRADIENT)[0] != "null"
-
-
-def numpy_dtype(dtype):
-    """Return the name of the NumPy dtype in which a tensor's values are drawn."""
-    return "float32" if dtype == "bfloat16" else dtype
-
-
-def seed_generators(seed):
-    """Seed every global generator of random numbers that a function may draw from."""
-    random.seed(seed & 0x7FFFFFFF)
-    if numpy is not None:
-        numpy.random.seed(seed & 0x7FFFFFFF)

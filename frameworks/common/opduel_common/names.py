@@ -22,10 +22,8 @@ class UnusableCall(Exception):
 
 
 def resolve(name):
-    """Return the function, class or method ``name``, and its owner if that is a class.
-
-    Raise MissingOperator, and whatever the package raises when it is imported.
-    """
+    """Return the function, class or method ``name``, and its owner if that is a class. Raise MissingOperator, and
+    whatever the package raises when it is imported."""
     parts = name.split(".")
     if parts[0] == "builtins" and parts[1:] and parts[1] in CONSTRUCTORS and len(parts) == 2:
         return getattr(builtins, parts[1]), None
@@ -61,10 +59,8 @@ def is_standard(package):
 
 
 def member(container, path, part, name):
-    """Return ``container.part``, importing it if it is a submodule.
-
-    Raise MissingOperator if there is none, or if it is a module of another package, or belongs to the standard library.
-    """
+    """Return ``container.part``, importing it if it is a submodule. Raise MissingOperator if there is none, or if it is
+    a module of another package, or belongs to the standard library."""
     try:
         inner = getattr(container, part)
     except AttributeError:

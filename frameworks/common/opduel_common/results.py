@@ -33,10 +33,8 @@ def with_changes(compute, tensors, to_numpy):
 
 
 def as_numbers(name, value):
-    """Return ``(name, array)`` pairs of what NumPy makes an array of: two of a complex one, integers of dates.
-
-    Raise TypeError if it isn't numeric.
-    """
+    """Return ``(name, array)`` pairs of what NumPy makes an array of: two of a complex one, integers of dates. Raise
+    TypeError if it isn't numeric."""
     array = numpy.asarray(value)
     if array.dtype.kind == "c":
         return [(name + ".real", array.real), (name + ".imag", array.imag)]

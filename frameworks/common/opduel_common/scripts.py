@@ -31,10 +31,10 @@ def text_of_parameter(text, longest=LONGEST):
 
 def seed_generators(seed):
     """Seed ``random``, and ``numpy.random`` if NumPy is imported, so that both sides draw the same numbers."""
-    random.seed(seed)
+    random.seed(seed & 0x7FFFFFFF)
     numpy = sys.modules.get("numpy")
     if numpy is not None:
-        numpy.random.seed(seed)
+        numpy.random.seed(seed & 0x7FFFFFFF)
 
 
 def load_module(name, path, folders=None):

@@ -14,10 +14,8 @@ LARGEST_DATE = 10**6  # of datetimes and timedeltas, in their own unit
 
 def make_array(random, shape, dtype, init, low, high):
     """Return a NumPy array of ``shape``; without ``init``, floats are standard normal, or uniform in [low, high), and
-    integers uniform in [low, high).
-
-    Raise ValueError if no number of this dtype lies in [low, high), or if arrays of it can't be made.
-    """
+    integers uniform in [low, high). Raise ValueError if no number of this dtype lies in [low, high), or if arrays of it
+    can't be made."""
     dtype = numpy.dtype(dtype)
     if dtype.subdtype:
         return make_array(random, tuple(shape) + dtype.subdtype[1], dtype.subdtype[0], init, low, high)
@@ -116,10 +114,8 @@ def make_entries(random, shape, dtype, density, init, low, high):
 
 
 def whole_numbers(random, shape, dtype, low, high):
-    """Draw integers of [low, high) that the dtype holds exactly: of [0.5, 2) that is 1, never 0.
-
-    Raise ValueError if there is none.
-    """
+    """Draw integers of [low, high) that the dtype holds exactly: of [0.5, 2) that is 1, never 0. Raise ValueError if
+    there is none."""
     smallest, largest = whole_range(dtype)
     first, end = max(smallest, math.ceil(low)), min(largest + 1, math.ceil(high))
     if first >= end:

@@ -6,7 +6,7 @@ import re
 import mxnet as mx
 import numpy
 
-from opduel_common.inputs import USUAL_DTYPE, USUAL_GRADIENT, TensorInputs, is_shape
+from opduel_common.inputs import DENSITY, USUAL_DTYPE, USUAL_GRADIENT, TensorInputs, is_shape
 from opduel_common.values import file_holding, make_array
 
 from . import large
@@ -15,7 +15,6 @@ from .operators import argument_types, takes_dtype
 
 # The namespaces that need numpy semantics switched on.
 NUMPY_ROOTS = ("np", "npx")
-DENSITY = 0.1  # of sparse tensors without a density
 # States that an operator updates in place: no gradient flows to them.
 AUXILIARY = re.compile(r"^moving_(mean|var|inv_var)$")
 # Operators that make numbers, whose ``dtype`` counts even if their tensors have another one.
@@ -177,16 +176,16 @@ def as_attribute(value):
 
 def as_subscript(text):
     """Parse what stands between the brackets of ``x[...]``: integers, slices, ``...`` and ``None``, with commas."""
-    parts = tuple(as_one_subscript(part.strip()) for part in text.split(","))
+
+    def parse(part):
+        if part in ("...", "None"):
+            return Ellipsis if part == "..." else None
+        if ":" in part:
+            return slice(*[int(bound) if bound else None for bound in part.split(":")])
+        return int(part)
+
+    parts = tuple(parse(part.strip()) for part in text.split(","))
     return parts if len(parts) > 1 else parts[0]
-
-
-def as_one_subscript(text):
-    if text in ("...", "None"):
-        return Ellipsis if text == "..." else None
-    if ":" in text:
-        return slice(*[int(part) if part else None for part in text.split(":")])
-    return int(text)
 
 
 def sparse_tensor(random, array, stype, density, context):

@@ -69,7 +69,9 @@ class Network:
             raise ValueError("inputs need data, the shape of the network's input")
         self.tensors = [self.tensor(tensor_name, values.pop(tensor_name)) for tensor_name in names]
         if self.saved:
-            self.block = load_network(case["files"], names, self.inputs.context)
+            symbol, params = case["files"]["symbol"], case["files"].get("params")
+            check_inputs(symbol, params, names)
+            self.block = mx.gluon.SymbolBlock.imports(symbol, names, params, ctx=self.inputs.context)
         elif root == "block":
             self.block = kind(**{key: argument(value) for key, value in values.items()})
         else:
@@ -153,12 +155,6 @@ def zoo_network(name, attributes):
         if attribute in attributes:
             raise ValueError(f"{attribute} is not accepted: weights come from the seed")
     return make(**{key: as_attribute(value) for key, value in attributes.items()})
-
-
-def load_network(files, tensor_names, context):
-    """Return a saved network with inputs of these names."""
-    check_inputs(files["symbol"], files.get("params"), tensor_names)
-    return mx.gluon.SymbolBlock.imports(files["symbol"], tensor_names, files.get("params"), ctx=context)
 
 
 def block_class(path, name):

@@ -38,10 +38,8 @@ def dotted(place, name):
 
 
 def resolve(name):
-    """Return the Python function for a name such as ``nd.Convolution`` or ``nd.linalg.gemm2``.
-
-    Raise ValueError if no operator can have this name, MissingOperator if this build has no such operator.
-    """
+    """Return the Python function for a name such as ``nd.Convolution`` or ``nd.linalg.gemm2``. Raise ValueError if no
+    operator can have this name, MissingOperator if this build has no such operator."""
     namespace, _, last = name.rpartition(".")
     if name.partition(".")[0] not in ROOTS:
         raise ValueError(f"{name}: operators live under {', '.join(ROOTS)}")

@@ -288,9 +288,7 @@ def array_as_line(value):
 
 def operators_by_name(name):
     """Return the operators of this name in all namespaces, or in its own if it has one: ``[(module, "nd.add"), ...]``.
-
-    Raise MissingOperator if there is none.
-    """
+    Raise MissingOperator if there is none."""
     names = [name] if name.partition(".")[0] in ROOTS else [f"{root}.{name}" for root in ROOTS]
     operators = []
     for qualified_name in names:

@@ -116,10 +116,10 @@ class Profiler:
             number = bisect.bisect_right(starts, event["ts"]) - 1
             if number >= 0:
                 add_interval(event, intervals[number], open_starts)
-        ends = [*starts[1:], math.inf]
+        stops = [*starts[1:], math.inf]
         return [
-            {"operators": times_of(intervals[number]), "memory": self.growth_between(start - 1, end - 1)}
-            for number, (start, end) in enumerate(zip(starts, ends))
+            {"operators": times_of(intervals[number]), "memory": self.growth_between(start - 1, stop - 1)}
+            for number, (start, stop) in enumerate(zip(starts, stops))
         ]
 
     def growth_between(self, start, end):

@@ -3,8 +3,8 @@
 import mxnet as mx
 import numpy
 
-from opduel_common import inputs as common_inputs
 from opduel_common import results as common_results
+from opduel_common import scripts
 from opduel_common.values import draw_head_gradient
 
 
@@ -36,7 +36,7 @@ def results(prepared, case, seed, folder, limit):
 def seed_generators(seed):
     """Seed every generator of random numbers that an operator may draw from."""
     mx.random.seed(seed & 0x7FFFFFFF)
-    common_inputs.seed_generators(seed)
+    scripts.seed_generators(seed)
 
 
 def digest_of(inputs):

@@ -23,10 +23,8 @@ def versions():
 
 
 def make_call(case, seed):
-    """Return a function that runs the case's session once, from NumPy arrays to NumPy arrays.
-
-    Raise MissingOperator, ValueError, and what ONNX Runtime raises for a graph that it can't run.
-    """
+    """Return a function that runs the case's session once, from NumPy arrays to NumPy arrays. Raise MissingOperator,
+    ValueError, and what ONNX Runtime raises for a graph that it can't run."""
     prepared = Prepared(case, seed)
     run, feeds = prepared.session().run, prepared.feeds
 

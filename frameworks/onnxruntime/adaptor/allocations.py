@@ -143,9 +143,7 @@ def environment():
 
 def memory(case, seed, calls):
     """Return ``{device: bytes}``: the peak that a session allocates in a call, outputs included; the median of calls.
-
-    Raise ValueError if the build has no C API, or the case can't be measured by it; otherwise as ``make_call`` does.
-    """
+    Raise ValueError if the build has no C API, or the case can't be measured by it; otherwise as ``make_call`` does."""
     prepared = Prepared(case, seed)
     outputs = [output.name for output in prepared.session().get_outputs()]
     counting_environment = environment()

@@ -46,10 +46,8 @@ class Arrays(Inputs):
 
 
 def inputs_by_name(names, plain):
-    """Return a case's inputs of a model by name; those in ``args`` are in the order of ``names``.
-
-    Raise ValueError for an input that the model doesn't have, and for one given twice.
-    """
+    """Return a case's inputs of a model by name; those in ``args`` are in the order of ``names``. Raise ValueError for
+    an input that the model doesn't have, and for one given twice."""
     inputs = dict(plain)
     args = inputs.pop("args", [])
     if len(args) > len(names):

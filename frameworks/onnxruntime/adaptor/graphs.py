@@ -26,10 +26,8 @@ TENSOR_DTYPES = {"i": "int64", "b": "bool", "U": "object"}  # dtypes of attribut
 
 
 def make_graph(case, plain, arrays):
-    """Return ``(bytes, feeds)``: a model of the case's operator alone, and its input arrays by name.
-
-    Raise MissingOperator for an unknown operator, ValueError for arguments that it doesn't have.
-    """
+    """Return ``(bytes, feeds)``: a model of the case's operator alone, and its input arrays by name. Raise
+    MissingOperator for an unknown operator, ValueError for arguments that it doesn't have."""
     if onnx is None:
         raise ValueError("a graph of one operator needs the package onnx, which this build doesn't have: install it")
     domain, name = domain_of(case["operator"])

@@ -49,9 +49,7 @@ def versions_of(domain, name):
 
 def find_schema(domain, name, opset=None):
     """Return ``(schema, opset)`` of an operator in an opset, or in the usual one; the schema is None if none is known.
-
-    Raise MissingOperator if neither ONNX nor the build has such an operator.
-    """
+    Raise MissingOperator if neither ONNX nor the build has such an operator."""
     versions = versions_of(domain, name)
     if not versions and (domain in USUAL_OPSETS or schemas_of_build()):
         raise MissingOperator(f"there is no operator {name} in the domain {domain or 'ai.onnx'}")

@@ -30,10 +30,8 @@ def versions():
 
 
 def prepare_case(case, seed):
-    """Return the case's function, its ``Inputs``, and its ``args`` and ``kwargs``.
-
-    Raise MissingOperator; ValueError for a gradient, a GPU, or an asynchronous function.
-    """
+    """Return the case's function, its ``Inputs``, and its ``args`` and ``kwargs``. Raise MissingOperator; ValueError
+    for a gradient, a GPU, or an asynchronous function."""
     if case["direction"] not in ("", "forward"):
         raise ValueError("a Python function has no {} direction: leave it out".format(case["direction"]))
     if case["context"] not in ("", "cpu"):

@@ -2,17 +2,16 @@
 
 import contextlib
 
-from opduel_common.inputs import numpy, seed_generators
+from opduel_common.inputs import numpy
 from opduel_common.results import as_numbers, with_changes, write_all
+from opduel_common.scripts import seed_generators
 
 MAX_DEPTH = 2  # of objects within objects
 
 
 def results(prepared, seed, folder, limit):
     """Seed every global generator, call a case's function once, and write its results to ``folder`` (``write_all``).
-
-    Raise TypeError for a result that holds no number and no text.
-    """
+    Raise TypeError for a result that holds no number and no text."""
     if numpy is None:
         raise TypeError("results can be compared only in a build that has NumPy")
     function, inputs, args, kwargs = prepared
@@ -26,10 +25,7 @@ def results(prepared, seed, folder, limit):
 
 def flatten(name, value, depth=0):
     """Return ``(name, array)`` pairs of all numbers and texts in a value, also in lists, tables, sparse arrays, and
-    public attributes of objects.
-
-    Raise TypeError if there are none.
-    """
+    public attributes of objects. Raise TypeError if there are none."""
     if value is None:
         return []
     if isinstance(value, (str, bytes)):

@@ -35,10 +35,8 @@ def key_line(message):
 
 
 def prepare_case(case, seed):
-    """Return the case's function, its ``Inputs``, and its ``args`` and ``kwargs``.
-
-    Raise MissingOperator; ValueError for a context that this machine, or build, doesn't have.
-    """
+    """Return the case's function, its ``Inputs``, and its ``args`` and ``kwargs``. Raise MissingOperator; ValueError
+    for a context that this machine, or build, doesn't have."""
     torch.set_num_threads(THREADS)  # not at the import: it starts threads, which a fork would lose
     device = device_of(case["context"])
     if device.type == "cuda":
@@ -74,10 +72,8 @@ def make_call(case, seed):
 
 
 def results(case, seed, folder, limit):
-    """Write to files what the case computes: outputs, gradients, and inputs that it changed.
-
-    Raise as ``make_call`` does.
-    """
+    """Write to files what the case computes: outputs, gradients, and inputs that it changed. Raise as ``make_call``
+    does."""
     function, inputs, args, kwargs = prepare_case(case, seed)
 
     def compute():

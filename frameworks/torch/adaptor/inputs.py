@@ -48,10 +48,8 @@ class Inputs(TensorInputs):
         return to_tensor(array, getattr(torch, dtype), self.device)
 
     def differentiable_tensors(self):
-        """Return ``(name, tensor)`` of the inputs and parameters that get gradients.
-
-        Raise ValueError if there are none.
-        """
+        """Return ``(name, tensor)`` of the inputs and parameters that get gradients. Raise ValueError if there are
+        none."""
         tensors = [(name, self.tensors[name].requires_grad_()) for name in self.differentiable_names()]
         tensors += [(name, parameter.requires_grad_()) for name, parameter in self.parameters.items()]
         if not tensors:

@@ -22,11 +22,6 @@ def is_module(operator):
     return inspect.isclass(operator) and issubclass(operator, torch.nn.Module)
 
 
-def call_parameters(kind):
-    """Return the names of ``forward``'s parameters."""
-    return [name for name, _ in list_arguments(inspect.signature(kind.forward).parameters.values(), ["self"])]
-
-
 def make_module(plain, inputs):
     """Return the module that ``{"block": name, ...}`` describes."""
     name = plain[BLOCK]
@@ -56,7 +51,7 @@ def module_call(case, kind, inputs):
     constructor_inputs = {key: call_inputs.pop(key) for key in list(call_inputs) if key in made_of}
     module = construct(kind, {key: plain_value(value, inputs) for key, value in constructor_inputs.items()})
     args = inputs.values("args", call_inputs.pop("args", []))
-    call_names = call_parameters(kind)
+    call_names = [name for name, _ in list_arguments(inspect.signature(kind.forward).parameters.values(), ["self"])]
     for key in call_inputs:
         if call_names and key not in call_names:
             of_constructor, of_call = ", ".join(made_of), ", ".join(call_names)

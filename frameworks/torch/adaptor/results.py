@@ -27,10 +27,8 @@ def to_numpy(tensor):
 
 
 def named_tensors(name, result):
-    """Return ``(name, tensor)`` of each output, also in tuples, lists and dicts; numbers become tensors.
-
-    Raise TypeError for any other value.
-    """
+    """Return ``(name, tensor)`` of each output, also in tuples, lists and dicts; numbers become tensors. Raise
+    TypeError for any other value."""
     return flatten(name, result, named_tensor)
 
 
