@@ -80,7 +80,7 @@ def _blocks(alert: Alert) -> tuple[list[list[str]], list[str], list[str]]:
     blocks = [macros.cause(cause).splitlines() for cause in alert.causes[:MOST_LISTED]]
     blocks += [[_short(line, 3) for line in alert.lines]] if alert.lines else []
     hidden = len(alert.causes) - MOST_LISTED
-    more = [f"and {hidden} more causes"] if hidden > 0 else []
+    more = [f"and {counted(hidden, 'more cause')}"] if hidden > 0 else []
     return blocks, more, macros.about(alert).splitlines()
 
 

@@ -8,10 +8,11 @@ from opduel.records import Breakdown, Candidate, Cause, Comparison, Examination,
 from opduel.reporters.changes import effect_text
 from opduel.reporters.text import align, printable
 from opduel.reporters.units import ABSENT, human_share, human_value
+from opduel.support.text import counted
 
 BREAKDOWN_HEADINGS = ("count", "control", "share", "treatment", "share", "difference")
 _MOST_OPERATORS = 8
-HEADINGS = ("part", "calls", "control", "treatment", "share", "95 %")
+HEADINGS = ("part", "calls", "control", "treatment", "share", "95 % interval")
 
 
 def without_frames(cause: Cause) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def caption(examination: Examination) -> str:
     if examination.control is None:
         return examination.source
     before, after = (human_value(value, examination.unit) for value in (examination.control, examination.treatment))
-    return f"{examination.source}: {before} to {after} a call, {examination.pairs} process pairs"
+    return f"{examination.source}: {before} to {after} a call, {counted(examination.pairs, 'process pair')}"
 
 
 def cells(part: Candidate, unit: str) -> Iterator[str]:
@@ -67,7 +68,7 @@ def cause_text(comparison: Comparison) -> str:
 def sentence_line(comparison: Comparison) -> str:
     """Return ``ID: regressed, +5.3 % [+4.1, +6.4]: SENTENCE``."""
     cause = comparison.cause.sentence if comparison.cause else ""
-    change = f"{comparison.verdict}, {effect_text(comparison, comparison.unit)}"
+    change = f"{comparison.verdict_words}, {effect_text(comparison, comparison.unit)}"
     return ": ".join(printable(words) for words in (comparison.case, change, cause) if words)
 
 
@@ -89,7 +90,7 @@ def breakdown_rows(breakdown: Breakdown) -> list[tuple[str, tuple[str, ...]]]:
     rows = [(name, _cells(control.get(name), treatment.get(name), breakdown)) for name in names[:_MOST_OPERATORS]]
     if other_names := names[_MOST_OPERATORS:]:
         sums = [_sum([table[name] for name in other_names if name in table]) for table in (control, treatment)]
-        rows.append((f"{len(other_names)} others", _cells(sums[0], sums[1], breakdown)))
+        rows.append((counted(len(other_names), "other"), _cells(sums[0], sums[1], breakdown)))
     return rows
 
 

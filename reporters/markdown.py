@@ -10,11 +10,11 @@ import jinja2
 from opduel.records import Report, Verdict
 from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.needs import needs_of, reason_and_needs
-from opduel.reporters.run_text import differences_text, frameworks_text
+from opduel.reporters.run_text import differences_text, effort_text, frameworks_text, host_text
 from opduel.reporters.summary import by_verdict, caveats, notes, verdict_counts
 from opduel.reporters.templates import environment
 from opduel.reporters.text import printable
-from opduel.support.text import duration
+from opduel.support.text import counted
 
 # In <details>, which GitHub and GitLab show as one line.
 FOLDED: tuple[Verdict, ...] = ("inconclusive", "not_better", "not_worse", "unchanged")
@@ -26,7 +26,7 @@ def to_markdown(report: Report, most: int | None = None) -> str:
 
     With ``most``, only so many cases have a row, and a line says how many are left out.
     """
-    kinds = kinds_table(report)
+    kinds, hidden = kinds_table(report), 0 if most is None else len(report.comparisons) - most
     text = _template().render(
         report=report,
         counts=verdict_counts(report.comparisons),
@@ -39,7 +39,9 @@ def to_markdown(report: Report, most: int | None = None) -> str:
         groups=by_verdict(report.comparisons, most),
         needs=needs_of(report),
         folded=FOLDED,
-        hidden=0 if most is None else max(0, len(report.comparisons) - most),
+        hidden=counted(hidden, "case") if hidden > 0 else "",
+        effort=effort_text(report),
+        host=host_text(report.host),
     )
     return text.rstrip() + "\n"
 
@@ -72,5 +74,5 @@ def code(text: str) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    templates = environment(cell=cell, code=code, duration=duration, verdict_text=verdict_text, reason=reason_and_needs)
+    templates = environment(cell=cell, code=code, verdict_text=verdict_text, reason=reason_and_needs)
     return templates.get_template("report.md.jinja")

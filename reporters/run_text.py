@@ -4,8 +4,6 @@ import math
 from collections import Counter
 from typing import Any, TypeGuard
 
-from rich.cells import cell_len
-
 from opduel.records import (
     SAMPLED,
     Build,
@@ -21,22 +19,18 @@ from opduel.records import (
 from opduel.records.build import differing_packages
 from opduel.records.host_record import RooflineRecord
 from opduel.records.run_record import SuiteRecord
-from opduel.reporters.text import printable, shorten
+from opduel.reporters.text import printable
 from opduel.reporters.units import human_share, human_size
 from opduel.support.text import counted, duration
 
 _BUSY = 0.05  # share of the CPUs that others took, from which on it is said
-_REQUESTED = 16  # cells of what was requested, at least
 _MOST_PACKAGES = 3  # that differ: the page has all of them
 
 
-def build_text(build: Build, width: int | None = None) -> str:
-    """Return ``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7)``; what was requested loses its middle if all has to fit
-    into ``width`` cells."""
+def build_text(build: Build) -> str:
+    """Return ``PACKAGE==1.9.1 (PACKAGE 1.9.1, Python 3.11.7)``."""
     described = f"Python {build.python}" if build.name != build.requested else build.description
-    details = f" ({described})"
-    requested = printable(build.name)
-    return (requested if width is None else shorten(requested, max(_REQUESTED, width - cell_len(details)))) + details
+    return f"{printable(build.name)} ({described})"
 
 
 def suite_text(suite: SuiteRecord | None) -> str:
@@ -86,14 +80,15 @@ def certainty(alpha: float | None) -> str:
 
 def interval_words(alpha: float | None) -> str:
     """Return what the columns of intervals and minimum detectable effects say."""
-    return f"interval: where the true change lies{certainty(alpha)}; mde: the smallest change that so many rounds show"
+    sure = certainty(alpha)
+    return f"interval: where the true change lies, in %{sure}; mde: the smallest change that this many rounds can show"
 
 
 def host_text(host: HostRecord) -> str:
     """Return CPU, GPUs, memory and kernel of a host."""
     words = [
         host.cpu_model or "unknown CPU",
-        f"{host.logical_cpus} CPUs" if host.logical_cpus else "",
+        counted(host.logical_cpus, "CPU") if host.logical_cpus else "",
         *(f"{count} × {model}" if count > 1 else model for model, count in Counter(host.gpus).items()),
         "" if host.memory_total is None else human_size(host.memory_total),
         host.kernel or "",
@@ -106,13 +101,16 @@ def hosts_text(report: Report) -> str:
     """Return the hosts of a fleet: ``bench-1 24 cases, bench-2 20 cases (disturbed)``; empty for a run on one host."""
     hosts = report.run.fleet.hosts if report.run.fleet else ()
     return ", ".join(
-        f"{host.name} {host.cases} cases{' (disturbed)' if host.valid is False else ''}" for host in hosts if host.name
+        f"{host.name} {counted(host.cases, 'case')}{' (disturbed)' if host.valid is False else ''}"
+        for host in hosts
+        if host.name
     )
 
 
-def disturbance_text(host: HostRecord) -> str:
-    """Return a warning if others took a noticeable share of the CPUs, on average over the run; else an empty text."""
-    noise = host.during
+def disturbance_text(report: Report) -> str:
+    """Return a warning if others took a noticeable share of the CPUs, on average over the run; empty where they didn't,
+    or the run's validity says what disturbed it."""
+    noise = None if report.run.validity.reasons else report.host.during
     shares = ((noise.other_cpu, "other processes"), (noise.steal, "the hypervisor")) if noise else ()
     words = [
         f"{who} took {human_share(share.mean)} of the CPUs" for share, who in shares if share and share.mean >= _BUSY
@@ -144,10 +142,10 @@ def threads_text(report: Report) -> str:
         return ""
     ways = []
     if forks and forks.forked:
-        ways.append(f"{forks.forked} cases in forks")
+        ways.append(f"{counted(forks.forked, 'case')} in forks")
     if forks and forks.alone:
         why = f": {forks.reason}" if forks.reason else ""
-        ways.append(f"{forks.alone} cases each in a process pair of its own{why}")
+        ways.append(f"{counted(forks.alone, 'case')}, each in a process pair of its own{why}")
     return f"{threads} threads" + (f" ({'; '.join(ways)})" if ways else "")
 
 
@@ -184,7 +182,7 @@ def one_side_words(work: Work | None, nanoseconds: float | None, roofline: Roofl
     rates = achieved(work, nanoseconds)
     words = [f"{rates.gflops:.3g} GFLOP/s"] if rates.gflops else []
     words += [f"{rates.gbytes:.3g} GB/s"] if rates.gbytes else []
-    return ", ".join([*words, f"{least_ns / nanoseconds:.0%} of the roofline"])
+    return ", ".join([*words, f"{100 * least_ns / nanoseconds:.0f} % of the roofline"])
 
 
 def roofline_words(roofline: RooflineRecord | None) -> str:

@@ -28,12 +28,26 @@ from opduel.reporters.run_text import (
 )
 from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines, kinds_lines
 from opduel.reporters.stream import write_text
-from opduel.reporters.summary import VerdictCount, notes, unsettled_lines, validity_line, verdict_counts, worst_first
+from opduel.reporters.summary import (
+    VerdictCount,
+    notes,
+    unsettled_lines,
+    validity_line,
+    verdict_counts,
+    why_incomplete,
+    worst_first,
+)
 from opduel.reporters.text import fold, printable, shorten
 from opduel.support.output import key_line
 
 NARROW = 80  # columns, wherever the output is no terminal
 _NARROWEST = 76  # narrower terminals wrap
+_RUN_TYPES = {  # of the driver, beside the benchmark that comes first
+    "verify": "the second measurement, on fresh processes, of what changed",
+    "regress": "a step of the search for the culprit",
+}
+_LABEL = 11  # columns of what stands before a line of the header
+_HEADER_LINES = 3  # of each of these; what doesn't fit loses its middle, which report.json has
 _MOST_DETAILS = 20  # failures, and incidents, that are listed
 _SETTLED = ("not_worse", "unchanged")
 _MOST_SETTLED = 40  # rows of cases that are unchanged, or not slower; if there are more, none is shown
@@ -55,7 +69,8 @@ class ScreenReporter(Reporter, option="screen_reporter"):
 
 
 def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
-    """Return the report as lines of at most ``width`` columns (76 or more), with ANSI colours if ``colour``."""
+    """Return the report as lines of at most ``width`` columns (76 or more), but for words and case ids that are longer,
+    with ANSI colours if ``colour``."""
     width = max(width, _NARROWEST)
     sink = io.StringIO()
     system: Literal["standard"] | None = "standard" if colour else None
@@ -68,7 +83,7 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
         lines += [Text(""), *cases_lines(report, comparisons, width)]
     lines += [*kinds_lines(report, width), *breakdown_lines(report, width), Text("")]
     lines += _footer_lines(report, counts, list(hidden.values()), width)
-    console.print(*lines, sep="\n")
+    console.print(*lines, sep="\n", soft_wrap=True)
     return "".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines())
 
 
@@ -77,18 +92,25 @@ def _header_lines(report: Report, width: int) -> list[Text]:
     run = report.run
     spec = " ".join(filter(None, (run.spec, run.framework, platform_text(report), suite_text(run.suite))))
     lines = [
+        ("run", _RUN_TYPES.get(report.configuration.run_type, "")),
         ("suite" if run.suite else "spec", spec or "-"),
-        ("control", build_text(report.control, width - 11)),
-        ("treatment", build_text(report.treatment, width - 11)),
+        ("control", build_text(report.control)),
+        ("treatment", build_text(report.treatment)),
         ("verdicts", frameworks_text(report.control, report.treatment)),
         ("differ", differences_text(report.control, report.treatment)),
         ("host", host_text(report.host)),
         ("fleet", hosts_text(report)),
         ("kinds", kinds_text(report)),
         ("roofline", roofline_words(report.host.roofline)),
-        ("busy host", disturbance_text(report.host)),
+        ("busy host", disturbance_text(report)),
     ]
-    return [Text(f"{label:<11}").append(shorten(printable(words), width - 11)) for label, words in lines if words]
+    room = width - _LABEL
+    return [
+        Text(f"{label if place == 0 else '':<{_LABEL}}{piece}")
+        for label, words in lines
+        if words
+        for place, piece in enumerate(fold(shorten(printable(words), _HEADER_LINES * room), room))
+    ]
 
 
 def _warning(line: str, width: int) -> list[Text]:
@@ -107,8 +129,8 @@ def _footer_lines(
         lines.append(Text(f"not shown: {groups} (--tsv and report.json have them)"))
     failed = [(case.case, case.failure, "") for case in worst_first(report.comparisons) if case.failure is not None]
     lines += _failures("failures", failed, width) + _failures("incidents", incidents(report), width)
-    if report.run.is_cut_short:
-        lines += _warning(f"NOT COMPLETE: {report.run.why_stopped}", width)
+    if why := why_incomplete(report):
+        lines += _warning(f"NOT COMPLETE: {why}", width)
     for line in unsettled_lines(report, with_names=False):
         lines += _warning(line, width)
     for line in notes(report):
@@ -133,7 +155,7 @@ def _failures(title: str, failures: Sequence[tuple[str, Failure, str]], width: i
     """Return failures or incidents, as ``run_text.incidents`` has them, under their title."""
     lines = [f"{title}:"] if failures else []
     for where, failure, consequence in failures[:_MOST_DETAILS]:
-        lines.append(f"  {shorten(printable(where), 3 * width)}: {failure_text(failure)}")
+        lines.append(f"  {where}: {failure_text(failure)}")
         line = key_line(failure.output_tail)
         if line and line not in failure.reason:
             lines.append(f"    output tail: {line}")

@@ -13,8 +13,9 @@ from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.needs import needs_of, reason_and_needs
 from opduel.reporters.run_text import interval_words, rates_words
 from opduel.reporters.summary import by_verdict, not_broken_down_line
-from opduel.reporters.text import fold, folded_names, printable, shorten
+from opduel.reporters.text import fold, printable, shorten
 from opduel.reporters.units import ABSENT, human_share, human_value
+from opduel.support.text import counted
 
 STYLES: dict[Verdict, str] = {
     "regressed": "bold red",
@@ -27,7 +28,6 @@ STYLES: dict[Verdict, str] = {
 }
 _GAP = 2  # columns between two columns
 _NARROWEST_CASE = 20
-_CASE_LINES = 3
 _HOST = 12  # columns of a host's name, at most
 _KIND = 20  # columns of a kind of host: its name, or "inconclusive +12.3 %"
 _MOST_BY_KIND = 20  # rows
@@ -40,8 +40,9 @@ _OPERATOR = (16, 32)  # columns of an operator's name, at least and at most
 def cases_lines(report: Report, comparisons: Sequence[Comparison], width: int) -> list[Text]:
     """Return the table of ``comparisons`` of a report as lines, at most ``width`` columns wide (76 or more).
 
-    Case names that don't fit are folded, very long ones lose their middle. Remarks stand below the case, or once below
-    all cases that are undecided for the same reason, over the table's width. Hosts are named if there are several.
+    A case id that doesn't fit has a line of its own, wider than the table if need be: in one piece it can be copied.
+    Remarks stand below the case, or once below all cases that are undecided for the same reason, over the table's
+    width. Hosts are named if there are several.
     """
     headings = ["change", "interval", "control", "rounds", "mde"]
     rows = {comparison.case: _figures(comparison) for comparison in comparisons}
@@ -51,9 +52,7 @@ def cases_lines(report: Report, comparisons: Sequence[Comparison], width: int) -
             rows[comparison.case].append(shorten(printable(comparison.host or "-"), _HOST))
     widths = _widths([headings, *rows.values()])
     case_width = max(_NARROWEST_CASE, width - sum(widths) - _GAP * len(widths))
-    names = folded_names([comparison.case for comparison in comparisons], case_width, _CASE_LINES)
-    longest = max(cell_len(part) for name in names.values() for part in name)
-    case_width = min(case_width, max(longest, _NARROWEST_CASE))
+    case_width = _fitting_width([printable(comparison.case) for comparison in comparisons], case_width)
 
     lines = [Text(_line("case", case_width, headings, widths), style="bold")]
     needs = needs_of(report)
@@ -62,9 +61,7 @@ def cases_lines(report: Report, comparisons: Sequence[Comparison], width: int) -
         for alike in _alike(comparisons_of_group, needs):
             visible = alike if alike[0].rounds and not alike[0].is_unreached else alike[:_MOST_UNMEASURED]
             for comparison in visible:
-                name, *further_lines = names[comparison.case]
-                lines.append(Text(_line(name, case_width, rows[comparison.case], widths)))
-                lines += [Text(more) for more in further_lines]
+                lines += _case_lines(comparison.case, case_width, rows[comparison.case], widths)
             remark = _remark(alike, needs, report.host.roofline, len(alike) - len(visible))
             lines += [Text(f"  {line}", style="italic") for line in _folded_remark(remark, width - 2)]
     return [*lines, *(Text(line, style="dim") for line in fold(interval_words(report.configuration.alpha), width))]
@@ -96,21 +93,33 @@ def kinds_lines(report: Report, width: int) -> list[Text]:
             [verdict_text(comparison) for comparison in row.comparisons[first : first + each]] for row in rows_shown
         ]
         widths = _widths([headings, *cells])
-        room = min(max(cell_len(row.case) for row in rows_shown), width - sum(widths) - _GAP * len(widths))
-        room = max(room, _NARROWEST_CASE)
+        room = max(_NARROWEST_CASE, width - sum(widths) - _GAP * len(widths))
+        room = _fitting_width([printable(row.case) for row in rows_shown], room)
         lines.append(Text(_line("case by kind", room, headings, widths), style="bold"))
         for row, texts in zip(rows_shown, cells, strict=True):
-            name, *further_lines = fold(shorten(printable(row.case), _CASE_LINES * room), room)
-            lines += [Text(_line(name, room, texts, widths)), *map(Text, further_lines)]
+            lines += _case_lines(row.case, room, texts, widths)
     for mark, kind in zip(marks, kinds, strict=True):
         lines += [Text(piece) for piece in fold(f"{mark}: {kind}", width)] if mark != kind else []
     if hidden := len(table.notable_rows) - len(rows_shown):
-        lines.append(Text(f"not shown by kind: {hidden} more cases (report.json has them)"))
+        lines.append(Text(f"not shown by kind: {counted(hidden, 'more case')} (report.json has them)"))
     return [*lines, *(Text(piece) for piece in fold(shorten(printable(table.summary), 4 * width), width))]
 
 
 def _widths(rows: Iterable[Sequence[str]]) -> list[int]:
     return [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+
+
+def _fitting_width(names: Iterable[str], room: int) -> int:
+    """Return the width of the longest of those names that fit into ``room`` cells, but no less than the narrowest."""
+    return max([_NARROWEST_CASE, *(width for name in names if (width := cell_len(name)) <= room)])
+
+
+def _case_lines(case: str, room: int, cells: Sequence[str], widths: Sequence[int]) -> list[Text]:
+    """Return the row of a case; its id stands above it where it is longer than ``room`` cells."""
+    name = printable(case)
+    if cell_len(name) <= room:
+        return [Text(_line(name, room, cells, widths))]
+    return [Text(name), Text(_line("", room, cells, widths))]
 
 
 def _line(first: str, room: int, cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -135,7 +144,7 @@ def _remark(
     comparison, count, confirmed = alike[0], len(alike), ""
     again = comparison.verification
     if again is not None and again.verdict == comparison.verdict:  # where it was not confirmed, the note says so
-        confirmed = f"confirmed: {effect_text(again, printable(comparison.unit))} in {again.rounds} rounds"
+        confirmed = f"confirmed: {effect_text(again, printable(comparison.unit))} in {counted(again.rounds, 'round')}"
     injected = "injected" if comparison.injected else ""
     why = printable(reason_and_needs(comparison, needs.get(comparison.case, ""), count))
     rates = rates_words(comparison, roofline) if count == 1 else ""
@@ -156,7 +165,7 @@ def breakdown_lines(report: Report, width: int) -> list[Text]:
         if comparison.breakdown is not None and (every or comparison.verdict in FLAGGED):
             lines += [
                 Text(""),
-                Text(f"{comparison.part}s of {shorten(printable(comparison.case), width - 13)}", style="bold"),
+                Text(f"{comparison.part}s of {printable(comparison.case)}", style="bold"),
             ]
             lines += _breakdown_table(comparison.breakdown, comparison.part, width)
             if comparison.breakdown.note:

@@ -124,9 +124,24 @@ def unsettled_lines(report: Report, with_names: bool = True) -> list[str]:
 def caveats(report: Report, with_names: bool = True) -> list[str]:
     """Return what a reader must know before relying on the results: why the run can't be trusted or is not complete,
     and what it left open (see ``unsettled_lines``). Empty for most runs."""
-    stopped = f"not complete: {report.run.why_stopped}" if report.run.is_cut_short else ""
+    why = why_incomplete(report)
+    stopped = f"not complete: {why}" if why else ""
     lines = (validity_line(report), stopped, *unsettled_lines(report, with_names), time_line(report))
     return [line for line in lines if line]
+
+
+def why_incomplete(report: Report) -> str:
+    """Return why the run ended before every case was settled; empty if it didn't."""
+    return report.run.why_stopped if report.run.is_cut_short and not _is_settled(report) else ""
+
+
+def _is_settled(report: Report) -> bool:
+    """Return whether every case has a verdict, although the run might have gone on: a case that is not slower, say,
+    could have been shown to be faster."""
+    is_open = any(
+        comparison.verdict == "inconclusive" or comparison.is_open_suspect for comparison in report.comparisons
+    )
+    return not (is_open or report.run.aborted or report.nothing_compared)
 
 
 def _nothing_line(report: Report) -> str:
@@ -157,7 +172,7 @@ def _suspects_line(report: Report, with_names: bool) -> str:
         return ""
     named = listed([f"{comparison.case} {change_text(comparison, comparison.unit)}" for comparison in suspects])
     cases = "1 case looks" if len(suspects) == 1 else f"{len(suspects)} cases look"
-    words = f"{cases} changed beyond the threshold, but not settled"
+    words = f"{cases} changed beyond the threshold, but {'is' if len(suspects) == 1 else 'are'} not settled"
     return f"{words}: {named}" if with_names else words
 
 
@@ -211,9 +226,11 @@ def _more_for(report: Report) -> str:
 
 
 def notes(report: Report) -> list[str]:
-    """Return what the change can't reach, what both builds skipped, the host's noise, and the result of an injected
-    slowdown."""
-    lines = (left_out_line(report), skipped_line(report), noise_line(report), injection_line(report))
+    """Return what the change can't reach, what both builds skipped, why a run with a verdict on every case ended, the
+    host's noise, and the result of an injected slowdown."""
+    is_answered = report.run.is_cut_short and _is_settled(report)
+    ended = f"the run ended with a verdict on every case: {report.run.why_stopped}" if is_answered else ""
+    lines = (left_out_line(report), skipped_line(report), ended, noise_line(report), injection_line(report))
     return [line for line in lines if line]
 
 
@@ -243,7 +260,7 @@ def skipped_line(report: Report) -> str:
         return ""
     reasons = Counter(skip.reason for skip in skipped).most_common()
     named = listed([f"{reason} ({count})" for reason, count in reasons], separator="; ", more="other reasons")
-    were = "1 case was" if len(skipped) == 1 else f"{len(skipped)} cases were"
+    were = f"{counted(len(skipped), 'case')} {'was' if len(skipped) == 1 else 'were'}"
     if not report.comparisons:
         were = "the only case was" if len(skipped) == 1 else f"all {len(skipped)} cases were"
     return f"{were} skipped by both builds: {named}"

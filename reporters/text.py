@@ -1,6 +1,5 @@
 """Texts from outside made safe to print: without control characters, and in limited width."""
 
-from collections import Counter
 from collections.abc import Sequence
 
 from rich.cells import cell_len, chop_cells
@@ -9,8 +8,6 @@ from opduel.support.text import escape
 from opduel.support.text import printable as printable
 
 _ELLIPSIS = "..."
-_INDENT = "  "
-_BREAK_AFTER = "/,;:._-)]}|"
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"}
 
 
@@ -27,29 +24,27 @@ def escaped(text: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return ``text`` in at most ``width`` cells (3 or more), with its middle left out."""
+    """Return ``text`` in at most ``width`` cells (3 or more), with its middle left out: whole words of it, unless they
+    are long."""
     if cell_len(text) <= width:
         return text
     room = width - len(_ELLIPSIS)
-    head = _start(text, room - room // 2)
-    tail = _start(text[::-1], room // 2)[::-1]
-    return head + _ELLIPSIS + tail
+    head, tail = _start(text, room - room // 2), _start(text[::-1], room // 2)[::-1]
+    whole_head, whole_tail = head[: head.rfind(" ") + 1], tail[max(0, tail.find(" ")) :]
+    head = whole_head if 2 * len(whole_head) >= len(head) else head
+    return head + _ELLIPSIS + (whole_tail if 2 * len(whole_tail) >= len(tail) else tail)
 
 
 def fold(text: str, width: int) -> list[str]:
-    """Return ``text`` as lines of at most ``width`` cells (2 or more), broken at a space if possible, or else after
-    punctuation."""
-    lines = []
-    while cell_len(text) > width:
-        head = chop_cells(text, width)[0]
-        cut = 1 + head.rfind(" ")
-        if cut <= len(head) // 2:
-            cut = 1 + max(head.rfind(mark) for mark in _BREAK_AFTER)
-        if cut <= len(head) // 2:
-            cut = len(head)
-        lines.append(text[:cut].rstrip())
-        text = text[cut:].lstrip()
-    return [*lines, text]
+    """Return ``text`` as lines of at most ``width`` cells. A longer word, such as a path or a case's id, stays in one
+    piece, so that it can be copied, and its line is longer."""
+    lines = [""]
+    for word in text.split(" "):
+        if lines[-1] and cell_len(lines[-1]) + 1 + cell_len(word) > width:
+            lines.append(word)
+        else:
+            lines[-1] += f" {word}" if lines[-1] else word
+    return lines
 
 
 def align(rows: Sequence[Sequence[str]], left_columns: int = 1) -> list[str]:
@@ -58,28 +53,6 @@ def align(rows: Sequence[Sequence[str]], left_columns: int = 1) -> list[str]:
     sides = [*["<"] * left_columns, *[">"] * (len(widths) - left_columns)]
     layout = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
     return [layout.format(*row).rstrip() for row in rows]
-
-
-def folded_names(names: Sequence[str], width: int, lines: int) -> dict[str, list[str]]:
-    """Return each name as at most ``lines`` lines of ``width`` cells, all but the first indented.
-
-    Longer names lose their middle. Names that would then look alike are complete, however many lines that takes.
-    """
-    full_by_name = {name: _indented(printable(name), width) for name in names}
-    lines_by_name = {name: _indented(printable(name), width, lines) for name in names}
-    times = Counter(map(tuple, lines_by_name.values()))
-    return {name: rows if times[tuple(rows)] == 1 else full_by_name[name] for name, rows in lines_by_name.items()}
-
-
-def _indented(text: str, width: int, lines: int | None = None) -> list[str]:
-    if cell_len(text) <= width:
-        return [text]
-    room = width - len(_INDENT)
-    pieces = fold(text, room)
-    if lines is not None and len(pieces) > lines:
-        # One cell a line is left over: a wide character may not fit into it.
-        pieces = chop_cells(shorten(text, lines * (room - 1)), room)
-    return [pieces[0], *(_INDENT + piece for piece in pieces[1:])]
 
 
 def _start(text: str, width: int) -> str:

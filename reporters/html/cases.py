@@ -191,7 +191,7 @@ def _second(again: Verification, first: Comparison) -> str:
         return f"none was made; the first said {again.first}; {again.note}".rstrip("; ")
     verdict = verdict_words(again.verdict, first.metric)
     effect = effect_text(again, first.unit)
-    return f"{verdict}: {effect} in {again.rounds} rounds; the first said {again.first}"
+    return f"{verdict}: {effect} in {counted(again.rounds, 'round')}; the first said {again.first}"
 
 
 def _work(work: Work) -> str:

@@ -24,7 +24,7 @@ from opduel.reporters.run_text import certainty, failure_text
 from opduel.reporters.summary import WORST_FIRST, changed_first, worst_first
 from opduel.reporters.templates import environment
 from opduel.support.atomic import write_atomically
-from opduel.support.text import printable_lines
+from opduel.support.text import counted, printable_lines
 
 _HERE = Path(__file__).parent
 _MOST_ROWS = 200  # of a table in a notebook
@@ -63,7 +63,7 @@ def to_notebook_html(report: Report) -> str:
         sure=certainty(report.configuration.alpha),
         cases=comparisons[:_MOST_ROWS],
         needs=needs_of(report),
-        left=len(comparisons[_MOST_ROWS:]),
+        hidden=counted(hidden, "more case") if (hidden := len(comparisons[_MOST_ROWS:])) else "",
     )
 
 

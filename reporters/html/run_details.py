@@ -88,7 +88,7 @@ def _warnings(report: Report) -> Iterator[str]:
     for line in (*caveats(report, with_names=False), not_broken_down_line(report)):
         if line:
             yield line[:1].upper() + line[1:]
-    if words := disturbance_text(report.host):
+    if words := disturbance_text(report):
         yield f"Busy host: {words}"
 
 

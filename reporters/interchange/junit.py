@@ -7,35 +7,15 @@ from opduel.records import Comparison, Report
 from opduel.records.measurement import SIDES
 from opduel.reporters.changes import change_and_interval
 from opduel.reporters.formats import Rendered
-from opduel.reporters.interchange.cases import (
-    build_facts,
-    figure_lines,
-    named_cases,
-    note,
-    one_line,
-    run_facts,
-)
+from opduel.reporters.interchange.cases import build_facts, figure_lines, named_cases, note, one_line, run_facts
 from opduel.reporters.run_text import is_number
 from opduel.reporters.summary import caveats
 from opduel.reporters.units import human_value
-from opduel.support.text import printable_lines
+from opduel.support.text import counted, printable_lines
 
 _FIGURES = (
-    *(
-        "verdict",
-        "metric",
-        "unit",
-        "control",
-        "treatment",
-        "ratio",
-        "ci",
-        "difference",
-        "q_value",
-        "threshold",
-        "mde",
-        "rounds",
-    ),
-    *("held_back", "note"),
+    *("verdict", "metric", "unit", "control", "treatment", "ratio", "ci", "difference"),
+    *("q_value", "threshold", "mde", "rounds", "held_back", "note"),
 )
 
 
@@ -80,10 +60,11 @@ def _properties(suite: Element, report: Report) -> None:
 
 def _test(suite: Element, comparison: Comparison, name: str, spec: str) -> None:
     test = SubElement(suite, "testcase", {"name": name, "classname": f"{spec}.{one_line(comparison.operator)}"})
+    figures = figure_lines(comparison, _FIGURES)
     if comparison.unit == "ns" and is_number(comparison.treatment) and comparison.treatment >= 0:
         test.set("time", _seconds(comparison.treatment / 1e9))
     if comparison.verdict == "regressed":
-        _say(test, "failure", "regressed", _change(comparison), _figures(comparison))
+        _say(test, "failure", "regressed", _change(comparison), figures)
     elif comparison.verdict == "inconclusive":
         _say(test, "skipped", "inconclusive", note(comparison) or _change(comparison), "")
     elif comparison.verdict == "failed":
@@ -92,7 +73,7 @@ def _test(suite: Element, comparison: Comparison, name: str, spec: str) -> None:
         reason = failure.reason if failure else comparison.note
         tag = "skipped" if comparison.is_absent_from_control else "error"
         _say(test, tag, one_line(kind), one_line(reason), printable_lines(failure.output_tail if failure else ""))
-    SubElement(test, "system-out").text = _figures(comparison)
+    SubElement(test, "system-out").text = figures
 
 
 def _say(test: Element, tag: str, kind: str, message: str, text: str) -> None:
@@ -100,16 +81,10 @@ def _say(test: Element, tag: str, kind: str, message: str, text: str) -> None:
 
 
 def _change(comparison: Comparison) -> str:
-    change, interval = change_and_interval(comparison, one_line(comparison.unit))
-    return (
-        f"change {change}, interval {interval}, "
-        f"control {human_value(comparison.control, one_line(comparison.unit))}, {comparison.rounds} process pairs"
-    )
-
-
-def _figures(comparison: Comparison) -> str:
-    """Return every figure of the case."""
-    return figure_lines(comparison, _FIGURES)
+    unit = one_line(comparison.unit)
+    change, interval = change_and_interval(comparison, unit)
+    control = human_value(comparison.control, unit)
+    return f"change {change}, interval {interval}, control {control}, {counted(comparison.rounds, 'round')}"
 
 
 def _seconds(value: float) -> str:

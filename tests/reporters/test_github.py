@@ -142,7 +142,8 @@ def test_an_annotation_has_the_cause(step: Step) -> None:
 def test_a_run_in_doubt_is_a_warning(step: Step) -> None:
     withheld = samples.comparison("a", "inconclusive", 1.3, held_back="regressed")
     runner = step.report(samples.report([withheld], validity=samples.validity("others were busy")))
-    ((name, _, message),) = runner.commands
+    undecided, (name, _, message) = runner.commands
+    assert undecided == ("warning", {"title": "opduel: not completed"}, "1 of 1 case undecided")
     assert name == "warning"
     assert message.startswith("this run can't be trusted: others were busy; 1 verdict was held back")
     assert step.outputs()["verdict"] == "incomplete"
@@ -163,6 +164,7 @@ def test_whatever_things_are_called_nothing_but_our_annotations_is_a_command(ste
         [
             samples.comparison(hostile, "regressed", 2.0, note=hostile),
             samples.failed(f"{hostile} 2", Failure("treatment", "error", hostile, hostile)),
+            samples.comparison("open", "inconclusive"),
         ],
         stopped=hostile,
         complete=False,

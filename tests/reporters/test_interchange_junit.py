@@ -77,7 +77,7 @@ def test_what_a_person_sees_of_a_regression_and_of_a_verdict_held_back() -> None
     assert float(regressed.get("time", "")) == interchange_samples.CHANGED[0].treatment / 1e9  # type: ignore[operator]
     failure = regressed.find("failure")
     assert failure is not None
-    assert failure.get("message") == "change +5.3 %, interval [+4.2, +6.4], control 123 us, 15 process pairs"
+    assert failure.get("message") == "change +5.3 %, interval [+4.2, +6.4], control 123 us, 15 rounds"
     assert "ratio: 1.053\n" in str(failure.text)
     skipped = tests["conv/held"].find("skipped")
     assert skipped is not None

@@ -106,7 +106,7 @@ def test_on_the_screen() -> None:
     assert "steady" not in lines
     assert f"kind 2: {NEW}\n" in table
     assert "1 case differs by kind of host: slower\n" in table
-    assert text.count(f"kinds      {OLD}: bench-x; ") == 1
+    assert text.count(f"kinds      {OLD}: bench-x;\n           {NEW}: ") == 1
 
 
 def test_more_kinds_than_a_line_holds_follow_below_each_other() -> None:

@@ -38,6 +38,12 @@ def test_each_verdict_has_a_table_the_worst_first() -> None:
     assert [not_worse[1][0], not_worse[1][-1]] == ["hardly faster", "faster by 0.4 to 2.2 %"]
 
 
+def test_a_line_says_how_it_was_measured() -> None:
+    words = "threshold 2.0 %, false discovery rate 5 %, seed 7, 12 rounds, 3 min 50 s; host AMD EPYC, 2 CPUs"
+    assert words in PARSER.render(to_markdown(report()))
+    assert "seed 7, 1 round, " in to_markdown(report(rounds=1))
+
+
 def test_what_is_not_flagged_is_folded() -> None:
     text = to_markdown(report())
     folded = text.split("<details>")[1:]
@@ -81,7 +87,7 @@ def test_nowhere_is_anything_but_text(hostile: str) -> None:
     html = PARSER.render(text)
     assert "<img" not in html
     assert "<h1>" not in html
-    assert html.count(escape(" ".join(hostile.split()), quote=False)) == 7, "unit and reasons, too"
+    assert html.count(escape(" ".join(hostile.split()), quote=False)) == 8, "unit and reasons, too"
     assert not re.search(r"https?://|www\.|(?<!\\)[@$]", text)
 
 

@@ -89,4 +89,4 @@ def test_the_reason_of_a_case_takes_two_lines_at_most() -> None:
     case = undecided("a", None, rounds=50, note=f"{NOISY}; all 50 rounds are used", effort=effort)
     lines = render(samples.report([replace(case, operator="x")])).splitlines()
     row = next(number for number, line in enumerate(lines) if line.startswith("a "))
-    assert lines[row + 3].startswith("interval: where the true change lies, at least 95 % sure")
+    assert lines[row + 3].startswith("interval: where the true change lies, in %, at least 95 % sure")

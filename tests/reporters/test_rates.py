@@ -18,12 +18,12 @@ DOT = replace(
 
 def test_both_sides_have_rates_and_a_share_of_the_roof() -> None:
     assert rates_words(DOT, ROOFLINE) == (
-        "control 50 GFLOP/s, 4 GB/s, 50% of the roofline; treatment 25 GFLOP/s, 2 GB/s, 25% of the roofline"
+        "control 50 GFLOP/s, 4 GB/s, 50 % of the roofline; treatment 25 GFLOP/s, 2 GB/s, 25 % of the roofline"
     )
     bytes_alone = replace(DOT, work=Work(None, 10_000.0, "float32"))
     assert (
         rates_words(bytes_alone, ROOFLINE)
-        == "control 10 GB/s, 50% of the roofline; treatment 5 GB/s, 25% of the roofline"
+        == "control 10 GB/s, 50 % of the roofline; treatment 5 GB/s, 25 % of the roofline"
     )
 
 

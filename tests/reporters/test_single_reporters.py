@@ -158,7 +158,7 @@ def test_rates_where_the_work_is_known() -> None:
     assert (first["gflops"], first["gbytes"]) == ("2", "4"), "in 1.5 ms"
     assert (second["gflops"], second["gbytes"]) == ("", "")
     text = screen_text(report)
-    assert "2 GFLOP/s, 4 GB/s, 25% of the roofline" in text
+    assert "2 GFLOP/s, 4 GB/s, 25 % of the roofline" in text
     assert "8 GFLOP/s in float32, 40 GB/s" in text
     assert "roof" not in screen_text(REPORT)
 

@@ -61,6 +61,6 @@ def test_programs_read_the_difference() -> None:
     assert b'"difference": 3.0' in to_bytes(report)
     (test,) = ElementTree.fromstring(FORMATS["junit"].write(report, None).text).iter("testcase")
     (failure,) = test.iter("failure")
-    assert failure.get("message") == "change 0 -> 3, interval by +3, control 0 copies, 8 process pairs"
+    assert failure.get("message") == "change 0 -> 3, interval by +3, control 0 copies, 8 rounds"
     for name in FORMATS:
         FORMATS[name].write(report, "control" if FORMATS[name].sides == "one" else None)
