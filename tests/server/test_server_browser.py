@@ -178,7 +178,7 @@ def test_all_columns_are_on_paper(chromium: Browser, nights: RunningServer) -> N
         hidden = "[...document.querySelectorAll('th.wide, td.wide')].filter((one) => !one.checkVisibility()"
         assert page.evaluate(f"{hidden} && !one.closest('details:not([open])')).length") == 0, path
     page.goto(f"{nights.url}/runs/{newest_run(nights)}")
-    for heading in ("95 % interval", "q", "Control", "Treatment"):
+    for heading in ("Interval", "q", "Control", "Treatment"):
         expect(page.locator("#cases").get_by_role("columnheader", name=heading, exact=True)).to_be_visible()
     context.close()
 

@@ -167,6 +167,15 @@ def test_what_cannot_count_is_shown_with_the_reason_and_left_out(empty: RunningS
     assert "the host <b>was</b> busy" in get_page(empty, "/runs/run-3").text
 
 
+def test_a_run_says_how_sure_its_intervals_are_and_whether_it_left_a_case_open(empty: RunningServer) -> None:
+    empty.post(compared("a", "b", 1, alpha=0.1, complete=False))
+    empty.post(replace(compared("a", "b", 2, complete=False), comparisons=(samples.comparison("x", "inconclusive"),)))
+    settled, left_open = (get_page(empty, f"/runs/run-{number}").text for number in (1, 2))
+    assert "interval, in which the true change lies, at least 90 % sure" in settled
+    ended = "The run ended before every case was settled"
+    assert (ended in settled, ended in left_open) == (False, True)
+
+
 def test_the_reason_stands_beside_the_verdict(empty: RunningServer) -> None:
     """On the page of the run and on that of the case, with the verdict that was held back."""
     why = "interval -82.0%..-81.0% lies beyond the threshold, but was not confirmed in rounds of its own"
