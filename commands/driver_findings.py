@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TextIO
 
 from opduel.commands.driver_text import culprit_lines, plan_lines
-from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log
+from opduel.commands.entry import DONE, INCOMPLETE, PRINTED, REGRESSED, log
 from opduel.commands.notifying import Notifications, verified_report
 from opduel.commands.session import exit_code
 from opduel.driver.outcome import Outcome
@@ -63,7 +63,7 @@ class Teller:
         if document is not None:
             lines.append(f"culprits: {document}")
         for text in lines:
-            logging.getLogger("opduel.found").info("%s", text)
+            logging.getLogger(PRINTED).info("%s", text)
         self.say(lines)
         self._notifications.report_outcome(outcome, document)
         for reporter in self._findings:

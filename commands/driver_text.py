@@ -55,7 +55,7 @@ def culprit_lines(outcome: Outcome) -> list[str]:
     named = {case for traced in (*outcome.known_culprits, *(outcome.culprits or ())) for case in traced.range.cases}
     missing = [case for case in outcome.confirmed if case not in named]
     if missing:
-        lines.append(f"no commit found for: {', '.join(missing)}")
+        lines.append(f"no culprit found for: {', '.join(missing)}")
     return lines
 
 

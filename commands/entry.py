@@ -18,6 +18,7 @@ from opduel.support.text import one_line, printable, printable_lines, with_short
 
 DONE, REGRESSED, USAGE, INCOMPLETE = 0, 1, 2, 3
 STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PRINTED = "opduel.printed"  # the logger of lines that are printed beside the log, which has them for files alone
 _AGAIN_S = 0.05  # until a signal that could not be acted on is sent again
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,7 @@ def run_command(
     open_closed_streams()
     handler = logging.StreamHandler(sys.stderr)
     handler.addFilter(redacts)
+    handler.addFilter(lambda record: record.name != PRINTED)
     logging.getLogger("opduel").setLevel(level)
     # The level of other libraries: what they do is of no interest.
     logging.basicConfig(format=f"{name}: %(message)s", level=logging.WARNING, handlers=[handler])

@@ -42,8 +42,8 @@ def package_lines(search: PackageSearch, explained: Sequence[PackageCulprit], ou
         old, new = search.pair.control.request, search.pair.treatment.request
         undecided = [result.case for result in outcome.benchmark.comparisons if result.verdict == "inconclusive"]
         if undecided:
-            return [f"undecided: {', '.join(undecided)}: more time decides it (--time_budget)"]
-        why = "what differs beside lies in the interpreters, or in files of no package"
+            return [f"undecided: {', '.join(undecided)}: give more time (--time_budget)"]
+        why = "if it differs all the same, look at the interpreters, and at files of no package"
         return [f"nothing is worse with the packages of {new} than with those of {old}; {why}"]
     lines = [line for culprit in explained for line in _culprit_lines(search, culprit, outcome)]
     return [*lines, *_rest_lines(explained, outcome)]
@@ -89,7 +89,7 @@ def _rest_lines(explained: Sequence[PackageCulprit], outcome: Outcome) -> Iterat
         if unexplained > math.log1p(thresholds[case]):
             by_these, in_all = (human_change(math.exp(change.estimate)) for change in (together, total))
             of_total = f"this explains {by_these} of {in_all}"
-            yield f"  {case}: {of_total}; the rest is spread over the others, or not settled"
+            yield f"  {case}: {of_total}; the rest is spread over other packages, or not settled"
 
 
 def _total(outcome: Outcome, case: str) -> Change | None:

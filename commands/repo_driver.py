@@ -259,7 +259,8 @@ class _Driver:
         revisions = [Revision(name, resolve) for name in names]
         investigation = Investigation(revisions, self._runs, self._journal, self._identity)
         if own.dry_run:
-            say([f"would measure {names[-1]} against {names[0]}, and search {len(names) - 1} revisions if it is worse"])
+            line = counted(len(names) - 1, "revision")
+            say([f"would measure {names[-1]} against {names[0]}, and search {line} if it is worse"])
             return DONE
         if own.again:
             self._runs.forget(investigation.name)

@@ -30,6 +30,7 @@ PYTHON: Source = "Python functions"
 OPERATORS: Source = "operators"  # some are Python functions: all that Python's own profiler sees
 MOST_FILES = 200  # changed files that are searched for a function's definition; a larger change says little
 LARGEST_FILE = 4_000_000  # bytes
+MOST_NAMED = 3  # files of compiled code
 SHORTEST_NAME = 3  # characters: a shorter one is found everywhere
 
 _WORDS: Mapping[Relation, str] = {
@@ -45,6 +46,10 @@ _BUILD = (
     *("CMakeLists.txt", "*.cmake", "CMakePresets.json", "meson.build", "meson.options", "meson_options.txt"),
     *("Makefile*", "*.mk", "*.bzl", "BUILD", "BUILD.bazel", "WORKSPACE", ".bazelrc", "configure", "configure.ac"),
     *("setup.py", "setup.cfg", "Dockerfile*", "*.Dockerfile"),
+)
+_COMPILED = (
+    *(".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inc", ".cu", ".cuh", ".m", ".s", ".S", ".asm"),
+    *(".pyx", ".pxd", ".pxi", ".rs", ".f", ".for", ".f90", ".f95", ".F90", ".go", ".zig", ".src", ".tp", ".cl"),
 )
 _PROJECT = "pyproject.toml"
 _BACKENDS = (
@@ -70,13 +75,15 @@ class ChangedCode:
     """What a culprit changed.
 
     ``looked_at`` are the cases with a cause that names functions, ``matches`` those functions that it has to do with.
-    ``dependencies`` are changed submodules and lists of dependencies, ``build`` changed files that configure the build.
+    ``dependencies`` are changed submodules and lists of dependencies, ``build`` changed files that configure the build,
+    ``compiled`` changed sources of compiled code.
     """
 
     matches: Sequence[Match] = ()
     looked_at: Sequence[str] = ()
     dependencies: Sequence[str] = ()
     build: Sequence[str] = ()
+    compiled: Sequence[str] = ()
 
 
 def changed_code(repository: Repository, good: Commit, bad: Commit, causes: Mapping[str, Cause]) -> ChangedCode:
@@ -88,7 +95,7 @@ def changed_code(repository: Repository, good: Commit, bad: Commit, causes: Mapp
     code = _Code(repository, good, bad)
     functions = {case: parts for case, cause in causes.items() if (parts := _functions_of(cause))}
     matches = [match for case, parts in functions.items() for part in parts for match in code.matches(case, *part)]
-    return ChangedCode(tuple(matches), tuple(functions), code.dependencies, code.build)
+    return ChangedCode(tuple(matches), tuple(functions), code.dependencies, code.build, code.compiled)
 
 
 def names_functions(cause: Cause) -> bool:
@@ -123,7 +130,11 @@ def changed_code_lines(code: ChangedCode) -> Iterable[str]:
                 files.setdefault(match.file, {})[match.function] = None
         for file, functions in files.items():
             yield f"{words}: {file} ({', '.join(functions)})"
-    if code.looked_at and not code.matches:
+    if code.looked_at and not code.matches and code.compiled:  # of which a cause may have no names
+        more = f" and {len(code.compiled) - MOST_NAMED} more" if len(code.compiled) > MOST_NAMED else ""
+        files = ", ".join(code.compiled[:MOST_NAMED])
+        yield f"the culprit changes compiled code, of which the cause names no function: {files}{more}"
+    elif code.looked_at and not code.matches:
         yield "no function in the cause is in a file that the culprit changed"
     if code.dependencies:
         yield f"the culprit changes dependencies: {', '.join(code.dependencies)}"
@@ -166,6 +177,7 @@ class _Code:
         )
         self.build = tuple(
             path for path in paths if path in compiled or (path not in submodules and _matches(path, _BUILD))
+        self.compiled = tuple(file.path for file in self._files if PurePosixPath(file.path).suffix in _COMPILED)
         )
         configured = (_PROJECT, *_DEPENDENCIES, *_BUILD)
         self._files = [file for file in files if not file.is_submodule and not _matches(file.path, configured)]

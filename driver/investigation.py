@@ -247,7 +247,8 @@ class Investigation:
         if not steps:
             return ()
         start, end = between
-        log.info("confirmed: %s; looking for the first bad one of %d", ", ".join(steps), end - start)
+        among = f"; looking for the culprit among {end - start} revisions" if end - start > 1 else ""
+        log.info("confirmed: %s%s", ", ".join(steps), among)
         cached = self._cached_revisions()
 
         def search(measure: Measure, prepare: Prepare = self._is_buildable) -> list[CulpritRange]:

@@ -230,7 +230,8 @@ def describe_open(report: Report) -> str:
     if not cases:
         return "the time budget ended before any case was tested"
     more = f" and {len(cases) - MOST_NAMED} more" if len(cases) > MOST_NAMED else ""
-    return f"{', '.join(cases[:MOST_NAMED])}{more} looked changed when the time budget ended, and is not settled"
+    are = "is" if len(cases) == 1 else "are"
+    return f"{', '.join(cases[:MOST_NAMED])}{more} looked changed when the time budget ended, and {are} not settled"
 
 
 def _describe_finished(order: RunOrder, report: Report) -> str:

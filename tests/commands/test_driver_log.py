@@ -4,11 +4,18 @@ import logging
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
-from command_line import ROOT
+import report_samples as samples
+from command_line import ROOT, fresh_logging
 
+from opduel.commands.driver_findings import Teller
 from opduel.commands.driver_log import logging_to
+from opduel.commands.entry import run_command
+from opduel.commands.notifying import Notifications
+from opduel.driver.outcome import Outcome
 
 
 def test_a_full_disk_costs_the_log_its_lines_and_is_said_once(
@@ -37,6 +44,24 @@ def test_an_output_that_takes_nothing_costs_no_pass_and_no_exit_code() -> None:
     assert process.stderr == (
         "standard output: can't be written (No space left on device): what was found is in the log and in reports\n"
     )
+
+
+def test_what_was_found_is_printed_once_and_in_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path, nobody = tmp_path / "logs" / "driver.log", SimpleNamespace(report_outcome=lambda *_: None)
+    teller = Teller(cast("Notifications", nobody), [], [], traced=False)
+
+    def act() -> int:
+        with logging_to(path):
+            logging.getLogger("opduel.test").info("the way there")
+            teller.report_outcome(Outcome(samples.report()), Path("culprits.json"))
+        return 0
+
+    with fresh_logging():
+        assert run_command("opduel bisect", act) == 0
+    captured = capsys.readouterr()
+    assert (captured.out, captured.err) == ("culprits: culprits.json\n", "opduel bisect: the way there\n")
+    lines = path.read_text().splitlines()
+    assert [line.partition(" INFO ")[2] for line in lines] == ["the way there", "culprits: culprits.json"]
 
 
 def test_what_is_logged_is_in_the_file(tmp_path: Path) -> None:

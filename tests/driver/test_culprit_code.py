@@ -111,7 +111,23 @@ def test_a_function_that_the_commit_has_nothing_to_do_with(origin: RemoteReposit
     bad = origin.commit({"src/sum.cc": KERNEL.replace("return 1", "return 2")})
     changes = changed(origin, good, bad, a=named("native functions", "Summary"))
     assert (changes.matches, changes.looked_at) == ((), ("a",))
+    assert list(changed_code_lines(changes)) == [
+        "the culprit changes compiled code, of which the cause names no function: src/sum.cc"
+    ]
+
+
+def test_a_python_function_that_the_commit_has_nothing_to_do_with(origin: RemoteRepository) -> None:
+    good = origin.commit({"lib/table.py": MODULE})
+    bad = origin.commit({"lib/table.py": MODULE.replace("return array", "return list(array)")})
+    changes = changed(origin, good, bad, a=named("native functions", "Summary"))
     assert list(changed_code_lines(changes)) == ["no function in the cause is in a file that the culprit changed"]
+
+
+def test_of_a_culprit_in_an_extension_it_says_what_the_cause_can_not() -> None:
+    """A cause may know compiled code as the call from Python, or by its library's name alone."""
+    paths = tuple(f"src/part{number}.c" for number in range(5))
+    (line,) = changed_code_lines(ChangedCode(looked_at=("a",), compiled=paths))
+    assert line.endswith("names no function: src/part0.c, src/part1.c, src/part2.c and 2 more")
 
 
 def test_a_new_call_is_found_by_the_place_that_calls_it(origin: RemoteRepository) -> None:
@@ -318,7 +334,7 @@ def test_dependencies_and_the_build_are_said_whatever_the_cause_names(origin: Re
     good = origin.commit(first)
     bad = origin.commit({**dict.fromkeys(first, "2"), "3rdparty/mkldnn": Submodule("2" * 40)})
     changes = changed(origin, good, bad)
-    assert changes == ChangedCode((), (), ("3rdparty/mkldnn", "requirements-dev.txt"), ("CMakeLists.txt",))
+    assert changes == ChangedCode((), (), ("3rdparty/mkldnn", "requirements-dev.txt"), ("CMakeLists.txt",), ("a.cc",))
     assert list(changed_code_lines(changes)) == [
         "the culprit changes dependencies: 3rdparty/mkldnn, requirements-dev.txt",
         "the culprit changes build files: CMakeLists.txt",
