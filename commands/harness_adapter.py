@@ -115,7 +115,7 @@ class HarnessAdapter:
         log_forecast(request)
         report = self._run(request)
         if not report.run.interrupted:  # whatever the signal ends logs it
-            warn_of_report(report)
+            warn_of_report(report, self._measuring.reporters)
         return report
 
     def _reached(self, request: RunRequest) -> RunRequest:

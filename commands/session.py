@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import math
+import os
 import secrets
 import shutil
 import sys
@@ -300,14 +301,20 @@ def _print_outcome(stream: TextIO, outcome: ReportOutcome) -> None:
 
 def warn_of_report(report: Report, reporters: Sequence[Reporter] = ()) -> None:
     """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open;
-    nothing if one of the reporters says the same on this terminal."""
-    if sys.stdout.isatty() and any(isinstance(reporter, ScreenReporter) for reporter in reporters):
+    nothing if one of the reporters says the same in the same place, a terminal or a file."""
+    if any(isinstance(reporter, ScreenReporter) for reporter in reporters) and _share_a_place(sys.stdout, sys.stderr):
         return
     if report.run.aborted:
         log.warning("not completed: %s", report.run.stop_reason)
     for line in (validity_line(report), *open_lines(report), not_broken_down_line(report)):
         if line:
             log.warning("%s", line)
+
+
+def _share_a_place(stream: TextIO, other_stream: TextIO) -> bool:
+    with contextlib.suppress(OSError, ValueError):  # no file, or a closed one
+        return os.path.sameopenfile(stream.fileno(), other_stream.fileno())
+    return False
 
 
 def exit_code(report: Report) -> int:
