@@ -9,6 +9,7 @@ from opduel.comparator import Bias, fit_priors, run_aa_checks
 from opduel.harness.measurement_plan import Measurement
 from opduel.records.host_record import NoiseRecord
 from opduel.records.run_record import AACheckRecord, ValidityRecord
+from opduel.support.text import counted
 
 # From where on a disturbance counts, as means over a measurement; all are judgements.  The first two are in processors:
 # the hypervisor's other guests also take caches and memory bandwidth that nothing here shows, hence half.
@@ -51,7 +52,7 @@ def validity_problems(host: NoiseRecord | None, spare: int, frequency: Frequency
     if stolen > STOLEN:
         reasons.append(f"the hypervisor withheld {stolen:.2f} of opduel's processors")
     if pressure > MEMORY_PRESSURE:
-        reasons.append(f"processes waited for memory for {pressure:.0%} of the time")
+        reasons.append(f"processes waited for memory for {100 * pressure:.0f} % of the time")
     if frequency is not None and frequency.low < (1 - FREQUENCY) * frequency.high:
         reasons.append(f"the processors' frequency went from {frequency.high:.0f} down to {frequency.low:.0f} MHz")
     return reasons
@@ -60,7 +61,8 @@ def validity_problems(host: NoiseRecord | None, spare: int, frequency: Frequency
 def aa_problems(checks: Sequence[AACheckRecord]) -> list[str]:
     """Say which A/A checks found a difference where there is none."""
     return [
-        f"{check.case} differed by {check.ratio - 1:+.1%} from itself, on the control alone ({check.rounds} rounds)"
+        f"{check.case} differed by {100 * (check.ratio - 1):+.1f} % from itself, on the control alone "
+        f"({counted(check.rounds, 'round')})"
         for check in checks
         if check.flagged and check.ratio is not None
     ]

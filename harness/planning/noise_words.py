@@ -49,13 +49,14 @@ def _speed_range(samples: Sequence[PairSample]) -> float:
 
 def _words(levels: Mapping[str, float], speed_range: float, effort: float) -> str:
     quads, forks, pairs = levels["quad_sd"], levels["fork_sd"], levels["pair_sd"]
+    processes = math.hypot(forks, pairs)
     if speed_range >= WANDERS:
-        change = f"by up to {speed_range - 1:.0%}" if speed_range < 2 else f"up to {speed_range:.1f}-fold"
+        change = f"by up to {100 * (speed_range - 1):.0f} %" if speed_range < 2 else f"up to {speed_range:.1f}-fold"
         kind = f"this processor changes speed {change}, probably because of a neighbour"
     elif quads >= 2 * QUIET_QUADS:
-        kind = f"something interrupts what is measured: neighbouring blocks of calls differ by {quads:.1%}"
+        kind = f"something interrupts what is measured: neighbouring blocks of calls differ by {100 * quads:.1f} %"
     elif max(forks, pairs) >= NOISY_PROCESSES:
-        kind = f"processes of the same build differ by {math.hypot(forks, pairs):.1%} from each other"
+        kind = f"processes of the same build differ by {100 * processes:.1f} % from each other"
     else:
-        kind = f"a quiet host: blocks of calls differ by {quads:.1%}, processes by {math.hypot(forks, pairs):.1%}"
+        kind = f"a quiet host: blocks of calls differ by {100 * quads:.1f} %, processes by {100 * processes:.1f} %"
     return kind + (f"; measuring took about {effort:.1f} times as long as on a quiet host" if effort >= COSTS else "")

@@ -40,7 +40,7 @@ def measured(quad: float, fork: float, pair: float, speed: float = 1.0) -> tuple
         (0.012, 0.005, 0.004, 1.0, "a quiet host"),
         (0.05, 0.005, 0.004, 1.7, "this processor changes speed by up to"),
         (0.05, 0.005, 0.004, 1.0, "something interrupts what is measured"),
-        (0.012, 0.03, 0.004, 1.0, "processes of the same build differ by 3.0%"),
+        (0.012, 0.03, 0.004, 1.0, "processes of the same build differ by 3.0 %"),
     ],
 )
 def test_the_largest_source_is_named(quad: float, fork: float, pair: float, speed: float, words: str) -> None:

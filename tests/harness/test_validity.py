@@ -41,7 +41,7 @@ def noise(**means: float) -> NoiseRecord:
         (noise(stolen=0.1), 0, None, []),
         (noise(stolen=0.11), 14, None, ["withheld 0.11 of"]),
         (noise(memory_pressure=0.01), 0, None, []),
-        (noise(memory_pressure=0.03), 0, None, ["waited for memory for 3% of"]),
+        (noise(memory_pressure=0.03), 0, None, ["waited for memory for 3 % of"]),
         (noise(), 0, Frequency(2000, 2500), []),
         (noise(), 0, Frequency(1999, 2500), ["from 2500 down to 1999 MHz"]),
         (noise(neighbours=1, stolen=1), 0, None, ["other processes", "hypervisor"]),
@@ -59,7 +59,7 @@ def test_a_flagged_sentinel_is_a_reason() -> None:
     calm = AACheckRecord(case="a", ratio=1.01, rounds=5)
     assert aa_problems([calm]) == []
     (reason,) = aa_problems([calm, replace(calm, case="b", ratio=1.2, flagged=True)])
-    assert reason == "b differed by +20.0% from itself, on the control alone (5 rounds)"
+    assert reason == "b differed by +20.0 % from itself, on the control alone (5 rounds)"
 
 
 def test_frequency_is_read_where_the_host_tells(tmp_path: Path) -> None:
