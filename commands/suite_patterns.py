@@ -29,8 +29,8 @@ def named_by(pattern: str, cases: Sequence[SuiteCase]) -> set[str]:
     return matched or {case.name for case in cases if case.benchmark.kind == "test" and _has_keywords(case, pattern)}
 
 
-def unmatched(patterns: Sequence[str], cases: Sequence[SuiteCase]) -> UsageError:
-    """Return the error for patterns that choose none of the cases."""
+def unmatched(words: str, patterns: Sequence[str], cases: Sequence[SuiteCase]) -> UsageError:
+    """Return the error for patterns, given by the options ``words``, that choose none of the cases."""
     names = [case.name for case in cases]
     close = [name for pattern in patterns for name in get_close_matches(pattern, names, 1)]
     hint = f"did you mean {close[0]}?" if close else f"the first of {len(names)} is {names[0]}"
@@ -38,7 +38,7 @@ def unmatched(patterns: Sequence[str], cases: Sequence[SuiteCase]) -> UsageError
     how = (
         f"by its name, and is not a regular expression ({error})" if error else "by its name or as a regular expression"
     )
-    return UsageError(f"-b {' '.join(patterns)}: matches no benchmark of the suite {how}: {hint}")
+    return UsageError(f"{words}: matches no benchmark of the suite {how}: {hint}")
 
 
 def _names(case: SuiteCase) -> set[str]:

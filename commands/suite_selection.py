@@ -61,8 +61,12 @@ class SuiteSelection:
         assert options.suite is not None
         suite_framework(options.framework)
         refuse_options(options, "a suite")
-        self.patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
-        check_patterns("-b", self.patterns)
+        spec = [options.benchmark_file] if options.benchmark_file else []
+        self.patterns = [*options.bench, *spec]
+        labels = dict.fromkeys(options.bench, options.label("bench")) | dict.fromkeys(spec, "-b")
+        self._words = " ".join(f"{labels[pattern]} {pattern}" for pattern in self.patterns)  # as they were given
+        for pattern in self.patterns:
+            check_patterns(labels[pattern], [pattern])
         check_patterns("--higher_is_better", options.higher_is_better)
         _refuse_metrics(options.metric)
         self._first = folder = new_work_folder()  # the suite's own files may be in it
@@ -93,9 +97,9 @@ class SuiteSelection:
         return selection
 
     def refuse_unknown(self, is_in_repository: Callable[[str], bool]) -> None:
-        """Raise UsageError where ``-b`` can match nothing: each pattern has a word that is neither in the suite nor, as
-        ``is_in_repository`` says, in its repository, which may name parameters. What it does match is known only when
-        there are builds."""
+        """Raise UsageError where ``--bench`` can match nothing: each pattern has a word that is neither in the suite
+        nor, as ``is_in_repository`` says, in its repository, which may name parameters. What it does match is known
+        only when there are builds."""
         unknown: list[str] = []
         for pattern in self.patterns:
             words = (
@@ -108,7 +112,7 @@ class SuiteSelection:
             unknown.append(word)
         if unknown:
             why = f"no file of it or of the repository has {' or '.join(map(repr, unknown))}"
-            raise UsageError(f"-b {' '.join(self.patterns)}: matches no benchmark of the suite: {why}: correct it")
+            raise UsageError(f"{self._words}: matches no benchmark of the suite: {why}: correct it")
 
     def none_yet(self, _seed: int = 0) -> Choice:
         """No cases, whatever the seed, as long as there are no builds."""
@@ -138,7 +142,7 @@ class SuiteSelection:
         names = {name for pattern in self.patterns or [""] for name in named_by(pattern, every)}
         chosen = [suite_case for suite_case in every if suite_case.name in names]
         if not chosen:
-            raise unmatched(self.patterns, every)
+            raise unmatched(self._words, self.patterns, every)
         higher = {name for pattern in options.higher_is_better for name in named_by(pattern, every)}
         usual_s = self.suite.configuration.timeout_s
         cases = [

@@ -48,7 +48,8 @@ def named_files(requested: str) -> list[Path]:
     words = [requested] if os.path.exists(os.path.expanduser(requested)) else _words(requested)
     place, _, test = requested.partition("::")
     if test and os.path.isfile(os.path.expanduser(place)):
-        raise UsageError(f"--suite {requested}: names a test: give the file, and the test as -b {shlex.quote(test)}")
+        fix = f"give the file, and the test as --bench {shlex.quote(test)}"
+        raise UsageError(f"--suite {requested}: names a test: {fix}")
     if len(words) == 1 and not (words[0].endswith(".py") or "*" in words[0]):
         return []
     files: list[Path] = []

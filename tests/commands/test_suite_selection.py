@@ -125,6 +125,8 @@ def test_higher_is_better_where_an_option_says_so() -> None:
             ("-b", "no_such"),
             "-b no_such: matches no benchmark of the suite by its name or as a regular expression: the",
         ),
+        (("--bench", "nosuch", "-b", "other"), "--bench nosuch -b other: matches no benchmark of the suite by its"),
+        (("--bench", "("), "--bench (: is not a regular expression"),
         (("-b", "kinds.time_smu"), "by its name or as a regular expression: did you mean kinds.time_sum?"),
         (
             ("-b", "kinds.time_sum(+)"),
