@@ -170,9 +170,9 @@ class Compiler:
             if _FULL.search(_end_of(log_path)) or shutil.disk_usage(build).free < _NEXT_TO_NOTHING_BYTES:
                 raise NoSpaceError(f"{build}: the disk is full: free some space, or {ANOTHER_FOLDER}; log: {log_path}")
             reason = key_line(_end_of(log_path)) or "it printed nothing"
-            raise _ScriptFailedError(f"{self.platform.script} ended with {how}: {reason}; log: {log_path}")
+            raise _ScriptFailedError(f"{reason}; {self.platform.script.name} ended with {how}, log: {log_path}")
         if not any(destination.iterdir()):
-            raise _ScriptFailedError(f"{self.platform.script} left nothing in its destination; log: {log_path}")
+            raise _ScriptFailedError(f"{self.platform.script} left nothing in its destination, log: {log_path}")
 
     def _raise_if_stopped(self) -> None:
         """Raise RunError once ``stop`` was called."""

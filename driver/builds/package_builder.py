@@ -230,7 +230,10 @@ class PackageBuilder(Builder):
         stats_log = self._work / "ccache.log"
         stats_log.unlink(missing_ok=True)
         compiler = self._compiler(commit, recipe, stats_log)
-        seconds = self._compile(compiler, commit, destination, processors, recipe.backend)
+        try:
+            seconds = self._compile(compiler, commit, destination, processors, recipe.backend)
+        except BrokenBuildError as error:
+            raise BrokenBuildError(f"{recipe.project} ({commit.subject}): {error}") from None
         wheel = BuiltWheel(find_wheel(destination), _ccache_counts(stats_log))
         log.info("built %s in %.0f s%s", wheel.path.name, seconds, _ccache_words(wheel))
         return wheel

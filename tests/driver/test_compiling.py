@@ -180,7 +180,7 @@ def test_a_compile_that_fails_shows_the_compilers_error_and_where_the_log_is(wor
         workshop.build("broken")
     text = str(failure.value)
     (log,) = (workshop.folder / "work" / "builds" / "logs").iterdir()
-    reason = r"build\.sh ended with exit code 1: \S+/src/broken\.c:1:2: error: #error broken on purpose; log: "
+    reason = r"^\S+/src/broken\.c:1:2: error: #error broken on purpose; build\.sh ended with exit code 1, log: "
     assert re.search(f"{reason}{re.escape(str(log))}$", text), text
     assert "\n" not in text
     assert workshop.nothing_but(0)

@@ -86,7 +86,7 @@ def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny,
 
 
 def test_a_commit_that_does_not_compile_leaves_nothing(tiny: Tiny) -> None:
-    with pytest.raises(BrokenBuildError, match=r"build.sh ended with exit code \d+: .*broken on purpose; log: "):
+    with pytest.raises(BrokenBuildError, match=r"^tiny-sum \(broken\): .*broken on purpose; build.sh ended"):
         tiny.build("broken")
     assert list(tiny.cache.directory.glob("*/*/.making-*")) == []
 
@@ -97,7 +97,7 @@ def test_a_commit_that_does_not_compile_leaves_nothing(tiny: Tiny) -> None:
         ("no TOML", r"^pyproject.toml: can't be read \(.*line 6.*\): correct it, or build another commit$"),
         ("no backend", r"^pyproject.toml: build-system.requires: setuptools==0.0.1 .*can't be resolved: "),
         ("no such need", r"^what tiny-sum needs: packaging==0.0.1 can't be resolved: "),
-        ("no requirement", r"build.sh ended with exit code \d+: .*; log: "),
+        ("no requirement", r"^tiny-sum \(no requirement\): .*; build.sh ended with exit code \d+, log: "),
     ],
 )
 def test_a_commit_whose_project_file_is_at_fault_is_one_that_can_not_be_built(
