@@ -17,8 +17,8 @@ from opduel.support.command_names import command_name
 
 @dataclass(frozen=True)
 class Rule:
-    """Options that are refused, and why. ``{compare}`` in the reason stands for the command that compares two builds;
-    other words in braces are given to ``refuse_options``."""
+    """Options that are refused, and why. In the reason ``{compare}`` stands for the command that compares two builds,
+    ``{alone}`` for what measures one; other words in braces are given to ``refuse_options``."""
 
     options: tuple[str, ...]
     reason: str
@@ -26,10 +26,10 @@ class Rule:
     but: tuple[str, ...] = ()  # of the reporters' options
 
 
-_ALONE = "or measure one build alone (--single, without --control)"
+_ALONE = "or measure one build alone ({alone})"
 # What an A/B has in place of opperf's options.
 CALLS = {
-    "warmup": f"an A/B warms up by itself, until calls have settled: leave it out, {_ALONE}",
+    "warmup": "an A/B warms up by itself, until calls have settled: leave it out, " + _ALONE,
     "runs": "an A/B makes as many calls as it needs: limit it with --time_budget or --max_rounds, " + _ALONE,
 }
 SINGLE_ONLY = ("single", "rounds", "output_format", "output_file", "baseline", "profiler", "golden")
@@ -55,7 +55,7 @@ LARGE_TENSORS = "int64"
 _LEAVE_ONE = "leave one of the two options out"
 RULES: Mapping[str, Sequence[Rule]] = {
     "two builds": (
-        Rule(SINGLE_ONLY, "only applies to one build alone (--single, without --control): leave it out"),
+        Rule(SINGLE_ONLY, "only applies to one build alone ({alone}): leave it out"),
         *(Rule((name,), reason) for name, reason in CALLS.items()),
     ),
     "several runs": (
@@ -130,9 +130,11 @@ RULES: Mapping[str, Sequence[Rule]] = {
 
 def refuse_options(options: HarnessOptions, *uses: str, **words: str) -> None:
     """Raise UsageError, which names the option, if one is given that doesn't go with these uses of ``RULES``."""
+    measure = command_name("measure")
+    alone = "--single, without --control" if measure.endswith(".py") else measure
     for rule in (rule for use in uses for rule in RULES[use]):
         reporters = sorted(reporter_options() - {*rule.but}) if rule.reporters else []
-        reason = rule.reason.format(compare=command_name("compare"), **words)
+        reason = rule.reason.format(compare=command_name("compare"), alone=alone, **words)
         options.refuse([*rule.options, *reporters], reason)
 
 
