@@ -41,7 +41,7 @@ class Teller:
         for line in outcome.lines:
             log.info("%s", line)
         for line in outcome.failures:
-            log.error("%s; the next pass tries again", line)
+            log.error("%s; the next run tries again", line)
 
     def say(self, lines: Sequence[str]) -> None:
         """Print lines, where they are in no document's way."""

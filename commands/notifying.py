@@ -104,7 +104,7 @@ class Notifications:
                 self._log_failure(f"--{option} failed: {delivery.reason}")
             elif delivery.entry.receiver not in failed:
                 failed.add(delivery.entry.receiver)
-                self._log_failure(f"--{option} failed: {delivery.reason}; the next pass tries again")
+                self._log_failure(f"--{option} failed: {delivery.reason}; the next run tries again")
 
     def _without_reported(self, alert: Alert | None) -> Alert | None:
         """The alert without what was reported before; None if nothing is left. Its id stands for what it reports."""

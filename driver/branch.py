@@ -259,6 +259,8 @@ class Branch:
         kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
         when = time.strftime("after %Y-%m-%d %H:%M UTC", time.gmtime(trouble.retry_at))
         again = "the next pass tries again" if soon else f"to be tried again {when}"
+        if not self._settings.retries:  # somebody waits for it
+            again = "repeat the command to try again"
         record(self._journal, kind, f"{error}; {again}")
 
     def _investigate(self, treatment: Commit, ahead: CommitsAhead) -> Outcome:

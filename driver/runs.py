@@ -121,7 +121,8 @@ class Runs:
             report = finished_report or self._measure(self._named(order, name), is_repeat=name != order.name)
             self.deliver_all()
             if report.run.continues:
-                raise NotSettled(report, f"{describe_open(report)}; the next pass continues")
+                again = "the next pass continues" if self._repeats else "repeat the command to measure on"
+                raise NotSettled(report, f"{describe_open(report)}; {again}")
             is_trusted = not (report.withholds(*FLAGGED) or report.is_biased)
             if is_trusted or not (self._repeats or finished_report):
                 break

@@ -238,11 +238,11 @@ def test_what_could_not_be_sent_is_said_and_sent_later_to_who_did_not_get_it(
     start.first.fails = [RunError("the network is down"), ZeroDivisionError("a bug")]
     start.pass_by(traced(culprit(3, 4, SLOW)))
     assert (len(start.first.sent), len(start.second.sent)) == (0, 1)
-    assert "--made_notifier failed: the network is down; the next pass tries again" in caplog.messages
+    assert "--made_notifier failed: the network is down; the next run tries again" in caplog.messages
     start.again()
     start.pass_by()
     assert start.first.sent == []
-    assert "--made_notifier failed: ZeroDivisionError; the next pass tries again" in caplog.messages
+    assert "--made_notifier failed: ZeroDivisionError; the next run tries again" in caplog.messages
     for _ in range(2):
         start.pass_by()
     assert (len(start.first.sent), len(start.second.sent)) == (1, 1)

@@ -155,6 +155,13 @@ def test_a_run_out_of_time_that_leaves_a_suspect_is_measured_on_by_the_next_star
     assert start.journal.report("run") is not None
 
 
+def test_who_waits_for_a_run_is_told_to_repeat_the_command(start: Start) -> None:
+    start.harness.endings = ["open"]
+    start.runs = Runs(start.journal, start.harness, 120.0, start.slept.append, repeats=False)
+    with pytest.raises(NotSettled, match=r"and is not settled; repeat the command to measure on$"):
+        start.make()
+
+
 def test_a_run_that_no_budget_settles_is_not_measured_on_for_ever(start: Start) -> None:
     start.harness.endings = ["open"] * 10
     for _ in range(BUDGETS - 1):

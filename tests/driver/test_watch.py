@@ -212,6 +212,13 @@ def test_a_commit_that_a_full_disk_stops_is_tried_again_by_the_next_pass(loop: L
     assert [commit.subject for commit, _ in tallies[1].outcomes] == ["Change 3"]
 
 
+def test_of_a_commit_that_somebody_waits_for_no_pass_is_promised(loop: Loop) -> None:
+    loop.builder.failing[2] = loop.builder.failing[3] = RunError("does not compile")
+    loop.last.write_text(a_commit(1).id)
+    loop.watch(retries=False).once()
+    assert {text.partition("; ")[2] for text in loop.events("unbuildable")} == {"repeat the command to try again"}
+
+
 def test_a_disk_without_space_ends_a_single_pass(loop: Loop) -> None:
     loop.builder.failing[3] = NoSpaceError("the disk is full")
     with pytest.raises(NoSpaceError):
