@@ -34,9 +34,15 @@ def usual_build(side: Side, config: Mapping[str, str], framework: Framework, opt
     return usual
 
 
-def make_builds(options: HarnessOptions, framework: Framework, requests: Sequence[str]) -> list[Build]:
-    """The builds of that name or at that path, made if need be, with the libraries of ``--shared_libs``. OpduelError:
-    there is no such build, it can't be made, or none of them takes the libraries."""
+def make_builds(
+    options: HarnessOptions,
+    framework: Framework,
+    requests: Sequence[str],
+    look: Callable[[Build, Sequence[str]], None] = lambda *_: None,
+) -> list[Build]:
+    """The builds of that name or at that path, made if need be, with the libraries of ``--shared_libs``; ``look`` gets
+    the first one and the names of the others before these are made. OpduelError: there is no such build, it can't be
+    made, or none of them takes the libraries."""
     cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
     sdists = options.allow_sdist
     _refuse_other_frameworks(options, framework, requests)
@@ -44,13 +50,13 @@ def make_builds(options: HarnessOptions, framework: Framework, requests: Sequenc
     def make(request: str) -> Build:
         return resolve_build(program_of(options, request), framework, cache, libraries, sdists)
 
-    builds = of_one_python(list(map(make, requests)), requests, make)
+    first = make(requests[0])
+    look(first, requests[1:])
+    builds = of_one_python([first, *map(make, requests[1:])], requests, make)
     if libraries and not any(build.environment for build in builds):
         raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
     if any(build.commit for build in builds):
         prune(cache, CommitOptions.cache_size * GIB, {str(build.directory) for build in builds})
-        if len(builds) > len({build.digest for build in builds}):
-            log.warning("the builds are the same, byte for byte: what differs is noise")
     return builds
 
 

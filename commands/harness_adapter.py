@@ -10,7 +10,7 @@ from pathlib import Path
 from opduel.commands.builds import warn_of_python
 from opduel.commands.entry import log
 from opduel.commands.fleet import count_hosts, measurer
-from opduel.commands.named_operators import refuse_unknown_operators
+from opduel.commands.named_operators import lines_missing_names, refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.reached_cases import leave_out, without
 from opduel.commands.session import (
@@ -53,6 +53,7 @@ class HarnessAdapter:
         self._measuring = session
         self._session = session
         measurer(session.options)  # what is wrong with its options is said before anything is built
+        self._lacking: Sequence[Case] | None = None  # lines with names that the control lacks; None: not looked yet
         self.delivered: set[str] = set()  # ids of the reports delivered by this process
         # The last run's id, and its folder of callgrind's files until it is delivered.
         self._explained: tuple[str, Path | None] = "", None
@@ -62,6 +63,12 @@ class HarnessAdapter:
     def hosts(self) -> int:
         """How many hosts measure at the same time."""
         return count_hosts(self._session.options)
+
+    def look_at_control(self, control: Build, may_follow: Callable[[str], bool]) -> None:
+        """Refuse, before the treatment is built, lines of Python with a name that neither build can have; as
+        `lines_missing_names`."""
+        session = self._session
+        self._lacking = lines_missing_names(session.options, session.cases, session.framework, control, may_follow)
 
     def measure_ahead(self, order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
         """Make a run that will probably be ordered; None if that takes no measuring."""
@@ -79,7 +86,7 @@ class HarnessAdapter:
         request = other._request(order)
         # Once there are rounds, ``measure`` doesn't look.
         if order.cases is None and not order.log.rounds() and self._suite is None:
-            other._look_for_operators(request, [order.control, order.treatment])
+            other._look_for_operators(request, order)
         measure = measurer(self._session.options, rank, other._measuring.choice.suite)
         report = measure(request, hear)
         return None if report.run.interrupted else report
@@ -99,13 +106,12 @@ class HarnessAdapter:
         if order.control.digest == order.treatment.digest:
             log.info("%s and %s are byte-identical", order.control.requested, order.treatment.requested)
             return without_measuring(request, IDENTICAL)
+        if not order.log.rounds() and self._suite is None:
+            self._look_for_operators(request, order)
         if self._reached_only and order.cases is None:
             request = self._reached(request)
             if not request.cases:
                 return without_measuring(replace(request, cases=self._measuring.cases), NOT_REACHED)
-        if not order.log.rounds() and self._suite is None:
-            builds = [order.control, order.treatment]
-            self._look_for_operators(request, builds)
         warn_of_python(order.control, order.treatment)
         recorded_rounds = len(order.log.rounds())
         again = f", resuming after {counted(recorded_rounds, 'round')}" if recorded_rounds else ""
@@ -154,11 +160,15 @@ class HarnessAdapter:
         self._measuring = replace(session, framework=framework, choice=choice, cases=choice.cases, labels=labels)
         return replace(order, control=sides["control"], treatment=sides["treatment"])
 
-    def _look_for_operators(self, request: RunRequest, builds: Sequence[Build]) -> None:
-        """Refuse operators of the command line that neither build has. For those of a spec, which is measured on many
-        commits, a line in the log: the other cases are measured, and the case says what is wrong. UsageError: neither
-        build has one."""
-        session = self._measuring
+    def _look_for_operators(self, request: RunRequest, order: RunOrder) -> None:
+        """Refuse operators of the command line, and names in its lines of Python, that neither build has. For operators
+        of a spec, which is measured on many commits, a line in the log: the other cases are measured, and the case says
+        what is wrong. UsageError: neither build has one."""
+        session, builds = self._measuring, [order.control, order.treatment]
+        if order.cases is None:
+            if self._lacking is None:
+                self.look_at_control(order.control, lambda _: True)
+            lines_missing_names(session.options, self._lacking or (), request.framework, order.treatment)
         refuse_unknown_operators(session.options, request.cases, request.framework, builds)
         try:
             refuse_unknown_operators(session.options, request.cases, request.framework, builds, session.choice.path)

@@ -1,6 +1,7 @@
 """opduel local: a work tree, uncommitted changes and all, against where it left the main branch."""
 
 import dataclasses
+import difflib
 import os
 import re
 import shlex
@@ -16,6 +17,8 @@ from opduel.commands.harness_options import CommitOptions
 from opduel.commands.option_rules import EVERYTHING
 from opduel.commands.project import SAYS_WHAT
 from opduel.commands.session import Session
+from opduel.commands.statements import names_of_package
+from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds.framework_data import REPOSITORY_FILE, load_repository_data
 from opduel.driver.change_impact import Impact, impact_of, load_impact_rules
 from opduel.driver.git.local import Snapshot, base_of, changed_files, snapshot, top_of
@@ -32,6 +35,12 @@ CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine:
 _NAME = re.compile(r"[\w./~^@-]+")  # of a commit, or of a variable
 SHOWN = 5  # names in a line
 BUDGET_S = 180.0  # for measuring a package, unless the user says: both builds have to be made, too
+# What makes names in a module that its own code doesn't spell, and the ends of files that aren't plain Python.
+_MAKES_NAMES = ("import *", "__getattr__", "setattr(", "globals()", "vars(", "exec(", "__dict__", "sys.modules")
+_NOT_PLAIN = (
+    *(".c", ".cc", ".cpp", ".cxx", ".cu", ".pyx", ".pxd", ".rs", ".go", ".f", ".f90", ".so"),
+    *(".in", ".src", ".tmpl", ".tpl", ".j2", ".jinja", ".mako"),
+)
 # Options by which the user says which cases are measured: they are not narrowed down further.
 _CHOSEN = ("operators", "category", "inputs", "suite", "statement")
 
@@ -105,11 +114,11 @@ def package_folder(own: CommitOptions, framework: Framework) -> str:
 
 
 def plan_local(
-    options: DriverOptions, session: Session, work: Path, always: bool = False
+    options: DriverOptions, session: Session, work: Path, suite: SuiteSelection | None = None, always: bool = False
 ) -> tuple[DriverOptions, Session] | None:
     """The options with both commits, and the session with the cases that their difference can touch; says what was
     chosen and why. None: nothing can differ, unless all cases are ``always`` measured. UsageError: no base can be
-    found, or none of the cases is touched."""
+    found, none of the cases is touched, or what is measured names what neither commit has."""
     own = options.own
     assert own.repo_dir is not None
     repository = open_repository(work, None, own.repo_dir)
@@ -117,6 +126,11 @@ def plan_local(
     _check_framework(repository, work_tree.head, session.framework, own.repo_dir)
     base, why = _base(own, repository, work_tree)
     _log_work_tree(work_tree)
+    commits = list({commit.id: commit for commit in (base, work_tree.commit)}.values())
+    if suite is not None:
+        suite.refuse_unknown(lambda word: any(repository.mentions(commit, word) for commit in commits))
+    elif session.options.statement:
+        _refuse_unknown_names(own, session, repository, commits)
     if base.id == work_tree.commit.id and not always:
         log.info(
             "nothing to measure: no file is changed, and %s is %s; --base_commit HEAD~1 measures the last commit",
@@ -135,6 +149,39 @@ def plan_local(
     labels = dataclasses.replace(session.labels, left_out=_left_out(session.cases, cases, paths))
     session = dataclasses.replace(session, cases=cases, choice=choice, labels=labels)
     return dataclasses.replace(options, own=own, base_why=why), session
+
+
+def _refuse_unknown_names(
+    own: CommitOptions, session: Session, repository: Repository, commits: Sequence[Commit]
+) -> None:
+    """Raise UsageError where lines of Python take a name from the package which no file of the commits has, with the
+    names most like it: where all is plain Python, none could have it once it is built."""
+    assert own.local is not None
+    assert own.repo_dir is not None
+    module = package_of(own.local, own.repo_dir).module
+    inputs = [case.inputs for case in session.cases]
+    for name in sorted(names_of_package(inputs, module)) if module else ():
+        if any(repository.mentions(commit, name) for commit in commits):
+            continue
+        if any(_may_make_names(repository, commit) for commit in commits):
+            return  # the builds will tell
+        close = difflib.get_close_matches(name, defined_names(repository, commits[-1]), 2)
+        advice = f"did you mean {' or '.join(close)}?" if close else "correct it"
+        label = session.options.label("statement")
+        raise UsageError(f"{label} {module}.{name}: no file of {own.repo_dir} has {name}: {advice}")
+
+
+def _may_make_names(repository: Repository, commit: Commit) -> bool:
+    """Tell whether a module may have names that its code doesn't spell: as others' names, by hooks, or compiled."""
+    files = repository.listing(commit).items()
+    is_plain = not any(path.endswith(_NOT_PLAIN) or " commit " in entry for path, entry in files)
+    return not is_plain or any(repository.mentions(commit, words) for words in _MAKES_NAMES)
+
+
+def defined_names(repository: Repository, commit: Commit) -> list[str]:
+    """Return the names of the functions and classes of a commit."""
+    texts = (repository.content(commit, path) or b"" for path in repository.listing(commit) if path.endswith(".py"))
+    return sorted({name.decode() for text in texts for name in re.findall(rb"\b(?:def|class) ([A-Za-z]\w*)", text)})
 
 
 def _check_framework(repository: Repository, head: Commit, framework: Framework, folder: Path) -> None:

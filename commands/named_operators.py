@@ -1,17 +1,58 @@
-"""Operators that the command line or the user's own spec names and no build has: misspelt ones, found before anything
-is timed."""
+"""Operators, and names in lines of Python, that the command line or the user's own spec names and no build has:
+misspelt ones, found before anything is timed."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from opduel.commands.harness_options import HarnessOptions
+from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.frameworks.base import SPECIFICATIONS
+from opduel.frameworks.python.framework import STATEMENT
 from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import list_specs, read_plain
-from opduel.records import Build, Case, UsageError
+from opduel.records import Build, Case, Commit, UsageError
+from opduel.records.measurement import MISSING
 from opduel.support.command_names import command_name
 from opduel.support.text import similar_names
+
+# In what Python says of a missing name: its module's package, and the name itself.
+_OWNER = re.compile(r"(?:module|from) '(\w+)")
+_NAME = re.compile(r"(?:attribute|name|named) '(?:[\w.]+\.)?(\w+)'")
+LINE_S = 3.0  # for a line and its setup, until it is taken for one that works
+
+
+def lines_missing_names(
+    options: HarnessOptions,
+    cases: Sequence[Case],
+    framework: Framework,
+    build: Build,
+    may_follow: Callable[[str], bool] = lambda _: False,
+) -> list[Case]:
+    """Return the lines of Python among the cases that use a name which the build lacks, each once. UsageError: one of
+    them can't work in any other build either, as ``may_follow`` says of what is wrong with it; RunError: the build
+    can't be started."""
+    case_by_line = {case.inputs["statement"]: case for case in cases if case.operator == STATEMENT}
+    if not case_by_line:
+        return []
+    tried = [*smoke_check(build, framework, [*case_by_line.values()], limit_s=LINE_S, env=options.variables)]
+    lacking = [check for check in tried if check.failure and check.failure.kind == MISSING]
+    for check in lacking:
+        if not may_follow(str(check.reason)):
+            line = check.case.inputs["statement"]
+            raise UsageError(f"{options.label('statement')} {line}: neither build can execute it: {check.reason}")
+    return [check.case for check in lacking]
+
+
+def may_have_name(repository: Repository, commit: Commit, reason: str) -> bool:
+    """Tell whether a commit of a package may have the name that another build of it lacks, as Python says in
+    ``reason``. It can't if no file of it has the word, unless it is a name in another package."""
+    owner, name = _OWNER.search(reason), _NAME.search(reason)
+    places = {Path(part).stem for path in repository.listing(commit) for part in Path(path).parts}
+    if name is None or (owner is None and "attribute" in reason) or (owner and owner[1] not in places):
+        return True
+    return repository.mentions(commit, name[1])
 
 
 def refuse_unknown_operators(
@@ -42,9 +83,7 @@ def refuse_unknown_operators(
         if not named:
             return
         tried = smoke_check(build, framework, list(named.values()), env=options.variables)
-        named = {
-            check.case.operator: check.case for check in tried if check.failure and check.failure.kind == "missing"
-        }
+        named = {check.case.operator: check.case for check in tried if check.failure and check.failure.kind == MISSING}
     for operator in named:
         place = f"--operators {operator}" if operator in for_inputs else _place(spec, operator)
         similar = similar_names(operator, spec_operators)

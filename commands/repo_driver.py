@@ -7,6 +7,7 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from opduel.commands.config import StoredAnswers, config_path
@@ -19,6 +20,7 @@ from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.harness_options import CommitOptions
 from opduel.commands.local import begin_local, package_folder, plan_local
+from opduel.commands.named_operators import may_have_name
 from opduel.commands.notifying import Notifications
 from opduel.commands.option_rules import check_run
 from opduel.commands.package_bisection import PackageBisection
@@ -41,7 +43,7 @@ from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
 from opduel.driver.lock import sole_driver
 from opduel.driver.outcome import write_culprits
-from opduel.driver.revisions import Revision
+from opduel.driver.revisions import Revision, commit_revision
 from opduel.driver.runs import RunOrder, Runs
 from opduel.driver.suites.configuration import SuiteConfiguration
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
@@ -101,7 +103,7 @@ def _driver(
         stack.enter_context(logging_to(work / "logs" / "driver.log"))
         journal = stack.enter_context(closing(Journal(work / "journal.db")))
         if options.own.local is not None:
-            planned = plan_local(options, session, work, always=reporters is not None)
+            planned = plan_local(options, session, work, suite, always=reporters is not None)
             if planned is None:
                 yield None
                 return
@@ -199,7 +201,7 @@ class _Driver:
             repository = open_repository(self._work, remote, own.repo_dir, retries=not own.dry_run)
         if own.repo_dir and own.local is None and own.commit is not None:
             _warn_of_changes(repository, own.commit)
-        if self._suite is not None:
+        if self._suite is not None and own.local is None:
             named = own.commit or (branch_names(own.branch) or [None])[0]
             self._suite.refuse_unknown(lambda word: _has_text(repository, named, word))
         builder = self._builder(repository)
@@ -212,6 +214,9 @@ class _Driver:
             to_compile = builder.to_compile([line[0], line[-1]], strategy)
             for text in compile_lines(*to_compile, framework.builds.has_repository):
                 log.info("%s", text)
+            if self._measuring.options.statement:
+                control = commit_revision(line[0], builder, strategy).build()
+                self._harness.look_at_control(control, partial(may_have_name, repository, line[-1]))
         codes = [DONE]
 
         def after_pass(tally: Tally) -> None:

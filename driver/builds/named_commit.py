@@ -4,7 +4,8 @@ import difflib
 import logging
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit, urlunsplit
@@ -110,9 +111,7 @@ def commit_build(commit: NamedCommit, framework: Framework, cache: BuildCache, s
         UsageError: there is no such commit, or no Python package in it.
         RunError: it can't be built.
     """
-    repositories = platformdirs.user_cache_path("opduel") / "repositories"
-    with errors_about(commit.label), repository_at(commit.place, commit.name, repositories) as repository:
-        resolved = _resolve(repository, commit)
+    with resolved_commit(commit) as (repository, resolved):
         log.info("%s is %s", commit.label, resolved.words)
         settings = BuildSettings(
             _LIMITS,
@@ -131,6 +130,14 @@ def commit_build(commit: NamedCommit, framework: Framework, cache: BuildCache, s
     return (
         build if name is None or resolved.id.startswith(name) else replace(build, requested=f"{name} {build.requested}")
     )
+
+
+@contextmanager
+def resolved_commit(commit: NamedCommit) -> Iterator[tuple[Repository, Commit]]:
+    """Open the repository of a named commit, and find the commit in it. Raise UsageError if there is none."""
+    repositories = platformdirs.user_cache_path("opduel") / "repositories"
+    with errors_about(commit.label), repository_at(commit.place, commit.name, repositories) as repository:
+        yield repository, _resolve(repository, commit)
 
 
 def top_above(folder: Path) -> Path | None:

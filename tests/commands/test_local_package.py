@@ -1,5 +1,6 @@
 """opduel local on a Python package: what is measured against what, in the checkouts that people have."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from opduel.commands.opduel import main
 
 MODULE = "src/smoother/__init__.py"
 STATEMENT = ("smoother.smooth(x)", "--setup", "x = range(1000)")
+HOOK = "def __getattr__(name):\n    raise AttributeError(f\"module 'smoother' has no attribute {name!r}\")\n"
 Run = Callable[..., Outcome]
 
 
@@ -75,6 +77,68 @@ def test_where_nothing_is_changed_nothing_is_measured(run: Run, package: PlainPa
     assert (outcome.code, outcome.out) == (0, "")
     assert "nothing to measure: no file is changed, and" in outcome.err
     assert "--base_commit HEAD~1 measures the last commit" in outcome.err
+
+
+def test_a_name_that_no_file_has_is_refused_before_anything_is_built(run: Run, package: PlainPackage) -> None:
+    """Where nothing differs, too."""
+    reason = f"no file of {package.folder} has smoth: did you mean smooth?"
+    line = f"opduel local: error: --statement smoother.smoth: {reason}"
+    assert refused(run("smoother.smoth([1])")) == line
+    assert refused(run("f([1])", "--setup", "from smoother import smoth as f")) == line
+    package.write(MODULE, SLOWER)
+    outcome = run("smoother.smoth([1])", "smoother.smooth([1])")
+    assert refused(outcome) == line
+    assert "building" not in outcome.err
+    package.write("test_smoother.py", "def test_smooth(benchmark):\n    benchmark(sum, [1])\n")
+    assert "--bench smoth: matches no benchmark of the suite: no file" in refused(run("--bench", "smoth"))
+    package.commit("Slower")
+    assert "--bench smoth: matches no benchmark of the suite: no file" in refused(run("--bench", "smoth"))
+
+
+def test_other_missing_names_are_refused_before_the_second_build_is_made(
+    run: Run, package: PlainPackage, home: Path
+) -> None:
+    package.write(MODULE, f"{SLOWER}\n\n{HOOK}")
+    package.commit("With a hook")
+    package.write(MODULE, SLOWER)
+    options = (*ANYWAY, "--exec_dir", str(home / "cache"))
+    for line, reason in (
+        ("smother.smooth([1])", "NameError: name 'smother' is not defined: did you mean smoother?"),
+        ("smoother.smooth(rnage(3))", "NameError: name 'rnage' is not defined: did you mean range?"),
+    ):
+        outcome = run(line, *options)
+        last = f"opduel local: error: --statement {line}: neither build can execute it: {reason}"
+        assert refused(outcome) == last
+        assert outcome.err.count(": building ") <= 1
+        assert "recording" not in outcome.err
+    package.write(MODULE, f"{SLOWER}\n\ndef renamed(values):\n    return smooth(values)\n")
+    outcome = run("smoother.renamed([1])", *options)
+    assert outcome.code == 3, "the control alone lacks it"
+    assert outcome.err.endswith("nothing was compared: every case failed\n")
+
+
+def test_of_two_commits_one_is_built_where_neither_can_have_a_name(
+    run: Run, package: PlainPackage, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    package.write(MODULE, SLOWER)
+    outcome = run("HEAD", ".", "smoother.smoth([1])", command="compare")
+    assert (outcome.code, outcome.out, outcome.err.count(": building ")) == (2, "", 1), outcome.err
+    reason = "AttributeError: module 'smoother' has no attribute 'smoth': did you mean smooth?"
+    last = f"opduel compare: error: --statement smoother.smoth([1]): neither build can execute it: {reason}"
+    assert outcome.err.splitlines()[-1] == last
+
+
+def test_a_build_that_fails_is_told_with_the_package_the_reason_and_the_log(
+    run: Run, package: PlainPackage, home: Path
+) -> None:
+    package.write("backend.py", "def build_wheel(*arguments):\n    raise RuntimeError('no wheel today')\n")
+    package.write(MODULE, SLOWER)
+    outcome = run(*STATEMENT, *ANYWAY, "--exec_dir", str(home / "cache"))
+    assert outcome.code == 3
+    begin = r"opduel local: error: [0-9a-f]{12} can't be built: smoother \(uncommitted changes on main\): "
+    end = r"RuntimeError: no wheel today; build.sh ended with exit code \d+, log: /\S+\.log"
+    assert re.fullmatch(begin + end, outcome.err.splitlines()[-1])
 
 
 def test_a_commit_s_name_is_no_line_of_python(run: Run, package: PlainPackage) -> None:

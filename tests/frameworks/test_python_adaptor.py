@@ -357,3 +357,30 @@ def test_sparse_arrays_have_their_class_and_share_of_elements(adaptor: ModuleTyp
     assert 0.2 < (symmetric != 0).mean() < 0.4
     hermitian = drawn(adaptor, [9, 9], sparse=kind, density=1, dtype="complex64", init="hermitian").toarray()
     assert (hermitian == hermitian.conj().T).all()
+
+
+@pytest.mark.parametrize(
+    ("setup", "statement", "kind", "text"),
+    [
+        ("", "np.srot(3)", "missing", "module 'numpy' has no attribute 'srot': did you mean sqrt or sort?"),
+        ("rnage(3)", "1", "missing", "name 'rnage' is not defined: did you mean range?"),
+        ("", "undefined_thing(3)", "missing", "name 'undefined_thing' is not defined"),
+        ("import numpi", "1", "missing", "No module named 'numpi': did you mean numpy?"),
+        ("from numpy import srot", "1", "missing", "cannot import name 'srot' from 'numpy'"),
+        ("x = None", "x.sort()", "error", "'NoneType' object has no attribute 'sort'"),
+        ("import broken", "broken.f() or broken.nosuch", "error", "'list' object has no attribute 'nosuch'"),
+        ("x = []", "x[3]", "error", "list index out of range"),
+    ],
+)
+def test_a_statement_s_own_name_that_the_build_lacks_is_missing(
+    adaptor: ModuleType, setup: str, statement: str, kind: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What goes wrong within the functions that it calls is an error."""
+    broken = ModuleType("broken")
+    exec("def f():\n    return [].nosuch", vars(broken))
+    monkeypatch.setitem(sys.modules, "broken", broken)
+    inputs = {"setup": setup, "statement": statement, "modules": {"np": "numpy"}}
+    with pytest.raises(Exception) as raised:  # noqa: PT011 - which one is what is tested
+        adaptor.make_call(case("statement", inputs), 1)
+    assert str(raised.value).startswith(text)
+    assert getattr(raised.value, "kind", "error") == kind

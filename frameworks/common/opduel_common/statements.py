@@ -10,11 +10,22 @@ import contextlib
 import difflib
 import importlib
 import inspect
+import pkgutil
 import re
 import sys
+import traceback
 import types
 
 STATEMENT = "statement"  # the operator of such cases: a function's name has dots
+CLOSE = 0.7  # how like another name a misspelt one is
+SETUP_FILE, STATEMENT_FILE = "<setup>", "<statement>"  # what tracebacks call their code
+# What Python says of a name that is missing, and of the module or class in which it was sought.
+MISSING = (
+    r"cannot import name '(?P<name>\w+)' from '(?P<owner>[\w.]+)'",
+    r"No module named '(?:[\w.]+\.)?(?P<name>\w+)'(?P<owner>)",
+    r"(?:module )?'?(?P<owner>[\w.]*)'?.* attribute '(?P<name>\w+)'",
+    r"name '(?P<name>\w+)' is not defined(?P<owner>)",
+)
 
 
 def statement_call(inputs):
@@ -30,15 +41,15 @@ def statement_call(inputs):
             namespace[name] = importlib.import_module(module)
     import_submodules(setup, namespace)
     with names_explained(setup, namespace):
-        exec(compile(setup, "<setup>", "exec"), namespace)
+        exec(compile(setup, SETUP_FILE, "exec"), namespace)
     import_submodules(statement, namespace)
     tree = ast.parse("def call(): pass")
-    code = ast.parse(statement, "<statement>").body
+    code = ast.parse(statement, STATEMENT_FILE).body
     changed = sorted(stored_names(code) & set(namespace))  # as in timeit, where both are one function
     if isinstance(code[-1], ast.Expr):
         code[-1] = ast.copy_location(ast.Return(code[-1].value), code[-1])
     tree.body[0].body = ([ast.Global(names=changed)] if changed else []) + code
-    exec(compile(ast.fix_missing_locations(tree), "<statement>", "exec"), namespace)
+    exec(compile(ast.fix_missing_locations(tree), STATEMENT_FILE, "exec"), namespace)
     with names_explained(statement, namespace):
         first = namespace["call"]()
     if inspect.iscoroutine(first):
@@ -66,22 +77,45 @@ def import_submodules(code, namespace):
 
 @contextlib.contextmanager
 def names_explained(code, namespace):
-    """Within it, the error for a misspelt name in the code says which names there are that look like it."""
+    """Within it, the error for a name in the code that this build lacks has the kind "missing", and says which names
+    there are that look like it. An error from within the functions that the code calls is raised as it is."""
     try:
         yield
-    except (AttributeError, NameError) as error:
-        words = re.match(r"(?:module )?'?([\w.]*)'?.* attribute '(\w+)'|name '(\w+)' is not defined", str(error))
-        name = words and (words.group(2) or words.group(3))
-        if not name or not re.search(r"\b%s\b" % name, code):
+    except (AttributeError, NameError, ImportError) as error:
+        owner, name = missing_name(error)
+        if not name or not re.search(r"\b%s\b" % name, code) or not is_of_code(error.__traceback__):
             raise
-        known = [*namespace, *dir(builtins)]
-        if words.group(2):
-            owner = getattr(error, "obj", None)  # since Python 3.10
-            known = dir(sys.modules.get(words.group(1)) if owner is None else owner)
-        close = difflib.get_close_matches(name, [word for word in known if word[0] != "_"], 2)
-        if not close:
-            raise
-        raise type(error)("%s: did you mean %s?" % (error, " or ".join(close))) from None
+        known = [*namespace, *dir(builtins), *installed_modules()]
+        if owner:
+            thing = getattr(error, "obj", None)  # since Python 3.10
+            known = dir(sys.modules.get(owner) if thing is None else thing)
+        close = difflib.get_close_matches(name, [word for word in known if word[0] != "_"], 2, CLOSE)
+        explained = type(error)("%s: did you mean %s?" % (error, " or ".join(close)) if close else str(error))
+        explained.kind = "missing"
+        raise explained from None
+
+
+def missing_name(error):
+    """Return the name that the error says is missing, empty if it says none, after the module in which it was sought,
+    empty for none."""
+    if type(error) not in (AttributeError, NameError, ImportError, ModuleNotFoundError):
+        return "", ""  # one of a library's own
+    words = next(filter(None, (re.match(pattern, str(error)) for pattern in MISSING)), None)
+    return words.group("owner", "name") if words and words.group("owner") != "NoneType" else ("", "")
+
+
+def is_of_code(trace):
+    """Return whether an error was raised by a line of the setup or of the statement, or by the ``__getattr__`` of a
+    module, class or object that such a line names."""
+    frames = [frame for frame, _ in traceback.walk_tb(trace)]
+    while frames[-1].f_code.co_name == "__getattr__":
+        frames.pop()
+    return frames[-1].f_code.co_filename in (SETUP_FILE, STATEMENT_FILE)
+
+
+def installed_modules():
+    """Return the names of the modules and packages that are installed beside Python's own."""
+    return [module[1] for module in pkgutil.iter_modules([path for path in sys.path if "-packages" in path])]
 
 
 def stored_names(code):
