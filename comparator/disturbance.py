@@ -1,13 +1,9 @@
 """Which verdicts of a run on a disturbed host stand, by a test that a disturbance doesn't mislead.
 
-The t test on which verdicts rest assumes that all rounds are equally noisy.  On a disturbed host the noise differs from
-round to round and from case to case, by any factor.  But it does not favour a side: both sides of a round bear it, in
-an order drawn at random.  So the noise of each round has either sign with the same probability, whatever its size, and
-a signed-rank test is exact.  A verdict of a disturbed run stands if that test alone supports it with the error rates of
-a quiet run: at the same looks, with the same corrections for looks, directions and cases.
-
-A bias is different: if A/A checks found a difference, something did favour a side.  Then a change stands if it is
-larger than the biases of that run's cases are likely to be, as estimated from the checks.
+On a disturbed host the noise differs from round to round by any factor, but it does not favour a side: both sides of a
+round bear it, in an order drawn at random, so that a signed-rank test is exact.  A verdict of a disturbed run stands if
+that test alone supports it at the same looks, with the same corrections for looks, directions and cases.  After a bias
+(A/A checks found a difference) a change stands if it is larger than the biases of that run's cases are likely to be.
 """
 
 import math
@@ -19,24 +15,15 @@ from opduel.comparator.case_analysis import CaseAnalysis
 from opduel.comparator.case_values import Values
 from opduel.comparator.looks import Looks, p_over_looks
 from opduel.comparator.signed_rank import signed_rank_p
-from opduel.records import (
-    CLAIMS,
-    DEFAULT_METRIC,
-    FLAGGED,
-    METRICS,
-    ONE_SIDED,
-    Case,
-    Comparison,
-    Verdict,
-)
+from opduel.records import CLAIMS, DEFAULT_METRIC, FLAGGED, NOISY, ONE_SIDED, Case, Comparison, Verdict
 
 
 def worst_p_value(analysis: CaseAnalysis, test: "SignedRankTests | None", bias: Bias | None) -> float:
     """Return the largest p value of a flagged case against "the change is within the threshold"; 1 for any other.
 
     There are up to three: the run's own; after load, the signed-rank ``test``'s over its looks; and after a ``bias``,
-    the probability of one as large as the distance from the threshold to the nearer end of the case's interval.  After
-    a bias a metric other than ``time`` has p = 1, since A/A checks are of time.
+    the probability of one as large as the distance from the threshold to the nearer end of the case's interval, 1 for a
+    metric other than ``time``, since A/A checks are of time.
     """
     if analysis.verdict not in FLAGGED:
         return 1.0
@@ -87,10 +74,8 @@ class SignedRankTests:
         return min(1.0, 2 * self._one_sided(1 if rises else -1, self._bound))
 
     def shows(self, verdict: Verdict, lower_is_better: bool) -> bool:
-        """Return whether the change is shown to lie within the threshold (``unchanged``), or on a side of it.
-
-        Each side has alpha / 2 over the looks, as the interval has.
-        """
+        """Return whether the change is shown to lie within the threshold (``unchanged``), or on a side of it, with
+        alpha / 2 for each side over the looks, as the interval has."""
         fall = {"unchanged": (True, False), "not_worse": (lower_is_better,), "not_better": (not lower_is_better,)}
         return all(self._one_sided(-1 if below else 1, -self._bound) <= self._alpha / 2 for below in fall[verdict])
 
@@ -108,10 +93,9 @@ def withhold_verdicts(
     Their notes say ``why``, ``held_back`` has the verdict withheld, and all figures stay.  The notes of claims that
     stand begin with ``caution``.  Failures, counts and memory keep their verdicts: a disturbance doesn't change them.
     """
-    noisy = {name for name, metric in METRICS.items() if metric.noisy}
 
     def judged(comparison: Comparison) -> Comparison:
-        if comparison.verdict not in CLAIMS or comparison.metric not in noisy:
+        if comparison.verdict not in CLAIMS or comparison.metric not in NOISY:
             return comparison
         if comparison.case in standing:
             return _with_note(comparison, caution)

@@ -11,6 +11,7 @@ from opduel.records.case import (
     DEFAULT_MODE,
     METRICS,
     MODES,
+    NOISY,
     SAMPLED,
     VALUE,
     Case,

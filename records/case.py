@@ -52,6 +52,7 @@ METRICS: Mapping[str, Metric] = {
     "error": Metric("error", "tol", lower_is_better=True, threshold=0.0, sampled=False),
 }
 SAMPLED = tuple(name for name, metric in METRICS.items() if metric.sampled)
+NOISY = tuple(name for name, metric in METRICS.items() if metric.noisy)
 
 
 def measure_of(metric: str, unit: str | None, lower_is_better: bool | None) -> Metric:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, get_type_hints
 
-from opduel.records.case import SAMPLED, Case
+from opduel.records.case import NOISY, SAMPLED, Case
 from opduel.records.measurement import Profiler
 
 USUAL_ROUNDS, MOST_USUAL_ROUNDS = 50, 160
@@ -146,7 +146,7 @@ def rounds_at(threshold: float) -> int:
 
 def usual_rounds(cases: Iterable[Case]) -> int:
     """Return the default of ``--max_rounds`` for these cases: that of the smallest threshold of a noisy metric."""
-    noisy = (case.threshold for case in cases if case.metric in SAMPLED and case.measure.noisy)
+    noisy = (case.threshold for case in cases if case.metric in NOISY)
     return rounds_at(min(noisy, default=SMALL_THRESHOLD))
 
 

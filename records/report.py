@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from opduel.records.build import Build
-from opduel.records.case import METRICS, VALUE, Case, Metric, measure_of, without_kind
+from opduel.records.case import METRICS, NOISY, VALUE, Case, Metric, measure_of, without_kind
 from opduel.records.cause import Cause
 from opduel.records.configuration import RunConfiguration
 from opduel.records.host_record import HostRecord
@@ -355,9 +355,7 @@ class Report:
     def standing(self) -> list[Comparison]:
         """The comparisons of noisy metrics with a verdict that was not held back."""
         claims = [comparison for comparison in self.comparisons if comparison.verdict in CLAIMS]
-        return [
-            comparison for comparison in claims if comparison.metric in METRICS and METRICS[comparison.metric].noisy
-        ]
+        return [comparison for comparison in claims if comparison.metric in NOISY]
 
     def withholds(self, *verdicts: Verdict) -> bool:
         """Return whether one of these verdicts was held back, or any verdict if no others stand."""
