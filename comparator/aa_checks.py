@@ -41,8 +41,7 @@ class Bias:
 
         If the biases of a run's cases are normal about 0, with one variance, then a case's bias over the root mean
         square of m checks' has Student's t distribution with m degrees of freedom.  The largest of these stands in for
-        the root mean square, which it is never below: then the p value is exact for one check, and too large for more.
-        That allows for biases with heavier tails (``tails`` of tests/comparator/disturbed_runs.py).
+        the root mean square, which it is never below: the p value is exact for one check, and too large for more.
         """
         return min(1.0, 2 * float(special.stdtr(self.checks, -excess / self.largest))) if excess > 0 else 1.0
 
@@ -57,10 +56,7 @@ def run_aa_checks(
 
     The test is the moderated t against the shifted null, as for verdicts, with the run's ``priors`` by metric.  Over
     the m cases the error is shared equally (Bonferroni): a run in which all truly lie within their thresholds has a
-    flagged A/A check with probability ``alpha`` at most.
-
-    Raises:
-        ValueError: a value that is not finite and positive.
+    flagged A/A check with probability ``alpha`` at most. Raises ValueError: a value that is not finite and positive.
     """
     return [
         _check(case, samples.get(case.id, ()), priors.get(case.metric, NO_PRIOR), len(cases), alpha) for case in cases

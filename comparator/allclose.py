@@ -46,11 +46,9 @@ class Closeness:
 def compare(
     a: npt.NDArray[np.generic], b: npt.NDArray[np.generic], tolerance: Tolerance, precision: str = ""
 ) -> Closeness:
-    """Return how close ``b`` is to ``a``; both of one shape (any) and one dtype: booleans, integers, or real numbers.
-
-    ``precision``: a dtype that NumPy lacks, to which their values are rounded; empty for their own. Only ``CHUNK``
-    elements at a time take memory, so that the arrays may be mapped files.
-    """
+    """Return how close ``b`` is to ``a``; both of one shape (any) and one dtype: booleans, integers, or real numbers,
+    rounded to ``precision`` if that is a dtype that NumPy lacks. They may be mapped files: ``CHUNK`` elements at a time
+    take memory."""
     shape = a.shape
     a, b = a.reshape(-1), b.reshape(-1)
     relative, absolute = tolerances(a, tolerance, precision)

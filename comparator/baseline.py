@@ -45,7 +45,6 @@ def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
 
 
 def _user_variables(report: SingleReport) -> dict[str, str]:
-    """Return the environment variables that the user set for the run's workers."""
     values = report.run.environment
     return {name: str(values.get(name)) for name in report.run.configuration.env}
 

@@ -19,21 +19,15 @@ Array = npt.NDArray[np.float64]
 
 @lru_cache(maxsize=4096)
 def nominal_levels(counts: tuple[int, ...], spent: tuple[float, ...]) -> tuple[float, ...]:
-    """Return the one-sided level of a test at each look, so that looks 0 to k together err with probability
-    ``spent[0] + ... + spent[k]``.
+    """Return the one-sided level of a test at each look, so that looks 0 to k together err with probability ``spent[0]
+    + ... + spent[k]``.
 
     ``counts`` (shape (k,), increasing, 1 or more) are the samples at each look, and ``spent`` (shape (k,)) what each
     adds to the probability that one of the looks so far rejects a true hypothesis: an error-spending test (Lan and
-    DeMets 1983, Biometrika 70, 659-663).  Looks at the same growing data agree with each other, so that each may have
-    a larger level than ``spent[k]``, which is Bonferroni's.
-
-    For the mean of independent normal values with a known variance the levels are exact: the density of the sum that
-    has crossed no boundary is integrated from look to look (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132,
-    235-244).  They are used as levels of t tests (the significance level approach: Jennison and Turnbull 2000, Group
-    Sequential Methods with Applications to Clinical Trials, section 4.4).
-
-    Raises:
-        ValueError: counts that don't increase; an error that is not above 0, or that sums to 1 or more.
+    DeMets 1983, Biometrika 70, 659-663).  For the mean of independent normal values with a known variance the levels
+    are exact (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132, 235-244); they are used as levels of t tests
+    (Jennison and Turnbull 2000, Group Sequential Methods with Applications to Clinical Trials, section 4.4). Raises
+    ValueError: counts that don't increase; an error that is not above 0, or that sums to 1 or more.
     """
     if not counts or counts[0] < 1 or any(b <= a for a, b in pairwise(counts)) or len(spent) != len(counts):
         raise ValueError(f"looks must increase, with an error each, not {counts} with {spent}")

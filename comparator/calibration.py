@@ -25,11 +25,8 @@ class Rate:
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The exact interval of the share at ``CONFIDENCE`` (Clopper and Pearson 1934, Biometrika 26, 404-413).
-
-        It takes the comparisons for independent, although cases of one run share a machine and an hour, and a case can
-        be in several runs.  It is 0 to 1 if ``of`` is 0.
-        """
+        """The exact interval of the share at ``CONFIDENCE`` (Clopper and Pearson 1934, Biometrika 26, 404-413), which
+        takes the comparisons for independent; 0 to 1 if ``of`` is 0."""
         from scipy import stats  # here, because it takes longer to import than all else that a command needs
 
         if not self.of:
@@ -39,11 +36,8 @@ class Rate:
 
 
 def mean_interval(count: int, runs: int) -> tuple[float, float]:
-    """Return the exact interval, at ``CONFIDENCE``, of the mean number of events a run: ``count`` in ``runs`` (> 0).
-
-    The events are taken for a Poisson process; the ends are quantiles of chi-squared distributions (Garwood 1936,
-    Biometrika 28, 437-442).
-    """
+    """Return the exact interval, at ``CONFIDENCE``, of the mean number of events a run: ``count`` in ``runs`` (> 0),
+    taken for a Poisson process (Garwood 1936, Biometrika 28, 437-442)."""
     from scipy import stats
 
     tail = (1 - CONFIDENCE) / 2
@@ -86,10 +80,8 @@ class Row:
 
 def evaluate(reports: Iterable[Report]) -> list[Row]:
     """Return a row for each injected share and threshold, in the order of shares, the largest threshold first.
-
-    The caller passes only runs of one build against itself: no other has a known truth.  Runs that were aborted, or
-    have no comparison, are left out.
-    """
+    ``reports`` are of runs of one build against itself: no other has a known truth.  Aborted runs, and those without a
+    comparison, are left out."""
     groups: dict[tuple[float, float], list[tuple[Report, list[Comparison]]]] = defaultdict(list)
     for report in reports:
         if report.run.aborted:

@@ -85,17 +85,16 @@ class Values:
 
     @classmethod
     def of(cls, samples: Sequence[PairSample]) -> "Values":
-        """Return the values of samples.
-
-        Raises:
-            ValueError: a value is not finite.
-        """
+        """Return the values of samples. Raises ValueError: a value is not finite."""
         noises = tuple(noise_of_forks(sample.blocks, sample.fork_ratios) for sample in samples)
         for sample, noise in zip(samples, noises, strict=True):
             numbers = (sample.control, sample.treatment, sample.log_ratio, noise.within, noise.between)
             if not all(map(math.isfinite, numbers)):
                 raise ValueError(f"{sample.case_id}, round {sample.round}: not a finite measurement")
-        reference = _reference(samples)
+        reference = None
+        if not all(sample.control > 0 < sample.treatment for sample in samples):
+            sides = ([abs(sample.control) for sample in samples], [abs(sample.treatment) for sample in samples])
+            reference = max(map(fmean, sides))
         scale = reference or 1.0  # a reference of 0: all values are 0
         return cls(
             tuple(sample.control for sample in samples),
@@ -129,11 +128,3 @@ class Values:
 
     def __len__(self) -> int:
         return len(self.effects)
-
-
-def _reference(samples: Sequence[PairSample]) -> float | None:
-    """Return what differences are shares of; None if all values are above 0, so that they have ratios."""
-    if all(sample.control > 0 < sample.treatment for sample in samples):
-        return None
-    sides = ([abs(sample.control) for sample in samples], [abs(sample.treatment) for sample in samples])
-    return max(map(fmean, sides))

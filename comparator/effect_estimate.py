@@ -53,14 +53,10 @@ class EffectEstimate:
 
 @lru_cache(maxsize=16384)
 def estimate_effect(values: Values, bound: float, prior: Prior, tail: float) -> EffectEstimate:
-    """Return what ``values`` (n >= 2) say about a change beyond ``bound`` (an effect, >= 0).
-
-    ``tail`` is the probability on either side of the interval.  With a bound of 0 neither ``no_rise`` nor ``no_fall``
-    is ever shown: no case is exactly unchanged.  Cached, because it is called for all earlier looks after every round.
-
-    Raises:
-        ValueError: fewer than 2 values.
-    """
+    """Return what ``values`` (n >= 2) say about a change beyond ``bound`` (an effect, >= 0), with an interval that
+    misses the truth with probability ``tail`` on either side.  With a bound of 0 neither ``no_rise`` nor ``no_fall`` is
+    ever shown. Cached, because it is called for all earlier looks after every round. Raises ValueError: fewer than 2
+    values."""
     unmoderated = weighted_trimmed_mean(values, prior.pair_variance)
     trimmed_mean = shrink_variance(unmoderated, prior)
     low, high = confidence_interval(trimmed_mean, tail)
@@ -89,8 +85,7 @@ def as_ratio(log_ratio: float) -> float:
 def minimal_detectable_change(trimmed_mean: TrimmedMean, threshold: float, alpha: float) -> float:
     """Return the change (a share, >= 0) that a test at two-sided level ``alpha`` finds with 80 % power.
 
-    exp(log(1 + threshold) + (t_(1-alpha/2) + t_0.8) s) - 1 with s the standard error.  ``alpha`` is the run's after the
-    corrections for its cases (as if this one alone has changed) and for the looks.  The sum of the two quantiles
+    exp(log(1 + threshold) + (t_(1-alpha/2) + t_0.8) s) - 1 with s the standard error.  The sum of the two quantiles
     approximates the noncentral t distribution's power (Bloom 1995, Evaluation Review 19, 547-556).
     """
     reach = (t_quantile(trimmed_mean, alpha / 2) + t_quantile(trimmed_mean, 1 - POWER)) * trimmed_mean.standard_error

@@ -88,16 +88,14 @@ def _log_likelihood(cases: Sequence[Values], prior: Prior) -> float:
 def fit_prior(observed: Sequence[TrimmedMean]) -> Prior:
     """Fit the prior to the cases' residual scales by the moments of their logarithms.
 
-    A scale v on df degrees of freedom has, under the model, log v with mean
-    log s0^2 + psi(df/2) - log(df/2) - psi(d0/2) + log(d0/2) and variance psi'(df/2) + psi'(d0/2) (psi: digamma,
-    psi': trigamma).  Equating both with the sample moments gives s0^2 and d0; degrees of freedom may differ by case
-    (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3(1), 3, section 6.2; limma's ``fitFDist``).  d0 is limited to the
-    degrees of freedom of all cases together, because a prior knows no more than its data; where variances vary no more
-    than by chance, limma's would be infinite.  Fewer than ``FEWEST_CASES`` cases give ``NO_PRIOR``.
+    A scale v on df degrees of freedom has, under the model, log v with mean log s0^2 + psi(df/2) - log(df/2) -
+    psi(d0/2) + log(d0/2) and variance psi'(df/2) + psi'(d0/2) (psi: digamma, psi': trigamma).  Equating both with the
+    sample moments gives s0^2 and d0 (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3(1), 3, section 6.2).  d0 is limited to
+    the degrees of freedom of all cases together, because a prior knows no more than its data.  Fewer than
+    ``FEWEST_CASES`` cases give ``NO_PRIOR``.
 
     A few cases far noisier than the others would make d0 useless.  So the fit leaves out cases with a ``prior_weight``
-    below ``STRAY_WEIGHT``, which rely on their own samples in any case: at first by a prior fitted to the quieter half
-    about the median, then by each fit in turn.
+    below ``STRAY_WEIGHT``: at first by a prior fitted to the quieter half about the median, then by each fit in turn.
     """
     included = list(observed)
     if len(included) < FEWEST_CASES:
@@ -152,9 +150,9 @@ def shrink_variance(observed: TrimmedMean, prior: Prior) -> TrimmedMean:
 def prior_weight(observed: TrimmedMean, prior: Prior) -> float:
     """Return how far the prior applies to a case as noisy as this one: 1 for nearly all, towards 0 for an outlier.
 
-    Under the model v / s0^2 follows F(df, d0), and of m cases the two noisiest have tail probabilities of about 1/m
-    and 2/m.  One that is rarer than 2/m by a factor f keeps the share 1/f of d0: the idea of Phipson et al. (2016,
-    Ann. Appl. Stat. 10, 946-963) for hypervariable genes, without their ranks.
+    Under the model v / s0^2 follows F(df, d0), and of m cases the two noisiest have tail probabilities of about 1/m and
+    2/m.  One that is rarer than 2/m by a factor f keeps the share 1/f of d0 (as Phipson et al. 2016, Ann. Appl. Stat.
+    10, 946-963, for hypervariable genes, without their ranks).
     """
     if prior.degrees_of_freedom == 0:
         return 0.0
@@ -164,10 +162,7 @@ def prior_weight(observed: TrimmedMean, prior: Prior) -> float:
 
 
 def discount_prior(prior: Prior, prior_weight: float) -> Prior:
-    """Return the prior for new samples of a case whose earlier samples had this ``prior_weight``.
-
-    ``shrink_variance`` discounts it further where the new samples are noisier still.
-    """
+    """Return the prior for new samples of a case whose earlier samples had this ``prior_weight``."""
     return replace(prior, degrees_of_freedom=prior_weight * prior.degrees_of_freedom)
 
 
@@ -175,10 +170,7 @@ def trigamma_inverse(value: float) -> float:
     """Return the x > 0 with trigamma(x) = ``value``, by Newton's method on 1 / trigamma.
 
     That function is convex and nearly linear, so that no step from the start at 1/2 + 1/value overshoots (Smyth 2004,
-    appendix).
-
-    Raises:
-        ValueError: ``value`` is not a positive finite number.
+    appendix). Raises ValueError: ``value`` is not a positive finite number.
     """
     if not (value > 0 and math.isfinite(value)):
         raise ValueError(f"trigamma takes every positive value and no other, not {value}")

@@ -41,7 +41,6 @@ def _range_in_words(effect: EffectEstimate, measure: Metric) -> str:
 
 
 def _directions(measure: Metric) -> tuple[str, str]:
-    """Return what a rise and a fall are called: "slower" and "faster"."""
     return (measure.worse, measure.better) if measure.lower_is_better else (measure.better, measure.worse)
 
 

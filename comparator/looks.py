@@ -25,10 +25,8 @@ class Looks:
     first looks, which find large changes in any case, and most on the last, which finds small ones (``weight``).  Of
     the error of intervals, and so of ``unchanged``, each look spends the same (``level``).  A case is a suspect when
     its two-sided p value against "no change at all" is below ``suspect_level`` at a look; no error rate depends on that
-    level.  ``by_metric`` has the schedules of metrics with one of their own.
-
-    Raises:
-        ValueError: a schedule that is empty, does not increase, or has a look at fewer than 2 samples.
+    level.  ``by_metric`` has the schedules of metrics with one of their own. Raises ValueError: a schedule that is
+    empty, does not increase, or has a look at fewer than 2 samples.
     """
 
     counts: tuple[int, ...]
@@ -45,18 +43,14 @@ class Looks:
         return self.by_metric.get(metric, self)
 
     def weight(self, n: int) -> float:
-        """Return the share of the error for looking at ``n`` samples: that of the first look not before them.
-
-        Between two looks that is the later one's, unspent so far; beyond the last look, the last one's.
-        """
+        """Return the share of the error for looking at ``n`` samples: that of the first look not before them, or of the
+        last."""
         return next((count for count in self.counts if count >= n), self.counts[-1]) / sum(self.counts)
 
     def level(self, n: int, error: float) -> float:
-        """Return the probability with which the interval at ``n`` samples may miss the truth on one side.
-
-        All looks together then miss it there with probability ``error``: each spends the same, whenever it takes place.
-        Between two looks, and before the first, it is that of a look there; beyond the last one, the last one's.
-        """
+        """Return the probability with which the interval at ``n`` samples may miss the truth on one side, so that all
+        looks together miss it there with probability ``error``: each spends the same.  Between two looks, and before
+        the first, it is that of a look there; beyond the last one, the last one's."""
         n = min(n, self.counts[-1])
         looks = (*(count for count in self.counts if count < n), n)
         return nominal_levels(looks, (error / len(self.counts),) * len(looks))[-1]
@@ -85,12 +79,9 @@ class Looks:
 def plan_looks(max_rounds: int = USUAL_ROUNDS) -> Looks:
     """Return the schedule for at most ``max_rounds`` samples of a case, where it ends.
 
-    Each look comes at about 1.6 times the samples of the one before: closer ones cost more error than they save rounds.
-    The first one leaves room for the fresh samples that a claim takes.  Counts (of instructions, of bytes) are looked
-    at after 3 and 5 samples, or fewer if ``max_rounds`` is below.
-
-    Raises:
-        ValueError: fewer than 2 rounds, from which nothing could be decided.
+    Each look comes at about 1.6 times the samples of the one before.  The first one leaves room for the fresh samples
+    that a claim takes.  Counts (of instructions, of bytes) are looked at after 3 and 5 samples, or fewer if
+    ``max_rounds`` is below. Raises ValueError: fewer than 2 rounds, from which nothing could be decided.
     """
     if max_rounds < 2:
         raise ValueError(f"a verdict needs at least 2 rounds, not {max_rounds}")
@@ -110,8 +101,5 @@ def _geometric(first: int, last: int) -> tuple[int, ...]:
 
 def p_over_looks(p_values: Sequence[float], weights: Sequence[float]) -> float:
     """Return one p value from those of the looks so far and their weights: min p_k / w_k, at most 1; 1 without looks.
-
-    Weighted Bonferroni over the looks: valid whatever rule stopped the looking, and it can only fall as looks are
-    added.
-    """
+    That is weighted Bonferroni over the looks: valid whatever rule stopped the looking."""
     return min([1.0, *(p / weight for p, weight in zip(p_values, weights, strict=True))])

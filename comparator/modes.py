@@ -77,10 +77,9 @@ def two_modes(values: Values, level: float = LEVEL) -> TwoModes | None:
 
     Engelman and Hartigan's test for clusters (1969, J. Am. Stat. Assoc. 64, 1647-1648): the statistic is the sum of
     squares within two groups as a share of the total, for the best division of the sorted logs. Critical values at
-    ``level`` are those of the uniform distribution, the unimodal one that looks most like two modes (Hartigan and
-    Hartigan 1985, Ann. Stat. 13, 70-84), by a simulation with a fixed seed. Values of one process pair may depend on
-    each other, so that the critical value is that of as many values as there are pairs, or fewer where some have more
-    forks than others (Kish 1965, "Survey Sampling").
+    ``level`` are those of the uniform distribution (Hartigan and Hartigan 1985, Ann. Stat. 13, 70-84), by a simulation
+    with a fixed seed, of as many values as there are pairs, or fewer where some have more forks than others (Kish 1965,
+    "Survey Sampling").
     """
     sizes = [len(row) for row in values]
     independent = sum(sizes) ** 2 // sum(size**2 for size in sizes) if sizes else 0
@@ -99,7 +98,6 @@ def two_modes(values: Values, level: float = LEVEL) -> TwoModes | None:
 
 
 def _count_pairs(ordered: Sequence[tuple[float, int]]) -> list[int]:
-    """Return for each value how many pairs it and the values before it come from."""
     pairs: set[int] = set()
     counts = []
     for _, pair in ordered:

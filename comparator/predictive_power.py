@@ -31,10 +31,8 @@ def conditional_power(
     A case is settled if its interval at the last look (``tail`` on either side) lies within ``bound``, or entirely
     beyond it; if ``one_side_settles``, also if it lies entirely on one side of ``bound`` or of its negative.  The
     estimate at the last look is predicted by a t distribution about the present one, with a flat prior (predictive
-    power: Spiegelhalter, Freedman and Blackburn 1986, Controlled Clinical Trials 7, 8-17).  The level is not corrected
-    for the other cases of the run, so that the chance is rather too high than too low.
-
-    Stopping for futility flags and clears nothing, so that it raises no error rate.
+    power: Spiegelhalter, Freedman and Blackburn 1986, Controlled Clinical Trials 7, 8-17).  Stopping for futility flags
+    and clears nothing, so that it raises no error rate.
     """
     n, variance_now = trimmed_mean.n, trimmed_mean.standard_error**2
     variance_then = variance_now * n / last
@@ -71,8 +69,8 @@ def project(trimmed_mean: TrimmedMean, n: int, terms: Terms, suspected: bool) ->
 
     A case that looks changed (``suspected``) is settled when it is flagged, or shown to be unchanged after all; any
     other when it is shown to lie on one side of its threshold, or within it.  The true change has a t distribution
-    about the present estimate (a flat prior, as in ``conditional_power``), and future samples are as noisy as these.
-    Of several looks only the most promising counts, so that the chance is rather too low.
+    about the present estimate, and of several looks only the most promising counts, so that the chance is rather too
+    low.
     """
     shares = (np.arange(TRUTHS) + 0.5) / TRUTHS
     truths = trimmed_mean.estimate + trimmed_mean.standard_error * special.stdtrit(

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from opduel.records import FLAGGED, ONE_SIDED, Comparison, Report, Verdict, Verification
+from opduel.records import FLAGGED, ONE_SIDED, Comparison, Report, Verification
+
+FIGURES = ("ratio", "ci", "difference", "difference_ci", "mde", "control", "treatment")
 
 
 def apply_replication(
@@ -13,9 +15,9 @@ def apply_replication(
 
     A flagged case keeps its verdict and figures if ``again`` has the same verdict, and a case that only the treatment
     failed keeps its failure if the treatment fails again; otherwise both are ``inconclusive``. A flagged case that is
-    not in ``again`` keeps its verdict, unless ``not_measured`` says why it could not be measured: then it is
-    ``inconclusive``. All other cases stay as they are. A case stays ``suspected`` if the second measurement ended
-    before its first look, or still points the same way. A verdict that the second measurement withheld is withheld.
+    not in ``again`` keeps its verdict, unless ``not_measured`` says why it could not be measured. A case stays
+    ``suspected`` if the second measurement ended before its first look, or still points the same way; a verdict that it
+    withheld is withheld.
     """
     return [_replicated(first, again.get(first.case), not_measured) for first in comparisons]
 
@@ -42,15 +44,13 @@ def _flagged(first: Comparison, second: Comparison | None, not_measured: str) ->
         return replace(verified, cause=second.cause, note=note) if second.cause else verified
     reason = f"not measured again: {not_measured}" if second is None else _outcome(second)
     note = f"{first.verdict}{_change(first)} at first, not confirmed: {reason}"
-    suspected = first.verdict if second is None or _is_open(second, first.verdict) else None
+    # still open where the second measurement ended before its first look, or suspects the same verdict
+    is_open = second is None or (
+        second.verdict in ("inconclusive", *ONE_SIDED) and (second.p_value is None or second.suspected == first.verdict)
+    )
     forecast = None if second is None else second.forecast
+    suspected = first.verdict if is_open else None
     return replace(verified, verdict="inconclusive", note=note, suspected=suspected, forecast=forecast)
-
-
-def _is_open(second: Comparison, verdict: Verdict) -> bool:
-    """Return whether the second measurement ended before its first look, or still suspects the same verdict."""
-    is_open = second.verdict in ("inconclusive", *ONE_SIDED)
-    return is_open and (second.p_value is None or second.suspected == verdict)
 
 
 def _record(first: Comparison, second: Comparison | None) -> Verification:
@@ -58,11 +58,7 @@ def _record(first: Comparison, second: Comparison | None) -> Verification:
         return Verification(first=first.verdict)
     samples = tuple(sample for sample in second.samples if sample.stage == "confirmation")
     # with fewer than two confirmation samples, second has the figures of the first measurement
-    figures = (
-        ("ratio", "ci", "difference", "difference_ci", "mde", "control", "treatment")
-        if second.decided_on == "confirmation"
-        else ()
-    )
+    figures = FIGURES if second.decided_on == "confirmation" else ()
     return Verification(
         first=first.verdict,
         verdict=second.verdict,
@@ -77,7 +73,6 @@ def _record(first: Comparison, second: Comparison | None) -> Verification:
 
 
 def _cause_words(second: Comparison) -> str:
-    """Return the end of the note of a case that has a cause; empty without one."""
     return second.cause.words if second.cause else ""
 
 

@@ -20,17 +20,14 @@ class RunAnalysis:
     """A run's cases with what was measured, and the rules by which they are decided.
 
     ``samples`` (in the order of measuring) and ``failures`` are by case id.  ``injected``: the ids of cases that were
-    slowed on purpose.
-    The false discovery rate is at most ``alpha`` in the family of all cases, from the start: a case that failed, or
-    that no look or no fresh samples show to have changed, counts with p = 1.  ``other_p_values`` belong to the same
-    family: those of comparisons that are made elsewhere, 1 for one that is not known yet.
-    ``priors`` (by metric) make it a replication: they are those of the run that is replicated, whose flagged cases are
-    too few and too special to have their own, and only fresh samples count.  The family of a replication is the flagged
-    cases; cases that are measured again because they had ``failed_before`` (ids) are a family of their own.
-
-    Raises:
-        ValueError: alpha outside (0, 1), a threshold below 0, an unknown metric, two cases of one id, samples under
-            another case's id or of no case at all.
+    slowed on purpose. The false discovery rate is at most ``alpha`` in the family of all cases, from the start: a case
+    that failed, or that no look or no fresh samples show to have changed, counts with p = 1.  ``other_p_values`` belong
+    to the same family: those of comparisons that are made elsewhere, 1 for one that is not known yet. ``priors`` (by
+    metric) make it a replication: they are those of the run that is replicated, whose flagged cases are too few and too
+    special to have their own, and only fresh samples count.  The family of a replication is the flagged cases; cases
+    that are measured again because they had ``failed_before`` (ids) are a family of their own. Raises ValueError: alpha
+    outside (0, 1), a threshold below 0, an unknown metric, two cases of one id, samples under another case's id or of
+    no case at all.
     """
 
     cases: Sequence[Case]
@@ -68,12 +65,9 @@ class RunAnalysis:
     def interim(self) -> dict[str, InterimAnalysis]:
         """Return the interim analysis of each case, by id, after any number of rounds.
 
-        Every look takes exactly the first n_k samples, in the order given, so that the result does not depend on how
-        often this is called.  Until every case of a metric has failed or reached the first look, none of them is
-        settled or a suspect, failed cases apart.
-
-        Raises:
-            ValueError: a value that is not finite.
+        Every look takes exactly the first n_k samples, so that the result does not depend on how often this is called.
+        Until every case of a metric has failed or reached the first look, none of them is settled or a suspect, failed
+        cases apart. Raises ValueError: a value that is not finite; as the other methods.
         """
         return {analysis.case.id: analysis.interim() for analysis in self.analyse(closing=False)}
 
@@ -83,9 +77,6 @@ class RunAnalysis:
         It repeats every verdict that ``interim`` called settled (as long as the case got no sample since), and may
         settle more: samples beyond a case's last look take part in a closing one (``Looks.closing``).  The comparison
         of a failed case has only samples and failure; with fewer than 2 samples it has only the ratio, if any.
-
-        Raises:
-            ValueError: a value that is not finite.
         """
         analyses = self.analyse(closing=True)
         family_by_case: dict[str, Family] = {}
@@ -110,15 +101,9 @@ class RunAnalysis:
         """Return the ids of the timed cases whose verdict (``CLAIMS``) stands on a disturbed host.
 
         ``closing``: no more samples will come.  ``loaded``: load disturbed the host; ``bias``: that of A/A checks that
-        found a difference.
-        What is flagged stands if it is flagged again by its largest p value (``worst_p_value``), with the same
-        correction for the family.  If the t test or the signed-rank test is valid, the false discovery rate is at most
-        ``alpha``; the p value of a bias is approximate.  ``unchanged``, ``not_worse`` and ``not_better`` stand if
-        signed-rank tests show the same at a look, with the error of the interval; but not after a bias, which may hide
-        a change.
-
-        Raises:
-            ValueError: a value that is not finite.
+        found a difference.  What is flagged stands if it is flagged again by its largest p value (``worst_p_value``),
+        with the same correction for the family.  Other claims stand if signed-rank tests show the same at a look, with
+        the error of the interval; but not after a bias, which may hide a change.
         """
         analyses = self.analyse(closing)
         tests = [
@@ -147,13 +132,8 @@ class RunAnalysis:
         )
 
     def analyse(self, closing: bool) -> list[CaseAnalysis]:
-        """Return the analysis of each case, in order. ``closing``: no more samples will come (``Looks.closing``).
-
-        A case that is flagged without the looks that ``closing`` adds stays so whatever these say.
-
-        Raises:
-            ValueError: a value that is not finite.
-        """
+        """Return the analysis of each case, in order. ``closing``: no more samples will come (``Looks.closing``); what
+        is flagged without the looks that this adds stays so."""
         values = {case.id: Values.of(self.samples.get(case.id, ())) for case in self.cases}
         priors = _fit_priors(self.cases, values, self.looks) if self.priors is None else self.priors
         unlooked = [
@@ -211,19 +191,12 @@ class RunAnalysis:
 
 
 def fit_priors(cases: Sequence[Case], samples: Mapping[str, Sequence[PairSample]], looks: Looks) -> dict[str, Prior]:
-    """Return the prior of each metric in a run, as ``RunAnalysis`` fits it.
-
-    Raises:
-        ValueError: a value that is not finite.
-    """
+    """Return the prior of each metric in a run, as ``RunAnalysis`` fits it."""
     return _fit_priors(cases, {case.id: Values.of(samples.get(case.id, ())) for case in cases}, looks)
 
 
 def _fit_priors(cases: Sequence[Case], values: Mapping[str, Values], looks: Looks) -> dict[str, Prior]:
-    """Return the prior of each metric, from exactly the samples of the first look.
-
-    Later samples don't change it, and a case that fails after that look still counts.
-    """
+    """Return the prior of each metric, from exactly the samples of the first look: later ones don't change it."""
     priors = {}
     for metric in {case.metric for case in cases}:
         first = looks.of_metric(metric).counts[0]

@@ -15,14 +15,10 @@ def signed_rank_p(values: Sequence[float]) -> float:
     """Return the one-sided p value of ``values`` (shape (n,), a tuple) against "their centre is at most 0"; 1 if n = 0.
 
     The statistic is the sum, over the values above 0, of the ranks of the absolute values, with ranks above n / 4
-    counted as n / 4.  Under the null hypothesis every value is as likely above 0 as below, whatever its size: sizes may
-    differ in any way, and depend on each other.  So each rank is part of the sum with probability 1/2, which gives its
-    exact distribution.  The smallest p value is 2^-n.  Above ``EXACT_UP_TO`` values the distribution is approximated by
-    the normal one, whose tails are heavier.
-
-    Wilcoxon (1945, Biometrics Bulletin 1, 80-83) counts all ranks in full, the sign test all as 1; both are signed-rank
-    tests with general scores (Hettmansperger and McKean 2011, Robust Nonparametric Statistical Methods, chapter 1).
-    Limiting the ranks gives more power here: the largest belong to the rounds that a disturbance hit hardest.
+    counted as n / 4: a signed-rank test with general scores (Hettmansperger and McKean 2011, Robust Nonparametric
+    Statistical Methods, chapter 1).  Under the null hypothesis each rank is part of the sum with probability 1/2, which
+    gives the exact distribution; above ``EXACT_UP_TO`` values it is approximated by the normal one, whose tails are
+    heavier.  Limiting the ranks gives more power: the largest belong to the rounds that a disturbance hit hardest.
     """
     if not values:
         return 1.0
@@ -40,7 +36,6 @@ def signed_rank_p(values: Sequence[float]) -> float:
 
 
 def _scores(n: int) -> np.ndarray:
-    """Return the scores of the ranks 1 ... n, shape (n,)."""
     return np.minimum(np.arange(1, n + 1), max(1, n // SHARE_OF_RANKS))
 
 

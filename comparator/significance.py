@@ -11,17 +11,11 @@ def two_sided_p(p_above: float, p_below: float) -> float:
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """Return the adjusted p value ("q value") of each of ``p_values`` (shape (m,)), in the same order.
 
-    q_(i) = min over j >= i of p_(j) m / j, at most 1; rejecting where q <= alpha keeps the expected share of
-    false rejections at alpha or below (Benjamini and Hochberg 1995, J. R. Stat. Soc. B 57, 289-300), for
-    independent tests and for positively dependent ones (Benjamini and Yekutieli 2001).
-
-    No q value rises when some p values fall.  So with p values that only fall as rounds are added (the p over
-    looks does), and a family that is fixed from the start, what an interim look rejects stays rejected.  A p
-    value that is not rejected may also rise to 1 without costing another its rejection: with k rejections
-    the k smallest p values are at or below k alpha / m, and the others count for nothing.
-
-    Raises:
-        ValueError: a p value outside [0, 1].
+    q_(i) = min over j >= i of p_(j) m / j, at most 1; rejecting where q <= alpha keeps the expected share of false
+    rejections at alpha or below (Benjamini and Hochberg 1995, J. R. Stat. Soc. B 57, 289-300), for independent tests
+    and for positively dependent ones.  No q value rises when some p values fall: with p values over looks, which only
+    fall, and a family that is fixed from the start, what an interim look rejects stays rejected. Raises ValueError: a p
+    value outside [0, 1].
     """
     from scipy import stats  # here, because it takes longer to import than all else that a command needs to start
 

@@ -44,15 +44,12 @@ class TrimmedMean:
 def estimate_trimmed_mean(log_ratios: Sequence[float], predicted: npt.NDArray[np.float64] | None = None) -> TrimmedMean:
     """Return the trimmed mean of ``log_ratios`` (shape (n,), n >= 2, finite) and its standard error.
 
-    ``predicted`` (shape (n,), > 0) are their variances as far as they are known: each log ratio has the weight
-    w = 1 / predicted.  With g = floor(n / 8) values trimmed from each end, h = n - 2 g that stay and W the sum of their
+    ``predicted`` (shape (n,), > 0) are their variances as far as they are known: each log ratio has the weight w = 1 /
+    predicted.  With g = floor(n / 8) values trimmed from each end, h = n - 2 g that stay and W the sum of their
     weights, the estimate is their weighted mean, and the standard error sqrt(SS_w / ((h - 1) W)), SS_w the weighted sum
-    of squares about its weighted mean of the sample winsorised by g at each end; the statistic is referred to a t
-    distribution with h - 1 degrees of freedom.  With equal weights this is the trimmed mean of Tukey and McLaughlin
-    (1963, Sankhya A 25, 331-352); up to n = 7 nothing is trimmed, and it is the weighted mean with Student's t.
-
-    Raises:
-        ValueError: fewer than 2 values, or one that is not finite.
+    of squares about its weighted mean of the sample winsorised by g at each end, with h - 1 degrees of freedom.  With
+    equal weights this is Tukey and McLaughlin's (1963, Sankhya A 25, 331-352). Raises ValueError: fewer than 2 values,
+    or one that is not finite.
     """
     values = np.asarray(log_ratios, dtype=np.float64)
     n = len(values)
@@ -85,21 +82,15 @@ def t_quantile(trimmed_mean: TrimmedMean, tail: float) -> float:
 
 
 def shifted_t_p(trimmed_mean: TrimmedMean, bound: float) -> float:
-    """Return the one-sided p value of "the log ratio is at most ``bound``", by the (moderated) t statistic.
-
-    The probability is largest at the bound itself, so that this tests the entire hypothesis.  For the mirrored
-    hypothesis, "at least -bound", pass ``mirror(trimmed_mean)``.
-    """
+    """Return the one-sided p value of "the log ratio is at most ``bound``", by the (moderated) t statistic. For "at
+    least -bound" pass ``mirror(trimmed_mean)``."""
     statistic = (trimmed_mean.estimate - bound) / trimmed_mean.standard_error
     return float(special.stdtr(trimmed_mean.degrees_of_freedom, -statistic))
 
 
 def confidence_interval(trimmed_mean: TrimmedMean, tail: float) -> tuple[float, float]:
-    """Return the interval of log ratios that misses the true one with probability ``tail`` on either side.
-
-    With the levels of several looks as tails (``Looks.level``) these are repeated confidence intervals: they all
-    contain the truth with probability 1 - alpha, whenever the looking stops (Jennison and Turnbull 1989, J. R. Stat.
-    Soc. B 51, 305-361).
-    """
+    """Return the interval of log ratios that misses the true one with probability ``tail`` on either side; with the
+    levels of several looks as tails (``Looks.level``) a repeated confidence interval (Jennison and Turnbull 1989, J. R.
+    Stat. Soc. B 51, 305-361)."""
     reach = t_quantile(trimmed_mean, tail) * trimmed_mean.standard_error
     return trimmed_mean.estimate - reach, trimmed_mean.estimate + reach

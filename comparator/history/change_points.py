@@ -1,11 +1,9 @@
 """Changes of level along an order of builds (steps and slow ramps), found from differences between builds.
 
-The data are edges y = x[tail] - x[head] + noise. A ramp r from i to j is 0 up to i, 1 from j on and straight between;
-j = i + 1 is a step. Its size has the generalised least-squares estimate r's / r'Lr with standard error (r'Lr) ** -0.5,
-where L is the graph's Laplacian and s = B'Wy its score. For a chain of equal variances that is the sum of the edges in
-the ramp, for a star the contrast of all later builds against the earlier ones. The largest |z| over ramps of many
-lengths and places is compared with the largest in simulated noise of the same variances, so that the search over all
-places is allowed for.
+The data are edges y = x[tail] - x[head] + noise. A ramp r from i to j is 0 up to i, 1 from j on and straight between; j
+= i + 1 is a step. Its size has the generalised least-squares estimate r's / r'Lr with standard error (r'Lr) ** -0.5,
+where L is the graph's Laplacian and s = B'Wy its score. The largest |z| over ramps of many lengths and places is
+compared with the largest in simulated noise of the same variances.
 """
 
 from collections.abc import Sequence
@@ -168,7 +166,6 @@ def _scanned_ramps(count: int) -> tuple[Indices, Indices]:
 
 
 def _rises_along_edges(heads: Indices, tails: Indices, starts: Indices, stops: Indices) -> Floats:
-    """Return by how much each ramp rises along each edge, shape (ramps, edges)."""
     at, length = starts[:, None], (stops - starts)[:, None]
     rises: Floats = (np.clip(tails - at, 0, length) - np.clip(heads - at, 0, length)) / length
     return rises
@@ -220,7 +217,6 @@ def _refine_ramp(
 def _fit_together(
     scan: _Scan, score: Floats, ramps: Sequence[tuple[int, int]], p_values: Sequence[float]
 ) -> list[FittedChange]:
-    """Return all changes, fitted together, in their order."""
     if not ramps:
         return []
     shapes = scan.shape(ramps)

@@ -36,11 +36,10 @@ _LARGEST_LOG_RATIO = 50.0  # of one pair; more is no measurement
 
 def log_spread(*groups: Sequence[float]) -> float | None:
     """Return the log of the standard deviation of a case's log ratios, in ``groups`` such as its samples and its A/A
-    check's.
+    check's; None if no group has ``FEWEST_PAIRS`` pairs.
 
-    The variance of each group is the winsorised one that verdicts use; groups are pooled by degrees of freedom. The
-    logarithm's bias, (psi(df/2) - log(df/2)) / 2, is subtracted (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3(1), 3,
-    section 6.2), so that runs of different lengths can be compared.  None if no group has ``FEWEST_PAIRS`` pairs.
+    The variance of each group is the winsorised one that verdicts use, pooled by degrees of freedom. The logarithm's
+    bias, (psi(df/2) - log(df/2)) / 2, is subtracted (Smyth 2004, Stat. Appl. Genet. Mol. Biol. 3(1), 3, section 6.2).
     """
     total = freedom = 0.0
     for group in groups:
@@ -56,11 +55,11 @@ def log_spread(*groups: Sequence[float]) -> float | None:
 
 
 def run_noise(spreads: Mapping[int, float], references: Mapping[int, float]) -> float | None:
-    """Return the noise of a host in a run: the mean over cases of log spread less reference, both by the case's number.
+    """Return the noise of a host in a run: the mean over cases of log spread less reference, both by the case's number,
+    each limited to ``FARTHEST`` from the median; None if fewer than ``FEWEST_CASES`` cases have both numbers.
 
-    Differences are limited to ``FARTHEST`` from their median.  None if fewer than ``FEWEST_CASES`` cases have both
-    numbers.  The median itself would not do: logarithms of variances are skewed, so that the median of the differences
-    moves away from 0 as references grow longer, and a steady host would seem to become noisier.
+    The median itself would not do: logarithms of variances are skewed, so that a steady host would seem to become
+    noisier.
     """
     excesses = np.array([spread - references[case] for case, spread in spreads.items() if case in references])
     if len(excesses) < FEWEST_CASES:
@@ -84,9 +83,8 @@ def latest_rise(noise: Sequence[float], level: float = RISE_LEVEL) -> Rise | Non
     one.
 
     The statistic is the largest standardised rank sum of the runs from a place on, over all places (Hawkins and Deng
-    2010, J. Qual. Technol. 42, 165-173), and its null distribution that of permutations: among exchangeable runs a rise
-    is found with probability ``level`` at most, whatever their distribution.  If the same test finds a later fall, the
-    search starts again after it.
+    2010, J. Qual. Technol. 42, 165-173), its null distribution that of permutations: among exchangeable runs a rise is
+    found with probability ``level`` at most.  If the same test finds a later fall, the search starts again after it.
     """
     offset, values = 0, np.asarray(noise, dtype=np.float64)
     while True:
@@ -101,11 +99,9 @@ def latest_rise(noise: Sequence[float], level: float = RISE_LEVEL) -> Rise | Non
 
 
 def above_others_p(value: float, levels_of_others: Sequence[float]) -> float:
-    """Return the one-sided p value of "a host with the noise ``value`` is like the others".
-
-    The levels of the k others are taken as normal: t = (value - mean) / (s sqrt(1 + 1/k)) with k - 1 degrees of freedom
-    (Thompson 1935, Ann. Math. Stat. 6, 214-219).  1 with fewer than two others, or if these are equal.
-    """
+    """Return the one-sided p value of "a host with the noise ``value`` is like the others", whose levels are taken as
+    normal: t = (value - mean) / (s sqrt(1 + 1/k)) with k - 1 degrees of freedom (Thompson 1935, Ann. Math. Stat. 6,
+    214-219).  1 with fewer than two others, or if these are equal."""
     k = len(levels_of_others)
     scatter = float(np.std(levels_of_others, ddof=1)) if k > 1 else 0.0
     if scatter == 0:

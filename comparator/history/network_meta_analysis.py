@@ -96,8 +96,8 @@ def edge_from_interval(
 ) -> Edge | None:
     """Return a run's comparison as an edge; None when it has no interval, or one too wide to be of use.
 
-    The standard error is the interval's width in logs over 2 z(1 - alpha / 2). That is rather too large than too small:
-    the run's interval comes from a t distribution and allows for several looks, so it is wider than a normal one.
+    The standard error is the interval's width in logs over 2 z(1 - alpha / 2): rather too large, as the run's interval
+    comes from a t distribution and allows for several looks.
     """
     if ratio is None or ci is None or control == treatment or not 0 < alpha < 1:
         return None
@@ -126,10 +126,8 @@ def analyse_network(
     results. Without ``with_positions`` positions are left out, which is many times faster.
 
     ``foreign`` builds, such as those of a release, come first in the order and only serve as a reference: positions are
-    relative to the first of them, but changes and drift are those of the other builds.
-
-    Raises:
-        ValueError: a standard error is not above 0, a figure is not finite, or a build has no place in the order.
+    relative to the first of them, but changes and drift are those of the other builds. Raises ValueError: a standard
+    error is not above 0, a figure is not finite, or a build has no place in the order.
     """
     components = []
     for nodes, inside in _components(edges, order):
@@ -282,13 +280,10 @@ class IndirectEstimate:
 def link(first: tuple[str, str], second: tuple[str, str], order: Mapping[str, float]) -> Link | None:
     """Return how two runs, each (control, treatment), can be compared; None when they share no build.
 
-    ``order`` ranks the builds, the oldest lowest: whatever the order of the runs, and whichever side a build was on,
-    the newer build is compared with the older one.
-
-    - the same control: second / first is the second treatment against the first one;
-    - the same treatment: first / second is the second control against the first one;
-    - one's treatment is the other's control: the product is the last against the first;
-    - the same two builds: second / first is 1 but for chance and circumstances, and says how well runs repeat.
+    ``order`` ranks the builds, the oldest lowest: the newer build is compared with the older one.  Runs of the same
+    control are divided, second by first, those of the same treatment first by second; where one's treatment is the
+    other's control they are multiplied. Of the same two builds second / first is 1 but for chance, and says how well
+    runs repeat.
     """
     if first in (second, second[::-1]):
         return Link("same builds", first[1], first[1], (-1, 1 if first == second else -1))
