@@ -87,11 +87,8 @@ class _Document(BaseModel):
 
 
 def from_ai_pep(data: Any) -> Any:
-    """Return the spec of programs that a spec of AI-PEP's says; anything else as it is.
-
-    Raises:
-        UsageError: it says what can't be done here; names the field and the fix.
-    """
+    """Return the spec of programs that a spec of AI-PEP's says; anything else as it is. Raises UsageError: it says what
+    can't be done here; names the field and the fix."""
     if not isinstance(data, dict) or "framework" in data or not data.keys() & {"model", "benchmarks"}:
         return data
     if "benchmarks" in data:
@@ -139,7 +136,6 @@ def _of_each_shape(test: _Test, where: str) -> list[_Test]:
 
 
 def _converted(test: _Test, model: _Model, number: int, where: str) -> dict[str, Any]:
-    """Return one test as a program's; ``number`` stands for {ID}."""
     files = {**model.files, **test.input_files, **test.files}
     threads = {name: (test.__pydantic_extra__ or {})[name] for name in _THREADS if name in test}
     env = {name: str(value) for name, value in {**threads, **test.env}.items()}

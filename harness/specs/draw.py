@@ -26,18 +26,15 @@ def draws(ranges: Mapping[str, Sequence[int]], count: int, key: str) -> Iterator
     rng = random.Random(key)  # seeded by all of the text, the same on every machine
     yielded: set[tuple[int, ...]] = set()
     for _ in range(count * TRIES):
-        drawn = {name: _log_uniform(rng, *bounds) for name, bounds in ranges.items()}
+        drawn = {}
+        for name, (low, high) in ranges.items():  # one below their geometric mean about as often as one above it
+            size = int(math.exp(rng.uniform(math.log(low), math.log(high + 1))))
+            drawn[name] = max(low, min(high, size))
         if tuple(drawn.values()) not in yielded:
             yielded.add(tuple(drawn.values()))
             yield drawn
         if len(yielded) == count:
             return
-
-
-def _log_uniform(rng: random.Random, low: int, high: int) -> int:
-    """Return an integer from ``low`` to ``high``: about as often one below their geometric mean as one above it."""
-    size = int(math.exp(rng.uniform(math.log(low), math.log(high + 1))))
-    return max(low, min(high, size))
 
 
 def _filled(value: Any, path: str, get: Callable[[str, str], int | None]) -> Any:

@@ -52,14 +52,11 @@ def expand_cases(
 ) -> list[Case]:
     """Return all cases of a spec, in the file's order; those that differ in nothing but the metric stand together.
 
-    ``thresholds`` (metric -> share) hold where the spec doesn't say one. ``metrics``, if there are any, are measured in
-    place of what the spec says. ``settings`` override all that the spec says, but for tensors that state a dtype of
-    their own; cases that are the same but for what they override become one. ``seed`` is what sizes are drawn from
-    where the spec has no seed of its own.
-
-    Raises:
-        UsageError: two cases have the same id, an identifier asks for a shape where there is none, or sizes were
-            drawn that make no valid input.
+    ``thresholds`` (metric -> share) hold where the spec doesn't say one. ``metrics``, if there are any, and
+    ``settings`` override what the spec says, but for tensors with a dtype of their own; cases that are the same but for
+    what they override become one. ``seed`` is what sizes are drawn from where the spec has none of its own. Raises
+    UsageError: two cases have the same id, an identifier asks for what there isn't, or sizes were drawn that make no
+    valid input.
     """
     cases: dict[str, Case] = {}
     origins: dict[str, str] = {}
@@ -79,7 +76,9 @@ def select_cases(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
         selected = {case.id for case in cases if pattern in (case.id, case.operator)}
         selected = selected or {case.id for case in cases if _matches(case, pattern)}
         if not selected:
-            raise UsageError(f"no case matches {pattern!r}: {_nearby(cases, pattern)}")
+            close = similar_names(pattern, dict.fromkeys(case.operator for case in cases))
+            fix = f"did you mean {' or '.join(close)}?" if close else f"the first of {len(cases)} is {cases[0].id}"
+            raise UsageError(f"no case matches {pattern!r}: {fix}")
         chosen |= selected
     return [case for case in cases if case.id in chosen]
 
@@ -90,13 +89,6 @@ def _matches(case: Case, pattern: str) -> bool:
     if re.search(r"[*?[]", pattern):
         return fnmatch.fnmatchcase(case.id, pattern) or fnmatch.fnmatchcase(case.operator, pattern)
     return pattern in case.id
-
-
-def _nearby(cases: Sequence[Case], pattern: str) -> str:
-    """Describe what there is: the operators with the most similar names, or else the first case."""
-    if close := similar_names(pattern, dict.fromkeys(case.operator for case in cases)):
-        return f"did you mean {' or '.join(close)}?"
-    return f"the first of {len(cases)} is {cases[0].id}"
 
 
 @dataclass(frozen=True)
@@ -123,7 +115,6 @@ class _Expansion:
                     yield from ((origin, case) for case in self._cases_of(levels, test, inputs, index, drawn, origin))
 
     def _cases_of_program(self, test: ProgramTest, origin: str) -> Iterator[Case]:
-        """Yield the cases of one command line, one for each metric."""
         for name, option in _NOT_OF_PROGRAMS.items():
             if getattr(self.overriding, name) is not None:
                 raise UsageError(f"{option}: a program has none: leave it out")
@@ -137,20 +128,27 @@ class _Expansion:
             if metric == VALUE and test.parse is None:
                 fix = f"add one of {', '.join(FORMATS)}"
                 raise UsageError(f"{origin}: has no parse, which the metric value needs: {fix}")
-            yield Case(
-                id=case_id_for(metric, test.operator),
-                operator=test.operator,
-                direction="",
-                inputs=test.inputs(),
-                dtype="",
-                context="",
-                threshold=self._threshold(metric, levels),
-                timeout_s=_nearest(levels, "timeout", DEFAULT_TIMEOUT_S),
-                metric=metric,
-                mode="",
-                files={name: file.record() for name, file in (test.files or {}).items()},
-                category=test.category,
-            )
+            names = dict.fromkeys(("direction", "dtype", "context", "mode"), "")
+            yield self._case(test, levels, metric, test.operator, inputs=test.inputs(), **names)
+
+    def _case(
+        self,
+        test: Test | ProgramTest,
+        levels: Sequence[Settings | ProgramTest],
+        metric: str,
+        time_id: str,
+        **fields: Any,
+    ) -> Case:
+        return Case(
+            id=case_id_for(metric, time_id),
+            operator=test.operator,
+            threshold=self._threshold(metric, levels),
+            timeout_s=_nearest(levels, "timeout", DEFAULT_TIMEOUT_S),
+            metric=metric,
+            files={name: file.record() for name, file in (test.files or {}).items()},
+            category=test.category,
+            **fields,
+        )
 
     def _drawn(
         self, levels: Sequence[Settings], test: Test, template: Inputs, index: int, origin: str
@@ -184,15 +182,16 @@ class _Expansion:
         drawn: Mapping[str, int],
         origin: str,
     ) -> Iterator[Case]:
-        """Yield the cases of one input: one for each mode, direction and metric."""
         kind, plain = get_framework(self.spec.framework).cases, test.plain_inputs(inputs)
         ways = self._ways(kind, levels, test, origin)
         dtype = self._dtype(kind, levels, plain, origin)
         context = _nearest(levels, "context", DEFAULT_CONTEXT) if kind.has_passes else ""
-        tolerance = _nearest(levels, "tolerance", None)
+        written = _nearest(levels, "tolerance", None)
+        tolerance = Tolerance() if written is None else Tolerance(written.rtol, written.atol)
         template = (inputs.case and inputs.case.identifier) or test.identifier
         if template is None and not isinstance(kind, ArrayCases):
-            template = _usual_identifier(test, drawn)
+            name = test.operator.rpartition(".")[2].lower().strip("_")
+            template = name if drawn and not isinstance(test.inputs, list) else name + "_{ID}"
         if template is not None and drawn and "{DRAWN}" not in template:
             template += "_{DRAWN}"
         for mode, direction in ways:
@@ -211,23 +210,10 @@ class _Expansion:
                 time_id = _case_id(template, fields, mode, kind, origin)
             if len(time_id.partition("/")[0]) > MAX_NAME:
                 raise UsageError(f"{origin} gets a name of more than {MAX_NAME} characters: use a shorter identifier")
+            how = {"direction": direction, "dtype": dtype, "context": context, "mode": mode, "tolerance": tolerance}
+            sets = _nearest(levels, "input_sets", 1)
             for metric in self.metrics or _nearest(levels, "metric", [DEFAULT_METRIC]):
-                yield Case(
-                    id=case_id_for(metric, time_id),
-                    operator=test.operator,
-                    direction=direction,
-                    inputs=plain,
-                    dtype=dtype,
-                    context=context,
-                    threshold=self._threshold(metric, levels),
-                    timeout_s=_nearest(levels, "timeout", DEFAULT_TIMEOUT_S),
-                    metric=metric,
-                    mode=mode,
-                    tolerance=Tolerance() if tolerance is None else Tolerance(tolerance.rtol, tolerance.atol),
-                    files={name: file.record() for name, file in (test.files or {}).items()},
-                    category=test.category,
-                    input_sets=_nearest(levels, "input_sets", 1),
-                )
+                yield self._case(test, levels, metric, time_id, inputs=plain, input_sets=sets, **how)
 
     def _ways(
         self, kind: Cases, levels: Sequence[Settings], test: Test, origin: str
@@ -274,14 +260,7 @@ class _Expansion:
         return share
 
 
-def _usual_identifier(test: Test, drawn: Mapping[str, int]) -> str:
-    """Return the operator's last part in lower case, and the index where there is, or may be, another input."""
-    name = test.operator.rpartition(".")[2].lower().strip("_")
-    return name if drawn and not isinstance(test.inputs, list) else name + "_{ID}"
-
-
 def _nearest(levels: Sequence[Settings | ProgramTest], name: str, usual: Any) -> Any:
-    """Return the field's value at the first level that says it."""
     return next((value for level in levels if (value := getattr(level, name)) is not None), usual)
 
 

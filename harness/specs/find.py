@@ -19,10 +19,8 @@ def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
     """Return the file of a spec: ``name_or_path`` as a path, or a name under ``root``, which comes first where a file
     has it without being written as a path.
 
-    ``conv``, ``conv.json``, ``specs/conv.json`` and ``specifications/conv.json`` name the same spec.
-
-    Raises:
-        UsageError: there is none; the message says what is there, and names similar specs.
+    ``conv``, ``conv.json``, ``specs/conv.json`` and ``specifications/conv.json`` name the same spec. Raises UsageError:
+    there is none; the message says what is there, and names similar specs.
     """
     path = os.path.expanduser(name_or_path)
     is_file = os.path.isfile(path)  # Path.is_file raises where a name is too long, or a folder can't be entered
@@ -42,7 +40,6 @@ def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
 
 
 def _what_it_is(path: Path) -> str:
-    """Describe what is there, if it is no file."""
     if os.path.isdir(path):
         return "is a folder"
     if os.path.islink(path) and not os.path.exists(path):

@@ -22,10 +22,8 @@ def load_spec(path: Path, categories: Sequence[str] = ()) -> Spec:
     """Return the spec in a JSON or YAML file, valid through and through: ``expand_cases`` of it can't fail.
 
     That of a bundle has the tests of all its specs, or, where ``categories`` are given, of those whose names (without
-    folder and suffix) match one of these globs.
-
-    Raises:
-        UsageError: one line that names the file, the field (``tests[2].inputs[0].data``) and the fix.
+    folder and suffix) match one of these globs. Raises UsageError: one line that names the file, the field
+    (``tests[2].inputs[0].data``) and the fix.
     """
     try:
         spec = _read(path)
@@ -75,7 +73,6 @@ def is_bundle(path: Path) -> bool:
 
 
 def _members(path: Path) -> Any:
-    """Return what a bundle lists; None for another spec."""
     try:
         data = read_plain(path)
     except UsageError as error:
@@ -102,7 +99,6 @@ def _gathered(bundle: Spec, path: Path) -> Spec:
 
 
 def _settled(test: AnyTest, defaults: Settings) -> AnyTest:
-    """Return the test with all that it leaves to its own spec's defaults."""
     names = [name for name in Settings.model_fields if name in type(test).model_fields]
     own_settings = {name for name in names if getattr(test, name) is not None}
     if own_settings & {"run_backward", "directions"}:  # two ways to say one thing

@@ -14,55 +14,11 @@ from pydantic import (
 )
 
 from opduel.frameworks import framework_names
+from opduel.harness.specs import fields, values
 from opduel.harness.specs.draw import names_in
-from opduel.harness.specs.fields import (
-    ARGUMENT_PATTERN,
-    CODE_FILES,
-    DOTTED_FIX,
-    DOTTED_PATTERN,
-    FILE_ARGUMENTS,
-    FILES,
-    FUNCTION_FIX,
-    FUNCTION_FRAMEWORKS,
-    ONE_SIDED,
-    PAIRED_FRAMEWORKS,
-    PROGRAM_FRAMEWORKS,
-    Argument,
-    Context,
-    Direction,
-    Dtype,
-    Identifier,
-    InputSets,
-    Operator,
-    Seconds,
-    Seed,
-    Slack,
-    StrictModel,
-    Threshold,
-    check_dtype,
-    check_name,
-    field_error,
-    one_of,
-    optional,
-    some_of,
-    text,
-)
+from opduel.harness.specs.fields import StrictModel, field_error, one_of, optional, some_of, text
 from opduel.harness.specs.files import File
 from opduel.harness.specs.programs import PROGRAM_DEFAULTS, ProgramTest, TestOfFile
-from opduel.harness.specs.values import (
-    MAX_ELEMENTS,
-    Attribute,
-    Call,
-    FunctionOf,
-    Positional,
-    SameAs,
-    SizeName,
-    StoredFile,
-    Tensor,
-    Value,
-    check_tensor,
-    objects_in,
-)
 from opduel.records import METRICS, MODES
 from opduel.records.measurement import SIDES, Side
 from opduel.support.text import show
@@ -73,7 +29,7 @@ BETWEEN = "_against_"  # the operators of two sides, in the name of a case's ope
 
 MetricNames = Annotated[list[str], *some_of(METRICS, "metric")]
 Modes = Annotated[list[str], *some_of(MODES, "mode")]
-Directions = Annotated[list[Direction], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
+Directions = Annotated[list[fields.Direction], Field(min_length=1, json_schema_extra={"uniqueItems": True})]
 
 
 class Tolerance(StrictModel):
@@ -81,8 +37,8 @@ class Tolerance(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 1})
 
-    rtol: Slack | None = optional("Default: depends on the dtype.")
-    atol: Slack | None = optional("Default: depends on the dtype and size.")
+    rtol: fields.Slack | None = optional("Default: depends on the dtype.")
+    atol: fields.Slack | None = optional("Default: depends on the dtype and size.")
 
     @model_validator(mode="after")
     def _says_something(self) -> "Tolerance":
@@ -96,19 +52,19 @@ class Settings(StrictModel):
 
     model_config = ConfigDict(json_schema_extra={"not": {"required": ["run_backward", "directions"]}})
 
-    dtype: Dtype | None = optional(
+    dtype: fields.Dtype | None = optional(
         "For tensors without a dtype of their own. Default: float32; for functions of Python packages float64."
     )
-    context: Context | None = optional("Where to run. Default: cpu.")
+    context: fields.Context | None = optional("Where to run. Default: cpu.")
     metric: MetricNames | None = optional(f"What to measure, one or a list: {', '.join(METRICS)}. Default: time.")
     run_backward: bool | None = optional("true: two cases, forward and backward. Default: false, forward only.")
     directions: Directions | None = optional("The long form: a case for each of forward, backward, both.")
     mode: Modes | None = optional("How a block runs, one or a list: imperative, hybridized. Default: imperative.")
-    threshold: Threshold | None = optional('The smallest change that matters, as a share (0.02) or "2%".')
-    timeout: Seconds | None = optional("Seconds for one request. Default: 60.")
+    threshold: fields.Threshold | None = optional('The smallest change that matters, as a share (0.02) or "2%".')
+    timeout: fields.Seconds | None = optional("Seconds for one request. Default: 60.")
     tolerance: Tolerance | None = optional("For the metric error. Default: depends on the dtype.")
-    seed: Seed | None = optional("Seed of the random sizes. Default: the run's seed.")
-    input_sets: InputSets | None = optional(
+    seed: fields.Seed | None = optional("Seed of the random sizes. Default: the run's seed.")
+    input_sets: fields.InputSets | None = optional(
         "How many sets of random inputs timed calls take in turn: no processor learns their branches. Default: 1."
     )
 
@@ -124,19 +80,19 @@ class Settings(StrictModel):
 class CaseSettings(Settings):
     """Settings, and perhaps a name, for one input alone."""
 
-    identifier: Identifier | None = optional("In place of the test's.")
+    identifier: fields.Identifier | None = optional("In place of the test's.")
 
 
 class Inputs(StrictModel):
     """An operator's arguments by their own names, and the reserved keys ``case`` and ``args``."""
 
     model_config = ConfigDict(
-        extra="allow", json_schema_extra={"propertyNames": {"type": "string", "pattern": ARGUMENT_PATTERN}}
+        extra="allow", json_schema_extra={"propertyNames": {"type": "string", "pattern": fields.ARGUMENT_PATTERN}}
     )
-    __pydantic_extra__: dict[str, Value] = Field(init=False)
+    __pydantic_extra__: dict[str, values.Value] = Field(init=False)
 
     case: CaseSettings | None = optional("Settings for this input only.")
-    args: Annotated[list[Positional], Field(min_length=1)] | None = optional(
+    args: Annotated[list[values.Positional], Field(min_length=1)] | None = optional(
         "Positional arguments, such as the tensors that nd.concat joins."
     )
 
@@ -145,7 +101,7 @@ class Inputs(StrictModel):
     def _names_are_names(cls, data: Any) -> Any:
         if isinstance(data, dict):
             for name in data:
-                if not re.fullmatch(ARGUMENT_PATTERN, name):
+                if not re.fullmatch(fields.ARGUMENT_PATTERN, name):
                     raise field_error(name, "is not an argument's name: use letters, digits and _")
         return data
 
@@ -153,7 +109,7 @@ class Inputs(StrictModel):
     def _same_as_a_tensor(self) -> "Inputs":
         arguments = self.__pydantic_extra__ or {}
         for name, value in arguments.items():
-            if isinstance(value, SameAs) and not isinstance(arguments.get(value.same_as), list | Tensor):
+            if isinstance(value, values.SameAs) and not isinstance(arguments.get(value.same_as), list | values.Tensor):
                 raise field_error(name, f"is the same as {value.same_as}, which is not a tensor here: name one that is")
         return self
 
@@ -165,7 +121,7 @@ InputsOrList = Annotated[
 
 
 def _range(bounds: list[int]) -> list[int]:
-    if len(bounds) != 2 or not 1 <= bounds[0] <= bounds[1] <= MAX_ELEMENTS:
+    if len(bounds) != 2 or not 1 <= bounds[0] <= bounds[1] <= values.MAX_ELEMENTS:
         raise ValueError(f"is {show(bounds)}: use the smallest and the largest size, such as [1, 4096]")
     return bounds
 
@@ -176,13 +132,13 @@ SizeRange = Annotated[list[int], AfterValidator(_range)]
 class SideOperator(StrictModel):
     """What one side of a case calls: an operator of a framework."""
 
-    framework: Annotated[str, *one_of(ONE_SIDED)] = Field(
+    framework: Annotated[str, *one_of(fields.ONE_SIDED)] = Field(
         description="Whose operator it is; the side's build is one of this framework."
     )
-    operator: Annotated[str, *text(DOTTED_PATTERN, "use the name of an operator of that framework")] = Field(
+    operator: Annotated[str, *text(fields.DOTTED_PATTERN, "use the name of an operator of that framework")] = Field(
         description="As in that framework."
     )
-    inputs: dict[Argument, Attribute | bool | int | float | str | list[int]] | None = optional(
+    inputs: dict[fields.Argument, values.Attribute | bool | int | float | str | list[int]] | None = optional(
         "Attributes that this side alone has. Tensors are the test's inputs, the same on both sides."
     )
 
@@ -193,7 +149,7 @@ class Test(Settings, TestOfFile):
     model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["operator"]}, {"required": ["control"]}]})
     __test__ = False  # pytest: not one of yours
 
-    name: Operator | None = Field(
+    name: fields.Operator | None = Field(
         default=None,
         alias="operator",
         description="As in the framework: nd.Convolution, nd.linalg.gemm2, np.add, npx.relu.",
@@ -202,7 +158,7 @@ class Test(Settings, TestOfFile):
         "Of a spec for two frameworks: what the control calls, in operator's place."
     )
     treatment: SideOperator | None = optional("What the treatment calls.")
-    identifier: Identifier | None = optional(
+    identifier: fields.Identifier | None = optional(
         "Names the cases. {ID} is the input's index in its list; also {OPERATOR}, {DTYPE}, {CONTEXT}, "
         "{DIRECTION}, {SHAPE}. Default: the operator's last part in lower case, then _{ID}; "
         "for functions of Python packages the call, sort(1000, float64)."
@@ -235,13 +191,13 @@ class Test(Settings, TestOfFile):
 
     def check_sides(self, framework: str, where: str) -> None:
         """Check that it has two operators if the framework is for these, or else one; PydanticCustomError if not."""
-        two = " or ".join(PAIRED_FRAMEWORKS)
-        if framework in PAIRED_FRAMEWORKS and not self.sides:
+        two = " or ".join(fields.PAIRED_FRAMEWORKS)
+        if framework in fields.PAIRED_FRAMEWORKS and not self.sides:
             raise field_error(where, f"lacks control and treatment: {framework} compares an operator of either side")
         for side, operator in self.sides.items():
-            if framework not in PAIRED_FRAMEWORKS:
+            if framework not in fields.PAIRED_FRAMEWORKS:
                 raise field_error(f"{where}.{side}", f"is for the framework {two}: use operator")
-            check_name(operator.operator, operator.framework, f"{where}.{side}.operator")
+            fields.check_name(operator.operator, operator.framework, f"{where}.{side}.operator")
 
     def plain_inputs(self, inputs: Inputs) -> dict[str, Any]:
         """Return a case's inputs as JSON data as it was written; of two operators, beside what either side calls."""
@@ -262,12 +218,12 @@ class Test(Settings, TestOfFile):
 
     @model_validator(mode="after")
     def _files_fit(self) -> "Test":
-        takes = FILES.get(self.operator.partition(".")[0], ())
+        takes = fields.FILES.get(self.operator.partition(".")[0], ())
         for name, file in (self.files or {}).items():
             if name not in takes:
                 fix = f"use {', '.join(takes)}" if takes else f"{self.operator} needs none, leave it out"
                 raise field_error(f"files.{name}", f"is not a file of {self.operator}: {fix}")
-            if name in CODE_FILES and not file.is_path:
+            if name in fields.CODE_FILES and not file.is_path:
                 raise field_error(f"files.{name}.location", "is a URL, and the file is code: use a path")
         if takes and takes[0] not in (self.files or ()):
             raise field_error(f"files.{takes[0]}", f"is missing: {self.operator} is made from that file")
@@ -276,16 +232,17 @@ class Test(Settings, TestOfFile):
     @model_validator(mode="after")
     def _files_are_temporary(self) -> "Test":
         """A spec names no path: what an operator reads is made for it, and what it writes goes with its process."""
-        takes = FILE_ARGUMENTS.get(self.operator)
+        takes = fields.FILE_ARGUMENTS.get(self.operator)
         for where, inputs in self.each_input():
-            values = inputs.__pydantic_extra__ or {}
-            for name in [name for name, value in values.items() if isinstance(value, StoredFile) and name != takes]:
+            arguments = inputs.__pydantic_extra__ or {}
+            files = {name for name, value in arguments.items() if isinstance(value, values.StoredFile)}
+            for name in sorted(files - {takes}):
                 raise field_error(f"{where}.{name}", f"is a file, which {self.operator} doesn't take: leave it out")
-            if takes and not isinstance(values.get(takes), StoredFile):
+            if takes and takes not in files:
                 raise field_error(f"{where}.{takes}", f'of {self.operator} must be {{"file": ...}}: a temporary file')
         return self
 
-    random: Annotated[dict[SizeName, SizeRange], Field(min_length=1)] | None = optional(
+    random: Annotated[dict[values.SizeName, SizeRange], Field(min_length=1)] | None = optional(
         "Sizes that are drawn, log-uniformly: name -> smallest, largest. The name may stand for a size in "
         'any shape, for low and high, and as {"size": name} for an attribute.'
     )
@@ -343,12 +300,12 @@ class Spec(StrictModel):
         for number, test in enumerate(tests if isinstance(tests, list) else ()):
             if not isinstance(test, dict):
                 continue
-            if ("command" in test) != (framework in PROGRAM_FRAMEWORKS):
-                alone = f"is for the framework {' or '.join(PROGRAM_FRAMEWORKS)} alone"
+            if ("command" in test) != (framework in fields.PROGRAM_FRAMEWORKS):
+                alone = f"is for the framework {' or '.join(fields.PROGRAM_FRAMEWORKS)} alone"
                 message = alone if "command" in test else f"is missing: {framework} runs programs"
                 raise field_error(f"tests[{number}].command", message)
-            if isinstance(test.get("operator"), str) and framework not in PAIRED_FRAMEWORKS:
-                check_name(test["operator"], str(framework), f"tests[{number}].operator")
+            if isinstance(test.get("operator"), str) and framework not in fields.PAIRED_FRAMEWORKS:
+                fields.check_name(test["operator"], str(framework), f"tests[{number}].operator")
         return data
 
     @model_validator(mode="after")
@@ -365,29 +322,29 @@ class Spec(StrictModel):
     def _check_inputs(self, inputs: Inputs, where: str) -> None:
         self._check_dtype(inputs.case, f"{where}.case")
         for name, argument in {"args": inputs.args, **(inputs.__pydantic_extra__ or {})}.items():
-            for path, value in objects_in(argument, f"{where}.{name}"):
-                if isinstance(value, Tensor):
-                    check_tensor(value, self.framework, path)
+            for path, value in values.objects_in(argument, f"{where}.{name}"):
+                if isinstance(value, values.Tensor):
+                    values.check_tensor(value, self.framework, path)
                 else:
                     self._check_named(value, path)
 
     def _check_dtype(self, of: Settings | None, field: str) -> None:
         if of is not None and of.dtype is not None:
-            check_dtype(of.dtype, self.framework, f"{field}.dtype")
+            fields.check_dtype(of.dtype, self.framework, f"{field}.dtype")
 
-    def _check_named(self, value: Call | FunctionOf, field: str) -> None:
+    def _check_named(self, value: values.Call | values.FunctionOf, field: str) -> None:
         """Check that calls stand only where operators are functions of any package, and functions have such names."""
-        any_package = self.framework in FUNCTION_FRAMEWORKS
-        if isinstance(value, FunctionOf) and any_package != ("." in value.function):
-            fix = DOTTED_FIX if any_package else FUNCTION_FIX
+        any_package = self.framework in fields.FUNCTION_FRAMEWORKS
+        if isinstance(value, values.FunctionOf) and any_package != ("." in value.function):
+            fix = fields.DOTTED_FIX if any_package else fields.FUNCTION_FIX
             raise field_error(f"{field}.function", f"is {show(value.function)}: {fix}")
-        if isinstance(value, Call) and not any_package:
-            needed = " or ".join(FUNCTION_FRAMEWORKS)
+        if isinstance(value, values.Call) and not any_package:
+            needed = " or ".join(fields.FUNCTION_FRAMEWORKS)
             raise field_error(field, f"is a call, which needs the framework {needed}: write the value itself")
 
     @model_validator(mode="after")
     def _parts_fit(self) -> "Spec":
-        for name in Settings.model_fields if self.framework in PROGRAM_FRAMEWORKS else ():
+        for name in Settings.model_fields if self.framework in fields.PROGRAM_FRAMEWORKS else ():
             if name not in PROGRAM_DEFAULTS and getattr(self.defaults, name) is not None:
                 raise field_error(f"defaults.{name}", f"a program has none: use {', '.join(PROGRAM_DEFAULTS)} alone")
         if self.tests and self.specs:

@@ -30,7 +30,6 @@ PROGRAM_DEFAULTS = ("metric", "threshold", "timeout")  # the settings that a pro
 
 
 def _words(command: Any) -> Any:
-    """Return a command line's words, as a shell splits them; a list as it is."""
     if not isinstance(command, str):
         return command
     try:

@@ -36,11 +36,8 @@ class SpecObject(dict[str, Any]):
 
 
 def read_plain(path: Path) -> Any:
-    """Return the file's content as dicts, lists, strings, finite numbers, booleans and None.
-
-    Raises:
-        UsageError: what is wrong, where, and the fix, on one line. The text does not name the file.
-    """
+    """Return the file's content as dicts, lists, strings, finite numbers, booleans and None. Raises UsageError: what is
+    wrong, where, and the fix, on one line. The text does not name the file."""
     try:
         text = read_text(path, MAX_BYTES)
     except TooLargeError as error:

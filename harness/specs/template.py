@@ -1,8 +1,7 @@
 """What an operator's cases have in common: which of their sizes are free, and how the others follow from them.
 
-The catalogue gives an operator the same arguments in several sizes.  Two sizes that agree in all of these cases are one
-size; one that is always another, or 1, is broadcast; one that is always the product of others follows from them.  What
-never changes, such as a kernel or an axis, is part of the operator's attributes, and stays.
+Two sizes that agree in all cases of the catalogue are one size; one that is always another, or 1, is broadcast; one
+that is always the product of others follows from them.  What never changes is part of the operator's attributes.
 """
 
 import json

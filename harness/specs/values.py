@@ -17,27 +17,8 @@ from pydantic import (
     model_validator,
 )
 
-from opduel.harness.specs.fields import (
-    ARRAY_FRAMEWORKS,
-    BLOCK_NAMESPACES,
-    BLOCK_PATTERN,
-    SIZE_NAME_PATTERN,
-    Argument,
-    Context,
-    DottedName,
-    Dtype,
-    FunctionName,
-    Index,
-    Share,
-    StrictModel,
-    check_dtype,
-    field_error,
-    matching,
-    number,
-    one_of,
-    optional,
-    text,
-)
+from opduel.harness.specs import fields
+from opduel.harness.specs.fields import StrictModel, check_dtype, field_error, matching, number, one_of, optional, text
 from opduel.support.text import show
 
 MAX_DIMENSIONS = 32
@@ -74,7 +55,6 @@ def _not_too_large(shape: list[Any]) -> list[Any]:
 
 
 def _size(value: Any) -> Any:
-    """A size, or the name of one that the test draws."""
     if _is_size_name(value):
         return value
     fix = 'write an attribute as {"value": [...]}'
@@ -88,18 +68,17 @@ def _size(value: Any) -> Any:
 
 
 def _bound(value: Any) -> Any:
-    """A number, or the name of a size that the test draws."""
     return value if _is_size_name(value) else number(value)
 
 
 def _is_size_name(value: Any) -> bool:
-    return isinstance(value, str) and re.fullmatch(SIZE_NAME_PATTERN, value) is not None
+    return isinstance(value, str) and re.fullmatch(fields.SIZE_NAME_PATTERN, value) is not None
 
 
-_NAME_SCHEMA = {"type": "string", "pattern": SIZE_NAME_PATTERN}
+_NAME_SCHEMA = {"type": "string", "pattern": fields.SIZE_NAME_PATTERN}
 _SIZE_SCHEMA = {"type": "integer", "minimum": 0, "maximum": MAX_ELEMENTS}
 
-SizeName = Annotated[str, *text(SIZE_NAME_PATTERN, "name a size such as n")]
+SizeName = Annotated[str, *text(fields.SIZE_NAME_PATTERN, "name a size such as n")]
 Size = Annotated[int | str, PlainValidator(_size), WithJsonSchema({"anyOf": [_SIZE_SCHEMA, _NAME_SCHEMA]})]
 Bound = Annotated[float | str, PlainValidator(_bound), WithJsonSchema({"anyOf": [{"type": "number"}, _NAME_SCHEMA]})]
 Shape = Annotated[list[Size], Field(max_length=MAX_DIMENSIONS), AfterValidator(_not_too_large)]
@@ -117,7 +96,7 @@ class Tensor(StrictModel):
     )
 
     shape: Shape
-    dtype: Dtype | None = optional("Default: the case's dtype.")
+    dtype: fields.Dtype | None = optional("Default: the case's dtype.")
     init: Init | None = optional(
         "What the values are; sorted is along the last axis. Default: normal for floating-point and complex dtypes, or "
         "uniform with low and high; random integers, dates, or texts for others."
@@ -129,7 +108,9 @@ class Tensor(StrictModel):
     sparse: Annotated[str, *one_of(SPARSE)] | None = optional(
         "Of functions of Python packages: the class of scipy.sparse that the array is."
     )
-    density: Share | None = optional("The share of elements, or of rows (row_sparse), that are stored. Default: 0.1.")
+    density: fields.Share | None = optional(
+        "The share of elements, or of rows (row_sparse), that are stored. Default: 0.1."
+    )
     grad_stype: GradientType | None = optional("How its gradient is stored. Default: like the tensor itself.")
     grad_req: Literal["write", "add", "null"] | None = optional(
         "null: no gradient is computed. Default: write; null for csr and integers."
@@ -179,18 +160,18 @@ class Tensor(StrictModel):
 def check_tensor(tensor: Tensor, framework: str, field: str) -> None:
     """Check that its dtype is one of the framework's, and that it is stored as arrays of that framework are;
     PydanticCustomError about ``field`` if not."""
-    has_numpy_arrays = framework in ARRAY_FRAMEWORKS
+    has_numpy_arrays = framework in fields.ARRAY_FRAMEWORKS
     if tensor.dtype is not None:
         check_dtype(tensor.dtype, framework, f"{field}.dtype")
     if tensor.sparse is not None and not has_numpy_arrays:
-        raise field_error(f"{field}.sparse", f"needs the framework {' or '.join(ARRAY_FRAMEWORKS)}: use stype")
+        raise field_error(f"{field}.sparse", f"needs the framework {' or '.join(fields.ARRAY_FRAMEWORKS)}: use stype")
     for name in ("stype", "grad_stype", "grad_req") if has_numpy_arrays else ():
         if getattr(tensor, name) is not None:
             raise field_error(f"{field}.{name}", 'is not for arrays of NumPy: leave it out, or use "sparse"')
 
 
 _check_block_name = matching(
-    BLOCK_PATTERN, f"use a block's name such as gluon.nn.Dense, under {', '.join(BLOCK_NAMESPACES)}"
+    fields.BLOCK_PATTERN, f"use a block's name such as gluon.nn.Dense, under {', '.join(fields.BLOCK_NAMESPACES)}"
 )
 
 
@@ -217,19 +198,19 @@ class Attribute(StrictModel):
 class Subscript(StrictModel):
     """What stands between the brackets of ``x[...]``, as Python writes it."""
 
-    index: Index
+    index: fields.Index
 
 
 class Device(StrictModel):
     """A context as an argument, such as that which a tensor is copied to."""
 
-    context: Context
+    context: fields.Context
 
 
 class SameAs(StrictModel):
     """The very tensor that another argument is: for results that go into one of the inputs."""
 
-    same_as: Argument
+    same_as: fields.Argument
 
 
 class SizeOf(StrictModel):
@@ -248,7 +229,7 @@ Parts = Annotated[list[Part], Field(min_length=1)]
 class FunctionOf(StrictModel):
     """A function as an argument: one of those that the framework's adaptor has, and what it is called with first."""
 
-    function: FunctionName
+    function: fields.FunctionName
     args: Parts | None = None
 
 
@@ -277,9 +258,9 @@ class Call(StrictModel):
     """What a function returns, as an argument: made once, before anything is measured. Where the framework's operators
     are functions of any package."""
 
-    call: DottedName
+    call: fields.DottedName
     args: "list[Value] | None" = optional("Positional arguments.")
-    kwargs: "dict[Argument, Value] | None" = optional("Arguments by name; self is what a method is called of.")
+    kwargs: "dict[fields.Argument, Value] | None" = optional("Arguments by name; self is what a method is called of.")
 
 
 # Fields that an object has if it isn't a tensor, one for each kind.
@@ -287,9 +268,8 @@ _TELLING = ("value", "index", "context", "same_as", "size", "function", "tuple",
 
 
 def _kind_of_object(value: Any) -> str:
-    """Return the branch for an object, or for what it was made into."""
-    fields = value if isinstance(value, dict) else type(value).model_fields
-    return next((f"<{name}>" for name in _TELLING if name in fields), "<tensor>")
+    names = value if isinstance(value, dict) else type(value).model_fields
+    return next((f"<{name}>" for name in _TELLING if name in names), "<tensor>")
 
 
 def _kind_of_value(value: Any) -> str:
