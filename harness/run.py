@@ -37,16 +37,11 @@ class InterruptedRunError(RunError):
 def run_ab(request: RunRequest, on_progress: ReportProgress = lambda _: None) -> Report:
     """Measure both builds against each other.
 
-    The report's ``run.complete`` is false when the run ended before every case was settled, ``run.aborted`` is
-    true when it ended for another reason than its own time budget, and ``run.interrupted`` when that was a signal.
-
-    A run with a log goes on where its last start ended, however it ended: every stored round counts as if it had been
-    run now. ``run.resumable`` says whether a further start could measure more.
-
-    Raises:
-        UsageError: the host has fewer processors than threads, or ``env`` sets a variable of opduel's own.
-        InterruptedRunError: a signal ended it before anything was measured.
-        RunError: nothing at all could be measured.
+    The report's ``run.complete`` is false when the run ended before every case was settled, ``run.aborted`` is true
+    when it ended for another reason than its own time budget, and ``run.interrupted`` when that was a signal. A run
+    with a log goes on where its last start ended; ``run.resumable`` says whether a further start could measure more.
+    Raises UsageError: the host has fewer processors than threads, or ``env`` sets a variable of opduel's own.
+    InterruptedRunError: a signal ended it before anything was measured. RunError: nothing at all could be measured.
     """
     run = prepare(request)
     with this_thread_on(run.bench.cpus.control):
@@ -103,16 +98,15 @@ def _compare_inputs(request: RunRequest, bench: Bench, earlier_s: float) -> list
     share_s = None if budget is None else INPUT_CHECK_SHARE * max(0.0, budget - earlier_s)
     with this_thread_on(bench.cpus.control):
         return with_other_inputs(request.cases, bench, request.seed, request.can_fork, share_s)
+
+
+def measure(run: PreparedRun, on_progress: ReportProgress) -> RunMeasurement:
+    """Compare outputs, make rounds, and verify what they flag. Raises RunError: as ``run_ab``."""
     request, configuration = run.measured_request, run.request.configuration
     budget_s = math.inf if configuration.time_budget is None else configuration.time_budget
 
     def report_progress(progress: Progress) -> None:
         on_progress(dataclasses.replace(progress, budget_left_s=max(0.0, budget_s - progress.elapsed_s)))
-
-
-
-def measure(run: PreparedRun, on_progress: ReportProgress) -> RunMeasurement:
-    """Compare outputs, make rounds, and verify what they flag. Raises RunError: as ``run_ab``."""
 
     def watch_host(progress: Progress) -> None:
         run.monitor.sample()

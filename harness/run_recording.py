@@ -31,27 +31,14 @@ from opduel.records.run_record import (
 
 # What a run's record has from its configuration, and from its result, by the same names.
 REPEATED_SETTINGS = ("platform", "user_identifier", "run_type", "alpha", "threads", "time_budget")
-RESULTS = (
-    "aborted",
-    "interrupted",
-    "expected_s",
-    "noise",
-    "not_broken_down",
-    "rounds",
-    "wall_s",
-    "timed_s",
-    "spent_s",
-)
+RESULTS = ("aborted", "interrupted", "expected_s", "noise", "not_broken_down", "rounds", "wall_s", "timed_s", "spent_s")
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run that is about to measure.
-
-    ``request``: all cases, with what is known of forking. ``other_inputs``: the comparisons of cases that get other
-    inputs on either side, which aren't measured. ``spare``: processors that neighbours may use without disturbing.
-    ``host``: the host, with its peak rates if they were measured.
-    """
+    """A run that is about to measure. ``request``: all cases, with what is known of forking. ``other_inputs``: the
+    comparisons of cases that get other inputs on either side, which aren't measured. ``spare``: processors that
+    neighbours may use without disturbing. ``host``: the host, with its peak rates if they were measured."""
 
     request: RunRequest
     bench: Bench
@@ -73,12 +60,9 @@ class PreparedRun:
 
 @dataclass
 class RunMeasurement:
-    """What a run has measured, and the comparisons that follow from it.
-
-    ``first``, and ``second`` if flagged cases were verified; the result of ``first`` has what both took.
-    ``comparisons``: of the sampled metrics; ``output_comparisons``: of the metric "error". ``budget_end``: the end of
-    the time budget, by the monotonic clock.
-    """
+    """What a run has measured, and the comparisons that follow from it: ``first``, with what both took, and ``second``
+    if flagged cases were verified. ``output_comparisons``: of the metric "error". ``budget_end``: the end of the time
+    budget, by the monotonic clock."""
 
     first: Measurement
     second: Measurement | None
@@ -127,7 +111,6 @@ def make_report(
 
 
 def _forecast(run: PreparedRun, measurement: RunMeasurement, comparisons: Sequence[Comparison]) -> BudgetRecord | None:
-    """Return the time budget that would settle most open cases of a run that was cut short."""
     result = measurement.first.result
     if result.stopped is None:
         return None
@@ -156,7 +139,6 @@ def without_measuring(request: RunRequest, why: str) -> Report:
 
 
 def _describe_run(run: PreparedRun, measurement: RunMeasurement) -> RunRecord:
-    """Return what the run was to do, and how it went, without what follows from its comparisons."""
     request, bench = run.measured_request, run.bench
     plan, result = measurement.first.plan, measurement.first.result
     configuration, counting, cpus = request.configuration, bench.counting, bench.cpus

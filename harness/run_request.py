@@ -28,14 +28,14 @@ class RunRequest:
     """Two builds, the cases to measure on both, and the bounds within which to measure them.
 
     ``configuration``: the settings that the report stores. ``labels``: what the report says of the request besides,
-    such as the spec and the command. ``log``: where rounds are stored, and where those of an earlier start are read if
-    it measured the same cases on the same builds in the same way (the time budget may differ). ``golden``: stored
-    outputs that replace the control, for cases of the metric "error" alone. ``suspects_only``: after its first look,
-    measure only cases that look changed. ``env``: variables for the workers of both sides, whose values may be secrets.
-    ``first_measurement``: the earlier run whose flagged cases this run replicates. ``prior_runs``: earlier runs on this
-    host, for planning alone. ``other_comparisons``: as in ``MeasurementPlan``. ``callgrind``: the folder for files
-    of explained cases unless ``profile_output`` is set. ``usual_rounds``: the most rounds of a case, unless
-    ``configuration`` sets them. ``find_causes``: what adds causes to the run's comparisons (``opduel.causes``), if any.
+    such as the spec and the command. ``log``: where rounds are stored, and read if an earlier start measured the same.
+    ``golden``: stored outputs that replace the control, for cases of the metric "error" alone. ``suspects_only``: after
+    its first look, measure only cases that look changed. ``env``: variables for the workers of both sides, whose values
+    may be secrets. ``first_measurement``: the earlier run whose flagged cases this run replicates. ``prior_runs``:
+    earlier runs on this host, for planning alone. ``other_comparisons``: as in ``MeasurementPlan``. ``callgrind``: the
+    folder for files of explained cases unless ``profile_output`` is set. ``usual_rounds``: the most rounds of a case,
+    unless ``configuration`` sets them. ``find_causes``: what adds causes to the run's comparisons (``opduel.causes``),
+    if any.
     """
 
     framework: Framework
@@ -76,11 +76,8 @@ FindCauses = Callable[
 
 
 def make_bench(request: RunRequest) -> Bench:
-    """Return the builds, environment and processors that measure.
-
-    Raises:
-        UsageError: the host has fewer processors than threads, or ``env`` sets a variable of opduel's own.
-    """
+    """Return the builds, environment and processors that measure. Raises UsageError: the host has fewer processors than
+    threads, or ``env`` sets a variable of opduel's own."""
     configuration = request.configuration
     builds: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
     environment = run_environment(request.framework, configuration.threads, request.env, list(builds.values()))
