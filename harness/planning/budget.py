@@ -1,8 +1,5 @@
-"""How long rounds take, and time budgets.
-
-The former is learnt from rounds that were run.  It says which cases still get to their next look, the largest suspects
-first, and what would settle those that a run left open.
-"""
+"""How long rounds take, learnt from rounds that were run, and time budgets: which cases still get to their next look,
+the largest suspects first, and what would settle those that a run left open."""
 
 import math
 import time
@@ -57,8 +54,7 @@ class BudgetClock:
 
 @dataclass
 class RoundDurations:
-    """What starting a pair and measuring a case in a round took lately, in seconds, by metric and by case id; 0 before
-    the first round.
+    """What starting a pair and measuring a case in a round took lately, in seconds, by metric and by case id.
 
     ``full_start_s``: a pair's start with nothing measured meanwhile, at most; ``last_start_s``: what was left of it to
     wait for; ``measured_s``: what the last round took beside that. ``case_s``: of a case in its next round;
@@ -119,15 +115,15 @@ class RoundDurations:
         return load
 
 
+@dataclass
 class Load:
     """Rounds to come, filled case by case; ``alone_s`` and ``together_s``: by round, the seconds of cases in pairs of
-    their own, and of those that share pairs."""
+    their own, and of those that share pairs; ``shared_s``: of the latter, by metric, without the pairs' starts."""
 
-    def __init__(self, durations: RoundDurations) -> None:
-        self._durations = durations
-        self._shared_s: list[dict[str, float]] = []  # by round and metric: of the cases that share a pair
-        self.alone_s: list[float] = []
-        self.together_s: list[float] = []
+    durations: RoundDurations
+    shared_s: list[dict[str, float]] = field(default_factory=list)
+    alone_s: list[float] = field(default_factory=list)
+    together_s: list[float] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
@@ -136,10 +132,10 @@ class Load:
 
     def add(self, case: Case, rounds: int) -> None:
         """Add a case to the first ``rounds`` of them."""
-        durations, metric = self._durations, case.metric
+        durations, metric = self.durations, case.metric
         case_s = durations.of_case(case)
-        while len(self._shared_s) < rounds:
-            self._shared_s.append({})
+        while len(self.shared_s) < rounds:
+            self.shared_s.append({})
             self.alone_s.append(0.0)
             self.together_s.append(0.0)
         if not durations.can_fork(case):  # a pair for each case and round
@@ -147,15 +143,14 @@ class Load:
                 self.alone_s[place] += durations.of_start(metric, 0.0) + case_s
             return
         for place in range(rounds):
-            shared_s = self._shared_s[place]
+            shared_s = self.shared_s[place]
             shared_s[metric] = shared_s.get(metric, 0.0) + case_s
             self.together_s[place] = sum(durations.of_start(name, own) + own for name, own in shared_s.items())
 
     def with_case(self, case: Case, rounds: int) -> "Load":
         """Return these rounds with one more case, and leave these as they are."""
-        load = Load(self._durations)
-        load._shared_s = [dict(shared_s) for shared_s in self._shared_s]
-        load.alone_s, load.together_s = list(self.alone_s), list(self.together_s)
+        shared_s = [dict(by_metric) for by_metric in self.shared_s]
+        load = Load(self.durations, shared_s, list(self.alone_s), list(self.together_s))
         load.add(case, rounds)
         return load
 
@@ -184,8 +179,8 @@ def affordable(needs: Sequence[CaseNeed], left_s: float, durations: RoundDuratio
     """Return those that the time left takes to their next look; all of them, if it does.
 
     Else the suspects, the largest first, and then the others in the order given, each as long as there is time for it.
-    Nothing here depends on samples that a coming look will test: a suspect's size is that of its screening, and the
-    others' order must be drawn without looking at them.  So the data under test don't choose the times of looks.
+    A suspect's size is that of its screening, and the others' order must be drawn without looking at samples: so the
+    data under test don't choose the times of looks.
 
     Where no case gets to its next look, return those for which single rounds count, as many as one round has time for:
     ``resumable`` says that a later start goes on with them, so that all rounds do.
@@ -277,11 +272,9 @@ def with_seconds(
 def budget_for(
     comparisons: Sequence[Comparison], wall_s: float, share: float, profiled: int = 0
 ) -> BudgetRecord | None:
-    """Return the time budget that would settle most of the open cases that can be settled.
-
-    ``wall_s`` is what the run has taken; ``share``: the part of a budget that its first measurement gets; ``profiled``:
-    how many cases are profiled after it.
-    """
+    """Return the time budget that would settle most of the open cases that can be settled. ``wall_s`` is what the run
+    has taken; ``share``: the part of a budget that its first measurement gets; ``profiled``: how many cases are
+    profiled after it."""
     forecasts = [comparison.forecast for comparison in comparisons if comparison.forecast]
     seconds_to_settle = sorted(forecast.seconds for forecast in forecasts if forecast.seconds is not None)
     if not seconds_to_settle:

@@ -1,10 +1,6 @@
-"""How often a case is repeated at each level, quads in a fork and forks in a process pair, by the noise that it shows.
-
-After each round the variances of a case's log ratio are estimated by level, and with them and the costs of each level
+"""How often a case is repeated at each level, quads in a fork and forks in a process pair, by the noise that it shows:
 the cheapest rounds to the precision that its threshold asks for (Kalibera and Jones 2013, "Rigorous Benchmarking in
-Reasonable Time", ISMM, section 9).  Only variances, costs and thresholds decide, never the estimated change: so the
-effort of a round says nothing about the samples that it will bring.  Pure: no clock, seconds in and out.
-"""
+Reasonable Time", ISMM, section 9).  Only variances, costs and thresholds decide, never the estimated change."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -130,10 +126,8 @@ class RoundsToGoal:
 
 
 def cheapest_rounds(noise: Noise, costs: Costs, goal: Goal) -> RoundsToGoal | None:
-    """Return the cheapest rounds to the goal at one of its looks; None if pairs alone vary too much for every look.
-
-    For a case that is as precise as its goal, and still open, that is no further round.
-    """
+    """Return the cheapest rounds to the goal at one of its looks: none for a case that is as precise as it; None if
+    pairs alone vary too much for every look."""
     needed = 1 / goal.standard_error**2 - goal.information if goal.standard_error > 0 else math.inf
     if needed <= 0:
         return RoundsToGoal(0, Repetitions(1, costs.free_quads), 0.0)
@@ -148,9 +142,8 @@ def cheapest_rounds(noise: Noise, costs: Costs, goal: Goal) -> RoundsToGoal | No
 def choose_repetitions(noise: Noise, costs: Costs, goal: Goal) -> Repetitions:
     """Return the repetitions of the next of the cheapest rounds to the goal.
 
-    A case that is as precise as its goal, and still open, lies near its threshold: its next rounds bring as much
-    information as those so far did.  If pairs alone vary too much for every look, a round brings the most information a
-    second.
+    The next rounds of a case that is as precise as its goal, and still open, bring as much information as those so far
+    did. If pairs alone vary too much for every look, a round brings the most information a second.
     """
     cheapest = cheapest_rounds(noise, costs, goal)
     if cheapest and not cheapest.rounds and not goal.needs_pairs and goal.looks:
@@ -234,11 +227,9 @@ def within_time(
 
 
 def fill(planned: Mapping[str, Repetitions], costs: Mapping[str, Costs], start_s: float) -> dict[str, Repetitions]:
-    """Return the repetitions with more quads where a round would wait for its forks and for the next process pair.
-
-    These are prepared on another processor: ``start_s`` for the pair and what each fork takes.  As long as that lasts,
-    quads cost nothing.
-    """
+    """Return the repetitions with more quads where a round would wait for its forks and for the next process pair,
+    which are prepared on another processor in ``start_s`` and what each fork takes: as long as that lasts, quads cost
+    nothing."""
     preparing_s, beside_s, quads_s = start_s, 0.0, 0.0
     for case_id, repetitions in planned.items():
         cost = costs[case_id]

@@ -4,21 +4,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from opduel.harness.planning.effort import (
-    ERRORS_IN_THRESHOLD,
-    CaseTime,
-    Costs,
-    Goal,
-    Noise,
-    Repetitions,
-    RoundsToGoal,
-    cheapest_rounds,
-    choose_repetitions,
-    fill,
-    in_two_forks,
-    share_out,
-    within_time,
-)
+from opduel.harness.planning import effort
+from opduel.harness.planning.effort import CaseTime, Costs, Noise, Repetitions, RoundsToGoal
 from opduel.harness.planning.noise_by_level import noise_by_level, quads_of
 from opduel.records import Case, Effort, PairSample
 from opduel.records.measurement import SIDES
@@ -83,24 +70,25 @@ class EffortPlanner:
         second_look = looks[min(1, len(looks) - 1)]
         rounds = {case_id: second_look - len(samples.get(case_id, ())) for case_id in chosen}
         missing = {case_id: count for case_id, count in rounds.items() if count > 0}
-        chosen = within_time(share_out(chosen, self.costs, self.start_s), missing, self.costs, PLANNED_SHARE * left_s)
-        chosen = fill(chosen, self.costs, self.start_s)
+        chosen = effort.share_out(chosen, self.costs, self.start_s)
+        chosen = effort.within_time(chosen, missing, self.costs, PLANNED_SHARE * left_s)
+        chosen = effort.fill(chosen, self.costs, self.start_s)
         self.planned |= chosen
         return chosen
 
     def _choose(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int], sharing: int) -> Repetitions:
         """Choose a case's repetitions; ``sharing`` cases share the start of the round's pair."""
         costs = replace(self.costs[case.id], pair_s=self.costs[case.id].pair_s + self.start_s / sharing)
-        chosen = choose_repetitions(self.noise[case.id], costs, self._goal(case, samples, looks))
-        return in_two_forks(self._doubling(case.id, chosen), costs)
+        chosen = effort.choose_repetitions(self.noise[case.id], costs, self._goal(case, samples, looks))
+        return effort.in_two_forks(self._doubling(case.id, chosen), costs)
 
-    def _goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> Goal:
+    def _goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> effort.Goal:
         noise = self.noise[case.id]
         information = sum(1 / noise.of_sample(sample.forks, quads_of(sample)) for sample in samples)
-        error = math.log1p(case.threshold) / ERRORS_IN_THRESHOLD
+        error = math.log1p(case.threshold) / effort.ERRORS_IN_THRESHOLD
         later_looks = [count for count in looks if count > len(samples)]
         needs_pairs = len(samples) < looks[min(1, len(looks) - 1)]
-        return Goal(error, information, len(samples), later_looks, needs_pairs)
+        return effort.Goal(error, information, len(samples), later_looks, needs_pairs)
 
     def _doubling(self, case_id: str, chosen: Repetitions) -> Repetitions:
         """Limit forks to double what was spent on the case: what a few samples say of its noise may be far off."""
@@ -121,14 +109,14 @@ class EffortPlanner:
     def rounds_to_goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> RoundsToGoal | None:
         """Return the cheapest rounds to the precision that settles most cases at this threshold, as far as is known
         now; None if no number of rounds comes to it here."""
-        return cheapest_rounds(self.noise[case.id], self.costs[case.id], self._goal(case, samples, looks))
+        return effort.cheapest_rounds(self.noise[case.id], self.costs[case.id], self._goal(case, samples, looks))
 
     def noise_factor(self, case: Case, quiet_quad: float, looks: Sequence[int]) -> float:
         """Return how many times the effort takes that the case would take if its quads had no more than this
         variance; 1 where that isn't known."""
         noise, costs, goal = self.noise[case.id], self.costs[case.id], self._goal(case, (), looks)
-        now = cheapest_rounds(noise, costs, goal)
-        quiet = cheapest_rounds(replace(noise, quad=min(quiet_quad, noise.quad)), costs, goal)
+        now = effort.cheapest_rounds(noise, costs, goal)
+        quiet = effort.cheapest_rounds(replace(noise, quad=min(quiet_quad, noise.quad)), costs, goal)
         return now.seconds / quiet.seconds if now and quiet and quiet.seconds else 1.0
 
     def round_s(self, case_id: str) -> float:

@@ -2,30 +2,21 @@
 
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from opduel.harness.planning.effort import LEAST_VARIANCE, Noise
 from opduel.records import PairSample
 
 # Degrees of freedom that the other cases of the run have in a case's variance, by level: its own quads tell soon.
-QUAD_FREEDOM, FORK_FREEDOM, PAIR_FREEDOM = 4.0, 6.0, 6.0
+FREEDOM = {"quad": 4.0, "fork": 6.0, "pair": 6.0}
 STRAY = 6.0  # times what cases share, a variance counts as that much as long as few values tell of it
 STRAY_FORK = 3.0  # times the median fork's, the variance of a fork's quads counts as that much
 TRIMMED = 0.2  # of the cases at either end, for the variances that all share
 USUAL = 0.005**2  # of forks and of pairs on most hosts, before any is known
 
 
-@dataclass
-class _Observed:
-    """A case's variances by level as its own samples have them, each with its degrees of freedom."""
-
-    quad: tuple[float, float]
-    fork: tuple[float, float]
-    pair: tuple[float, float]
-
-
-def _observe(samples: Sequence[PairSample]) -> _Observed:
-    """Estimate the variances by moments: of each level's means less what the level below adds to them.
+def _observe(samples: Sequence[PairSample]) -> dict[str, tuple[float, float]]:
+    """Estimate a case's variances by level, each with its degrees of freedom, by moments: of each level's means less
+    what the level below adds to them.
 
     Stray forks hardly count, as when they are boiled down: of quads no fork's variance counts as more than a few times
     the median one, and of forks the winsorised variance is taken.
@@ -48,7 +39,7 @@ def _observe(samples: Sequence[PairSample]) -> _Observed:
         inner = Noise(quad, max(0.0, fork), 0.0)
         within = statistics.fmean(inner.of_sample(sample.forks, quads_of(sample)) for sample in samples)
         pair = statistics.variance(sample.log_ratio for sample in samples) - within
-    return _Observed((quad, quads_freedom), (fork, forks_freedom), (pair, pair_freedom))
+    return {"quad": (quad, quads_freedom), "fork": (fork, forks_freedom), "pair": (pair, pair_freedom)}
 
 
 def _winsorised_variance(values: Sequence[float]) -> float:
@@ -71,16 +62,12 @@ def noise_by_level(samples: Mapping[str, Sequence[PairSample]]) -> dict[str, Noi
     timed = {case_id: [sample for sample in rows if sample.fork_ratios] for case_id, rows in samples.items()}
     observed = {case_id: _observe(rows) for case_id, rows in timed.items() if rows}
     shared = {
-        level: _middle([getattr(case, level)[0] for case in observed.values() if getattr(case, level)[1]])
-        for level in ("quad", "fork", "pair")
+        level: _middle([variances[level][0] for variances in observed.values() if variances[level][1]])
+        for level in FREEDOM
     }
     return {
-        case_id: Noise(
-            _shrunk(case.quad, shared["quad"], QUAD_FREEDOM),
-            _shrunk(case.fork, shared["fork"], FORK_FREEDOM),
-            _shrunk(case.pair, shared["pair"], PAIR_FREEDOM),
-        )
-        for case_id, case in observed.items()
+        case_id: Noise(**{level: _shrunk(variances[level], shared[level], FREEDOM[level]) for level in FREEDOM})
+        for case_id, variances in observed.items()
     }
 
 

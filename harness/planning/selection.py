@@ -7,15 +7,7 @@ from dataclasses import dataclass
 from opduel.comparator import InterimAnalysis
 from opduel.harness.checkpoint import PhaseCheckpoint
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
-from opduel.harness.planning.budget import (
-    BudgetClock,
-    CaseNeed,
-    RoundDurations,
-    affordable,
-    describe_want_of_time,
-    first_affordable,
-    least_needed,
-)
+from opduel.harness.planning import budget
 from opduel.harness.planning.effort_planner import EffortPlanner
 from opduel.harness.planning.forecast import forecast_run, settled_first
 from opduel.harness.processes.case_request import CaseRequest
@@ -45,8 +37,8 @@ class CaseSelector:
         plan: MeasurementPlan,
         result: MeasurementResult,
         effort: EffortPlanner,
-        durations: RoundDurations,
-        clock: BudgetClock,
+        durations: budget.RoundDurations,
+        clock: budget.BudgetClock,
         checkpoint: PhaseCheckpoint,
     ) -> None:
         self._plan, self._result, self._effort = plan, result, effort
@@ -77,7 +69,7 @@ class CaseSelector:
 
     def describe_want_of_time(self, needed_s: float, needed_by: str = "the next round") -> str:
         """Say that the budget leaves no room for what ``needed_by`` names, the shortest of which takes ``needed_s``."""
-        return describe_want_of_time(self._plan.budget_in_words, self._clock.left_s, needed_s, needed_by)
+        return budget.describe_want_of_time(self._plan.budget_in_words, self._clock.left_s, needed_s, needed_by)
 
     def _select_open(self, interim: Interim) -> tuple[list[CaseRequest], str | None]:
         """Return the open cases, or those of them that the time budget is spent on, and why if it is on none."""
@@ -95,20 +87,19 @@ class CaseSelector:
                 return [], f"no suspect is left; {counted(len(open_cases), 'other case')} undecided"
         if plan.time_budget is None or not requests or not (self._result.rounds or plan.forecast):
             return requests, None
-        return self._within_budget([self._need(request, interim) for request in requests])
-
-    def _need(self, request: CaseRequest, interim: Interim) -> CaseNeed:
-        state = interim[request.case.id]
-        excess = state.excess if request.stage == "confirmation" else None
-        return CaseNeed(request, state.samples_needed, excess, self._was_looked_at(request.case, interim))
-
-    def _within_budget(self, needs: Sequence[CaseNeed]) -> tuple[list[CaseRequest], str | None]:
+        needs = []
+        for request in requests:
+            state = interim[request.case.id]
+            excess = state.excess if request.stage == "confirmation" else None
+            was_looked_at = self._was_looked_at(request.case, interim)
+            needs.append(budget.CaseNeed(request, state.samples_needed, excess, was_looked_at))
         left_s, resumable = self._clock.left_s, self._checkpoint.keeps
         if any(need.request.stage == "screening" and not need.closes for need in needs):
             return self._select_first_looks(needs, left_s)
-        chosen = affordable(needs, left_s, self._durations, resumable)
-        stop_reason = None if chosen else self.describe_want_of_time(*least_needed(needs, self._durations, resumable))
-        return [need.request for need in chosen], stop_reason
+        chosen = budget.affordable(needs, left_s, self._durations, resumable)
+        if chosen:
+            return [need.request for need in chosen], None
+        return [], self.describe_want_of_time(*budget.least_needed(needs, self._durations, resumable))
 
     def _is_urgent(self, case: Case, interim: Interim) -> bool:
         """Return whether a case could still be a regression. One that lies at its threshold, and is as precise as that
@@ -121,7 +112,9 @@ class CaseSelector:
         needed_s = self._effort.seconds_to_goal(case, self._plan.decisive(self._result.samples[case.id]), counts)
         return needed_s is None or 0 < needed_s < self._clock.left_s
 
-    def _select_first_looks(self, needs: Sequence[CaseNeed], left_s: float) -> tuple[list[CaseRequest], str | None]:
+    def _select_first_looks(
+        self, needs: Sequence[budget.CaseNeed], left_s: float
+    ) -> tuple[list[CaseRequest], str | None]:
         """Select the cases that come to their first look in the time left, those first that are settled soonest.
 
         If that is none, select all in a run that a later start goes on with, or before the first round; and in a run
@@ -129,22 +122,17 @@ class CaseSelector:
         """
         durations = self._durations
         if durations.of_rounds(need.rounds for need in needs) > left_s:
-            needs = self._cheapest_first(needs)
-        chosen = first_affordable(needs, left_s, durations)
+            cases, samples = [need.request.case for need in needs], self._plan.decisive_samples(self._result)
+            if expected := forecast_run(self._effort, cases, samples, self._plan.looks):
+                need_by_case = {need.request.case.id: need for need in needs}
+                needs = [need_by_case[case.id] for case in settled_first(cases, expected)]
+        chosen = budget.first_affordable(needs, left_s, durations)
         if not chosen and not any(need.closes for need in needs):
             chosen = list(needs[:1])
         if not chosen and self._result.rounds and not self._checkpoint.keeps:
             needed_s = min(durations.of_rounds([need.rounds]) for need in needs)
             return [], self.describe_want_of_time(needed_s, "a verdict on another case")
         return [need.request for need in chosen or needs], None
-
-    def _cheapest_first(self, needs: Sequence[CaseNeed]) -> list[CaseNeed]:
-        cases, samples = [need.request.case for need in needs], self._plan.decisive_samples(self._result)
-        expected = forecast_run(self._effort, cases, samples, self._plan.looks)
-        if expected is None:
-            return list(needs)
-        need_by_case = {need.request.case.id: need for need in needs}
-        return [need_by_case[case.id] for case in settled_first(cases, expected)]
 
     def _select_doubtful(self, interim: Interim, alone: bool, stopped: bool) -> list[CaseRequest]:
         """Return, on a host that is disturbed, the settled cases whose verdicts don't stand yet, as long as they have
