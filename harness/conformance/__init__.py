@@ -7,31 +7,22 @@ the command ``opduel conformance`` calls it for all of them.
 
 from collections.abc import Callable, Mapping
 
-from opduel.harness.conformance.adaptor import check_adaptor, check_environment, check_start
-from opduel.harness.conformance.computing import (
-    check_cases,
-    check_directions,
-    check_fork,
-    check_inputs,
-    check_memory,
-    check_outputs,
-)
-from opduel.harness.conformance.failing import check_faults, check_refusals
+from opduel.harness.conformance import adaptor, computing, failing
 from opduel.harness.conformance.subject import Outcome, Subject
 
 # Name -> check, those first that make others pointless when they fail.
 CHECKS: Mapping[str, Callable[[Subject, Outcome], None]] = {
-    "adaptor": check_adaptor,
-    "start": check_start,
-    "environment": check_environment,
-    "cases": check_cases,
-    "refusals": check_refusals,
-    "inputs": check_inputs,
-    "outputs": check_outputs,
-    "memory": check_memory,
-    "directions": check_directions,
-    "fork": check_fork,
-    "faults": check_faults,
+    "adaptor": adaptor.check_adaptor,
+    "start": adaptor.check_start,
+    "environment": adaptor.check_environment,
+    "cases": computing.check_cases,
+    "refusals": failing.check_refusals,
+    "inputs": computing.check_inputs,
+    "outputs": computing.check_outputs,
+    "memory": computing.check_memory,
+    "directions": computing.check_directions,
+    "fork": computing.check_fork,
+    "faults": failing.check_faults,
 }
 
 __all__ = ["CHECKS", "Outcome", "Subject", "check"]

@@ -92,7 +92,6 @@ def check_environment(subject: Subject, outcome: Outcome) -> None:
 
 
 def _check_one_thread(subject: Subject, where: str, outcome: Outcome) -> None:
-    """Check that a framework whose environment states no threads has one thread only."""
     case, build = subject.cases[0], subject.control
     (message,) = subject.messages(case, "prepare")
     try:
@@ -114,7 +113,6 @@ def _check_one_thread(subject: Subject, where: str, outcome: Outcome) -> None:
 
 
 def _check_import(subject: Subject, name: str, path: Path, outcome: Outcome) -> None:
-    """Check that the adaptor can import a module in both builds."""
     top, own = name.partition(".")[0], type(subject.framework).__module__.partition(".")[0]
     if name in NEWER:
         outcome.problem(f"{path}: imports {name}, which Python 3.6 lacks: avoid it")
@@ -129,7 +127,6 @@ def _check_import(subject: Subject, name: str, path: Path, outcome: Outcome) -> 
 
 
 def _has(build: Build, environment: Mapping[str, str], module: str) -> bool:
-    """Return whether a build has a top-level module."""
     command = [build.interpreter, "-c", IMPORTABLE, module]
     finished = subprocess.run(command, env={**environment, **build.environment}, capture_output=True, check=False)
     return finished.returncode == 0

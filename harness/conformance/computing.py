@@ -54,7 +54,8 @@ def check_inputs(subject: Subject, outcome: Outcome) -> None:
                 if outcome.answered(answer, name, case, "digest"):
                     digests[name] = str(answer[0]["digest"])
             if len(set(digests.values())) > 1:
-                outcome.problem(f"{case.id}: the inputs' digests differ: {_listed(digests)}: use the seed alone")
+                digest_words = ", ".join(f"{name} {digest[:12] or 'empty'}" for name, digest in digests.items())
+                outcome.problem(f"{case.id}: the inputs' digests differ: {digest_words}: use the seed alone")
             other = subject.ask(workers["control"], case, "digest", seed=subject.seed + 1)
             seeded |= not isinstance(other, Failure) and str(other[0]["digest"]) != digests.get("control")
     if not seeded:
@@ -80,7 +81,9 @@ def check_outputs(subject: Subject, outcome: Outcome) -> None:
                 outcome.problem(f"{case.id}: has no outputs: return those of the call, or raise where there are none")
             if difference_words := difference(first, second, case.tolerance, NAMES).words:
                 outcome.problem(f"{case.id}: two processes of one build differ: {difference_words}")
-            seeded = seeded or _depends_on_seed(subject, worker, case, place, first, outcome)
+            if not seeded:
+                other = _results(subject, worker, case, place / "other", outcome, seed=subject.seed + 1)
+                seeded = other is not None and _contents(first) != _contents(other)
     if not seeded:
         outcome.problem("no case's outputs change with its inputs: return what the call computes of them")
 
@@ -150,7 +153,6 @@ def check_fork(subject: Subject, outcome: Outcome) -> None:
 
 
 def _check_forked(subject: Subject, outcome: Outcome) -> None:
-    """Check that each case that is measured in forks computes the same there."""
     forked = [case for case in subject.cases if subject.can_fork(case)]
     operations = ["prepare", *(["digest"] if "digest" in subject.has else [])]
     with subject.workers() as workers, tempfile.TemporaryDirectory(prefix="opduel-conformance-") as folder:
@@ -172,14 +174,6 @@ def _check_forked(subject: Subject, outcome: Outcome) -> None:
                     if words:
                         where = f"a fork of {subject.threads} threads" if subject.threads > 1 else "a fork"
                         outcome.problem(f"{case.id}: {where} computes something else: {words}: correct can_fork")
-
-
-def _depends_on_seed(
-    subject: Subject, worker: RestartingWorker, case: Case, place: Path, first: list[Array], outcome: Outcome
-) -> bool:
-    """Return whether another seed gives other outputs."""
-    other = _results(subject, worker, case, place / "other", outcome, seed=subject.seed + 1)
-    return other is not None and _contents(first) != _contents(other)
 
 
 def _contents(arrays: list[Array]) -> list[bytes]:
@@ -218,7 +212,6 @@ def _results(
 
 
 def _wrong(array: Array, limit: int) -> str:
-    """Return what is wrong with a file of results; empty for nothing."""
     try:
         size = np.dtype(array.dtype).itemsize
     except TypeError:
@@ -235,7 +228,3 @@ def _wrong(array: Array, limit: int) -> str:
     if array.count * size > max(limit, size):
         return f"the file has {array.count * size} bytes, more than the limit of {limit}"
     return ""
-
-
-def _listed(digests: dict[str, str]) -> str:
-    return ", ".join(f"{name} {value[:12] or 'empty'}" for name, value in digests.items())

@@ -71,7 +71,6 @@ def check_faults(subject: Subject, outcome: Outcome) -> None:
 
 
 def _judge(words: list[str], comparison: Comparison, outcome: Outcome) -> None:
-    """Compare one case's outcome with what was done to it."""
     name, compared = words[0], len(words) > 1
     if name in WANTED:
         failure = comparison.failure

@@ -27,9 +27,9 @@ Answers = list[dict[str, Any]]
 class Subject:
     """A framework to check, with two builds and the cases of a spec; all of these have to run on both builds.
 
-    ``refused``: a case that the framework has to refuse. The usual one is the first case, with nothing but an argument
-    that it doesn't know. ``missing``: a case whose operator no build has, by default the first with another name.
-    ``resources``: what has to live as long as the builds are used: a suite's copies.
+    ``refused``: a case that the framework has to refuse, usually the first with nothing but an argument that it doesn't
+    know. ``missing``: a case whose operator no build has, usually the first with another name. ``resources``: what has
+    to live as long as the builds are used: a suite's copies.
     """
 
     framework: Framework
@@ -60,8 +60,10 @@ class Subject:
     @property
     def missing_case(self) -> Case:
         """A case of an operator that there isn't."""
-        first = self.cases[0]
-        inputs = {name: _without_operator(value) for name, value in first.inputs.items()}
+        first, inputs = self.cases[0], {}
+        for name, value in self.cases[0].inputs.items():  # of what either side calls, each names its operator
+            names_operator = isinstance(value, Mapping) and "operator" in value
+            inputs[name] = {**value, "operator": f"{value['operator']}_{NO_SUCH}"} if names_operator else value
         return self.missing or renamed(first, "missing", operator=f"{first.operator}_{NO_SUCH}", inputs=inputs)
 
     @cached_property
@@ -119,13 +121,6 @@ class Subject:
             return dataclasses.replace(original, environment={**original.environment, VARIABLE: settings})
 
         return dataclasses.replace(self, framework=framework, control=build("control"), treatment=build("treatment"))
-
-
-def _without_operator(value: Any) -> Any:
-    """Return a part of a case's inputs; one that names an operator itself, as a side does, names one that isn't."""
-    if isinstance(value, Mapping) and "operator" in value:
-        return {**value, "operator": f"{value['operator']}_{NO_SUCH}"}
-    return value
 
 
 def renamed(case: Case, name: str, **changes: Any) -> Case:
