@@ -99,24 +99,21 @@ def plan_blocks(
 ) -> BlockPlan:
     """Plan sizes from both sides' nanoseconds a call: from tens of nanoseconds to many seconds.
 
-    Blocks that aren't measured ``in_turns`` are long ones: from one to the next the controller is asked.
-
-    Sides of similar speed get equal counts, so that their deciles are the same statistic. ``quads``: how many, by the
-    noise that the case has shown; None: that isn't known yet, and they take as long as preparing both sides took
-    (``prepared_ns``), within bounds.
+    Blocks that aren't measured ``in_turns`` are long ones: from one to the next the controller is asked. Sides of
+    similar speed get equal counts, so that their deciles are the same statistic. ``quads``: how many, by the noise that
+    the case has shown; None: as many as take as long as preparing both sides did (``prepared_ns``), within bounds.
     """
     slow, fast = max(call_ns.values()), min(call_ns.values())
     if slow <= MAX_LOPSIDED * fast:
         call_ns = dict.fromkeys(SIDES, math.sqrt(slow * fast))
     inner = regions.calls(max(call_ns.values()))
-    calls: dict[Side, int] = {}
-    discard: dict[Side, int] = {}
-    for side in SIDES:
-        region = inner * call_ns[side] + regions.around_ns
-        calls[side] = _calls_of_block(region, in_turns)
-        short, discard_ns = region < DISCARDED_BELOW_NS, DISCARD_NS if in_turns else LONG_DISCARD_NS
-        discard[side] = max(1, round(discard_ns / region)) if short else 0
     regions_ns = {side: inner * call_ns[side] + regions.around_ns for side in SIDES}
+    calls = {side: _calls_of_block(region_ns, in_turns) for side, region_ns in regions_ns.items()}
+    discard_ns = DISCARD_NS if in_turns else LONG_DISCARD_NS
+    discard = {
+        side: max(1, round(discard_ns / region_ns)) if region_ns < DISCARDED_BELOW_NS else 0
+        for side, region_ns in regions_ns.items()
+    }
     quad_ns = sum((2 * calls[side] + SWITCHES * discard[side]) * regions_ns[side] for side in SIDES)
     once = min(regions_ns.values()) >= ONCE_NS and max(LONG_PILOT_NS, prepared_ns) < quad_ns
     if quads is None:

@@ -1,9 +1,8 @@
 """One case on one ready process pair: balanced blocks of timed calls.
 
 Blocks come in quads, ABBA or BAAB by a seeded random choice: within a quad, drift that is linear in time cancels, and
-neither side is always first.  After a switch from one side to the other the first short calls are discarded.  Calls of
-a second and more that are prepared in less time than a quad takes are timed once a side, in random order: time is
-better spent on further processes.
+neither side is always first.  After a switch the first short calls are discarded.  Calls of a second and more that are
+prepared in less time than a quad takes are timed once a side: time is better spent on further processes.
 """
 
 import math
@@ -53,11 +52,8 @@ class Block:
 
 @dataclass(frozen=True)
 class BlockTimer:
-    """Times blocks of a case on both sides' processes, which were prepared for it.
-
-    After ``deadline`` (of the monotonic clock) no further quad is begun. Methods raise AskError, with the side or
-    "both", when one fails.
-    """
+    """Times blocks of a case on both sides' processes, which were prepared for it. After ``deadline`` (of the monotonic
+    clock) no further quad is begun. Methods raise AskError, with the side or "both"."""
 
     processes: Processes
     case: Case
@@ -97,11 +93,8 @@ class BlockTimer:
         self, plan: BlockPlan, advance: Callable[[], Iterable[Waiting]] = tuple
     ) -> dict[Side, list[Block]]:
         """Measure as ``measure_blocks`` does, with nothing between a block and the next: the processes hand over to
-        each other, for as many quads at a time as take ``IN_TURNS_NS``, or for one.
-
-        ``advance``: what goes on meanwhile, as in ``ask_in_turns``. Where not one quad comes of it, because there is
-        too little time or the processes can't reach each other, blocks are asked for one by one.
-        """
+        each other, for as many quads at a time as take ``IN_TURNS_NS``, or for one. ``advance``: as in
+        ``ask_in_turns``. Where not one quad comes of it, blocks are asked for one by one."""
         blocks: dict[Side, list[Block]] = {side: [] for side in SIDES}
         at_once, quad_blocks = plan.quads_within(IN_TURNS_NS), 1 if plan.once else 2
         for first in range(0, plan.quads, at_once):
@@ -134,7 +127,6 @@ class BlockTimer:
         raise merged_error(errors | self._errors_of_other(side, request))
 
     def _errors_of_other(self, side: Side, request: Mapping[str, Any]) -> dict[Side, AskError]:
-        """Return the error of the other side, if that fails, too, in further blocks."""
         other = _other(side)
         try:
             for _ in range(OTHER_BLOCKS):
@@ -198,8 +190,8 @@ def ask_in_turns(
     failed.
 
     ``requests``: what a side is asked for a block. ``advance``: get on with what else is to be done, without waiting,
-    and return what that waits for. There are fewer blocks than in ``order`` after an error, if the time was nearly up,
-    or if a side couldn't open the pipes.
+    and return what that waits for. There are fewer blocks than in ``order`` if the time was nearly up, or after an
+    error.
     """
     lengths = [(side, len(list(turn))) for side, turn in groupby(order)]
     stop_at, stopped = time.monotonic() + PATIENCE * timeout_s, False
@@ -211,7 +203,10 @@ def ask_in_turns(
             running[side] = Background(processes[side].asking(message, timeout_s), AskError)
             running[side].advance()
         while waiting := [step for step in (side.advance() for side in running.values()) if step]:
-            ended_early = any(_ended_early(background, order.count(side)) for side, background in running.items())
+            ended_early = any(  # the other side would wait for it
+                background.over and (background.failed or len(background.finish()["blocks"]) < order.count(side))
+                for side, background in running.items()
+            )
             if not stopped and (ended_early or time.monotonic() >= stop_at):
                 pipes.stop()
                 stopped = True
@@ -224,8 +219,3 @@ def ask_in_turns(
         except AskError as error:
             errors[side] = error
     return blocks, errors
-
-
-def _ended_early(background: Background[dict[str, Any]], blocks: int) -> bool:
-    """Return whether it ended without so many: the other side would wait for it."""
-    return background.over and (background.failed or len(background.finish()["blocks"]) < blocks)

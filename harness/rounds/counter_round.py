@@ -51,11 +51,15 @@ def run_value_round(pool: PairPool, this_round: Round, rng: random.Random, resul
     def measure(processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
         message = {"op": request.case.metric, "case": request.description(), "seed": request.seed}
 
-        def value(side: Side) -> float:
+        def ask(side: Side) -> float:
             processes[side].pin(pool.bench.cpus.measure)
-            return float(processes[side].ask(message, time_left(request.case, this_round.deadline))["value"])
+            value = float(processes[side].ask(message, time_left(request.case, this_round.deadline))["value"])
+            if not math.isfinite(value):
+                raise CaseRefusedError(Failure(side, "error", f"reports {value}, which is not a finite number"))
+            return value
 
-        return _value_sample(request, this_round, on_both_sides(value, rng.sample(SIDES, 2)))
+        values = on_both_sides(ask, rng.sample(SIDES, 2))
+        return sample_of(request, this_round, values["control"], values["treatment"], 1)
 
     run_counter_round(this_round, rng, result, _starting(pool.bench), START_TIMEOUT_S, measure)
 
@@ -65,14 +69,6 @@ def _starting(bench: Bench, further: Mapping[str, str] | None = None) -> Start:
     return lambda side, drawn: Worker(
         side, bench.builds[side], bench.adaptor, {**drawn, **environment}, bench.cpus.start
     )
-
-
-def _value_sample(request: CaseRequest, this_round: Round, values: Mapping[Side, float]) -> PairSample:
-    """Return both sides' values as a sample. Raises CaseRefusedError: one is not a finite number."""
-    for side, value in values.items():
-        if not math.isfinite(value):
-            raise CaseRefusedError(Failure(side, "error", f"reports {value}, which is not a finite number"))
-    return sample_of(request, this_round, values["control"], values["treatment"], 1)
 
 
 def run_counter_round(
@@ -85,9 +81,8 @@ def run_counter_round(
 ) -> None:
     """Measure the round's cases, in random order, in one fresh process pair, and fill ``result`` as it goes.
 
-    ``start`` starts the worker of a side, with variables of ``draw_variables``. ``measure``
-    asks both sides' fresh processes of a case. There are no A/A checks. Never raises for what a worker does; when it
-    is interrupted, what was measured is in ``result``.
+    ``start`` starts the worker of a side, with variables of ``draw_variables``. ``measure`` asks both sides' fresh
+    processes of a case. There are no A/A checks. Never raises for what a worker does.
     """
     began = time.monotonic()
     result.unmeasured = shuffled(this_round.requests, lambda request: request.case, rng)

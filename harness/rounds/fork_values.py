@@ -51,10 +51,9 @@ def compare_neighbours(control: Sequence[float], treatment: Sequence[float]) -> 
     """Return a log ratio and its standard error from logarithms of both sides' blocks, in the order of measuring.
 
     The differences between neighbouring blocks are sorted into groups by how slow both were together, and each group's
-    trimmed mean counts by the inverse of its variance, which is drawn towards that of all groups.  Where a burst of
-    other work makes some blocks slow, these differ most, and the fast ones decide; where the processor's speed wanders,
-    neighbours share it, and all count alike.  A group that contradicts the fastest one counts less by how much.  What
-    disturbs both neighbours cancels, and drift that is linear in time cancels within a quad.
+    trimmed mean counts by the inverse of its variance, which is drawn towards that of all groups: where a burst of
+    other work makes some blocks slow, the fast ones decide; where the processor's speed wanders, all count alike.  A
+    group that contradicts the fastest one counts less by how much.  Drift that is linear in time cancels within a quad.
     """
     pairs = sorted(zip(control, treatment, strict=True), key=sum)
     differences = [of_treatment - of_control for of_control, of_treatment in pairs]

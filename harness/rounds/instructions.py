@@ -93,11 +93,8 @@ def plan_counting(framework: Framework, env: Mapping[str, str] | None = None, ca
 
 def callgrind(counting: Counting, paths: Path, more: Sequence[str] = ()) -> list[str]:
     """Return the command that runs an interpreter so that ``counting.functions`` are counted in, once a worker says so;
-    where there are none, the worker says when to count, too.
-
-    ``paths`` is the beginning of the paths of what callgrind writes; the process's id and a number follow. ``more``:
-    further options of callgrind's.
-    """
+    where there are none, the worker says when to count, too. ``paths`` is the beginning of the paths of what callgrind
+    writes."""
     return [
         counting.valgrind,
         "--tool=callgrind",
@@ -154,11 +151,9 @@ def ask_counts(
 
 
 def plan_counts(first: Mapping[Side, int], inject: float) -> CountPlan:
-    """Plan how often to call, from both sides' instructions of one call: the same number of times.
-
-    ``inject`` (a share) is injected as calls: of so many that the share of them is a call or more, or nearly a whole
-    number of calls, the treatment makes that share more.
-    """
+    """Plan how often to call, from both sides' instructions of one call: the same number of times. ``inject`` (a share)
+    is injected as calls: of so many that the share of them is nearly a whole number, the treatment makes that share
+    more."""
     calls = max(FEWEST_CALLS, min(MOST_CALLS, math.ceil(CASE_INSTRUCTIONS / max(first.values()))))
     if inject:
         enough = itertools.count(max(calls, math.ceil(0.5 / inject)))

@@ -1,9 +1,8 @@
 """One round: a fresh process pair measures a list of cases, and every way in which that can go wrong.
 
-While one case is measured, the next is prepared, and the next round's pair is started, on another processor.
-
-Cases on a device, such as a GPU, come one after the other, because what is prepared on it would disturb what is
-measured there; and they share processes, because a process takes longer to set up the device than to measure a case.
+While one case is measured, the next is prepared, and the next round's pair is started, on another processor. Cases on a
+device, such as a GPU, come one after the other, and share processes: a process takes longer to set up the device than
+to measure a case.
 """
 
 import math
@@ -37,11 +36,11 @@ class RoundResult:
     """What one process pair brought home.
 
     ``refused``: the framework raised, cleanly; ``lost``: a process was lost during these cases; ``lost_worker``: the
-    pair itself could not start or go on, and ``unmeasured`` are the cases that it then did not get to (or did not
-    for want of time). ``aa_result``: what both control processes measured, in a round that has A/A checks. ``nice``:
-    the sides' priority, the lower one; ``mhz``: of the measuring processors after each case, where the host tells.
-    Times are in seconds: ``start_s`` waiting for the pair, ``prepare_s`` for cases to be ready, ``block_s`` in blocks,
-    ``timed_s`` within that in timed calls; ``times`` what went into each case, by its id.
+    pair itself could not start or go on, and ``unmeasured`` are the cases that it then did not get to (or for want of
+    time). ``aa_result``: what both control processes measured. ``nice``: the sides' priority, the lower one; ``mhz``:
+    of the measuring processors after each case. Times are in seconds: ``start_s`` waiting for the pair, ``prepare_s``
+    for cases to be ready, ``block_s`` in blocks, ``timed_s`` within that in timed calls; ``times`` what went into each
+    case, by its id.
     """
 
     samples: list[PairSample] = field(default_factory=list)
@@ -80,14 +79,11 @@ class RoundResult:
 class Round:
     """One process pair to run: its cases, all of one metric, its number in the run, and when to stop.
 
-    With ``fork``, each case is measured in children of either side's process, forked after the import: a process of
-    its own for the price of a few milliseconds. Without, the round may hold one case only.
-
-    The A/A checks, ``aa_requests``, are measured exactly as the others, at random places among them, but on two
-    processes of the control's build: this round's and that of the round before, so that the first round measures none.
-    A round of A/A checks alone starts two.
-
-    ``repetitions``: by case id, how often it is measured; a case without is measured as a pilot.
+    With ``fork``, each case is measured in children of either side's process, forked after the import. Without, the
+    round may hold one case only. The A/A checks, ``aa_requests``, are measured exactly as the others, at random places
+    among them, but on two processes of the control's build: this round's and that of the round before, so that the
+    first round measures none; a round of A/A checks alone starts two. ``repetitions``: by case id; a case without is
+    measured as a pilot.
     """
 
     requests: Sequence[CaseRequest]
@@ -198,7 +194,12 @@ class _Running:
             self._result.start_s = time.monotonic() - self._began
             self._result.nice = max(worker.nice for worker in pair.values())
             self._shares[0].pair = pair
-            self._shares[-1].pair = self._aa_pair(pair) if self._plan.aa_requests else pair
+            if self._plan.aa_requests and self._plan.requests:  # on this round's control and the one before
+                previous = self._pool.previous_control
+                processes = self._rng.sample([pair["control"], previous], 2) if previous else []
+                self._shares[-1].pair = dict(zip(SIDES, processes, strict=False))
+            else:
+                self._shares[-1].pair = pair
             self._measure_all()
         except WorkerLostError as error:
             if not is_out_of_time(error, self._plan):
@@ -219,15 +220,6 @@ class _Running:
         finally:
             self._start.close()
             self._result.wall_s = time.monotonic() - self._began
-
-    def _aa_pair(self, pair: Pair) -> Pair:
-        """Return the pair that measures the A/A checks: this round's control and the one before, in random order."""
-        if not self._plan.requests:
-            return pair
-        if self._pool.previous_control is None:
-            return {}
-        processes = self._rng.sample([pair["control"], self._pool.previous_control], 2)
-        return dict(zip(SIDES, processes, strict=True))
 
     def _measure_all(self) -> None:
         """Measure on the measuring processors: asking for blocks costs least there, and where others prepare, this
