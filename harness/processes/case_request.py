@@ -24,29 +24,18 @@ class CaseRequest:
     stage: Stage = "screening"
 
     def description(self) -> dict[str, Any]:
-        """Return what the adaptor needs to know of the case."""
+        """Return what the adaptor needs to know of the case; its inputs are drawn from the id, alike for every
+        metric."""
         files = {name: file.path for name, file in self.case.files.items()}
-        settings = {name: getattr(self.case, name) for name in DESCRIBED}
-        return {
-            "id": self.case.time_id,
-            **settings,
-            "files": files,
-        }  # inputs are drawn from it: alike for every metric
+        return {"id": self.case.time_id, **{name: getattr(self.case, name) for name in DESCRIBED}, "files": files}
 
     def message(self, side: Side) -> dict[str, Any]:
-        """Return the worker's "prepare" request."""
-        # Both sides calibrate the injected work, so that both have made the same calls; only one is slowed by it.
-        slow = side == "treatment"
+        """Return the worker's "prepare" request. Both sides calibrate the injected work, so that both have made the
+        same calls; only the treatment is slowed by it."""
         timed = self.case.metric == DEFAULT_METRIC
         sets = {"sets": self.case.input_sets} if timed and self.case.input_sets > 1 else {}
-        return {
-            "op": "prepare",
-            "case": self.description(),
-            "seed": self.seed,
-            "inject": self.inject,
-            "slow": slow,
-            **sets,
-        }
+        about = {"case": self.description(), "seed": self.seed, "inject": self.inject, "slow": side == "treatment"}
+        return {"op": "prepare", **about, **sets}
 
 
 def shuffled(items: Sequence[T], case_of: Callable[[T], Case], rng: random.Random) -> list[T]:

@@ -1,9 +1,8 @@
 """Whether the cases of a run with several threads are measured in forks: found out on the run's own builds.
 
-With one thread, a framework's word is enough (``Framework.can_fork``).  With several, a fork must lose none of those
-that the import has begun, and must compute with as many as were asked for.  Both are seen in a fork of a worker of each
-build, before anything is measured.  Where one of the builds fails, no case of several threads is forked on either side:
-a process that was forked and one that was not may differ in time.
+With several threads, a fork must lose none of those that the import has begun, and must compute with as many as were
+asked for.  Both are seen in a fork of a worker of each build, before anything is measured; where one build fails, no
+case of several threads is forked on either side.
 """
 
 from collections.abc import Iterable, Sequence
@@ -24,8 +23,8 @@ WATCHING = {"OPDUEL_WATCH_FORKS": "1"}  # read by harness/worker/main.py
 def with_checked_forks(
     framework: Framework, bench: Bench, cases: Iterable[Case], threads: int, sides: Sequence[Side] | None = None
 ) -> Framework:
-    """Return the framework; where a fork of one of the bench's builds doesn't compute with ``threads``, one that
-    forks for no such case, and says why (``Framework.unforked``). ``sides``: those that are looked at, or all."""
+    """Return the framework; where a fork of one of the bench's builds doesn't compute with ``threads``, one that forks
+    for no such case, and says why (``Framework.unforked``). ``sides``: those that are looked at, or all."""
     forking = any(threads_of(case, threads) > 1 and framework.can_fork(threads, case.context) for case in cases)
     if not forking:
         return framework
@@ -38,8 +37,7 @@ def with_checked_forks(
 
 
 def forks_record(framework: Framework, cases: Sequence[Case], threads: int) -> ForksRecord:
-    """Return how many cases were to be measured in forks, and how many each alone in a
-    process; of the latter, what was found on the builds, if that is why."""
+    """Return how many cases were to be measured in forks, and how many each alone in a process; of the latter, why."""
     forked = sum(framework.can_fork(threads_of(case, threads), case.context) for case in cases)
     return ForksRecord(forked=forked, alone=len(cases) - forked, reason=framework.unforked or None)
 

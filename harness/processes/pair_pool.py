@@ -148,11 +148,9 @@ class InputArrays:
 class PairPool(AbstractContextManager["PairPool"]):
     """Hands out fresh pairs. Use as a context manager: leaving it ends what is being started.
 
-    With ``keeps_arrays``, an input that one process has drawn is copied by those after it. That pays where a case is
-    prepared while nothing is measured.
-
-    ``previous_control`` is the control's process of the round before, kept alive: beside the present one, it is a
-    second process of the same build that costs no import (for the A/A checks). None in the first round.
+    With ``keeps_arrays``, an input that one process has drawn is copied by those after it: of use on a device.
+    ``previous_control`` is the control's process of the round before, kept alive for the A/A checks: a second process
+    of the same build that costs no import. None in the first round.
     """
 
     def __init__(self, bench: Bench, rng: random.Random, keeps_arrays: bool = False) -> None:

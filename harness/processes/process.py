@@ -116,7 +116,11 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
         Two cases may be in progress at a time; a third waits for the end of one. Raises CaseLostError, WorkerLostError:
         the child or the worker died or hung."""
-        slot = self._free_slot()
+        ending = [slot for slot, case in enumerate(self._cases) if case is not None and case.ending]
+        free = [slot for slot, case in enumerate(self._cases) if case is None or case.over]
+        if not free and not ending:
+            raise RuntimeError(f"{SLOTS} cases are in progress already")
+        slot = (free or ending)[0]
         before = self._cases[slot]
         if before is not None:
             yield from before.ended()
@@ -130,14 +134,6 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             raise self.lost(self.cause_of_exit()) from None
         process.pid = (yield from process.answered(START_TIMEOUT_S, "beginning a case"))["pid"]
         return process
-
-    def _free_slot(self) -> int:
-        """Return a slot without a case, or else one whose case is ending."""
-        ending = [slot for slot, case in enumerate(self._cases) if case is not None and case.ending]
-        free = [slot for slot, case in enumerate(self._cases) if case is None or case.over]
-        if not free and not ending:
-            raise RuntimeError(f"{SLOTS} cases are in progress already")
-        return (free or ending)[0]
 
     def close(self) -> None:
         """End the process, its children and the pipes. Idempotent."""
@@ -183,13 +179,9 @@ class CaseProcess:
         self._oom_kills = out_of_memory_kills()
 
     def asking(self, request: Mapping[str, Any], timeout_s: float) -> Steps[dict[str, Any]]:
-        """Send a request and return the answer.
-
-        Raises:
-            CaseRefusedError: the framework raised; the case can still be asked.
-            CaseLostError: the case's child died, or there was no answer within ``timeout_s`` seconds.
-            WorkerLostError: the worker did.
-        """
+        """Send a request and return the answer. Raises CaseRefusedError: the framework raised; the case can still be
+        asked. CaseLostError: the case's child died, or there was no answer within ``timeout_s`` seconds.
+        WorkerLostError: the worker did."""
         try:
             self._channel.send(request)
         except ClosedError:
@@ -214,12 +206,9 @@ class CaseProcess:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """Let no thread of the process run within the context, but while it answers what it is asked by ``ask``.
-
-        A library's threads spin for some milliseconds when there is nothing more to do, in the hope of more.  Users
-        have them so, and their calls are faster for it; but those of the side that waits for its turn would take
-        processors from the side that is measured.
-        """
+        """Let no thread of the process run within the context, but while it answers what it is asked by ``ask``: a
+        library's threads spin for some milliseconds when there is nothing more to do, and would take processors from
+        the measured side."""
         self._stopped = True
         self._signal(signal.SIGSTOP)
         try:
@@ -313,7 +302,6 @@ def _signal_group(leader: int, number: int) -> None:
 
 
 def _session(leader: int) -> set[int]:
-    """Return the leader and all that it and its children have started."""
     pids = set()
     for pid in psutil.pids():
         with contextlib.suppress(OSError):  # it has ended meanwhile, or is somebody else's
