@@ -27,11 +27,8 @@ _Member = tuple[str, bool, Callable[[], Any]]  # its name, whether it is a regul
 
 
 def unpack(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None:
-    """Write the member called ``member`` of a .tar (packed or not) or .zip to ``stream``.
-
-    Raises:
-        UsageError: it is no archive, a broken one, has no such member, or more than ``limits`` allow.
-    """
+    """Write the member called ``member`` of a .tar (packed or not) or .zip to ``stream``. Raises UsageError: it is no
+    archive, a broken one, has no such member, or more than ``limits`` allow."""
     try:
         _copy_member(archive, member, stream, limits)
     except _UNKNOWN as error:

@@ -32,11 +32,9 @@ def fetch_files(
 ) -> list[Case]:
     """Return the cases with all of their files on this host. Each file is fetched once; ``on_download`` hears of it.
 
-    Locations are then fit to be kept with a report: without user, password and query.
-
-    Raises:
-        UsageError: a file is not there, its checksum differs, a refused archive, a cache that can't be written.
-        RunError: a server that can't be reached, or does not answer; NoSpaceError: the disk is full.
+    Locations are then fit to be kept with a report: without user, password and query. Raises UsageError: a file is not
+    there, its checksum differs, a refused archive, a cache that can't be written. RunError: a server that can't be
+    reached, or does not answer; NoSpaceError: the disk is full.
     """
     fetched: dict[ModelFile, ModelFile] = {}
     result = []
@@ -92,7 +90,6 @@ def _fetch(file: ModelFile, cache: Path, on_download: Callable[[str], None], lim
 
 
 def _bring(file: ModelFile, target: Path, on_download: Callable[[str], None], limits: Limits) -> None:
-    """Put the file at ``target``; nothing is put there whose checksum differs."""
     remote = re.match(r"(?i)https?://", file.location) is not None
 
     def check(aside: Path) -> None:
@@ -130,7 +127,6 @@ def _read_into(file: ModelFile, remote: bool, stream: BinaryIO, limits: Limits) 
 
 
 def _local(location: str) -> Path:
-    """Return the path of an absolute path or a file URL."""
     if not location.lower().startswith("file://"):
         return Path(location)
     parts = urlsplit(location)
@@ -140,7 +136,6 @@ def _local(location: str) -> Path:
 
 
 def _filename(location: str) -> str:
-    """Return the location's last part as a safe name."""
     path = urlsplit(location).path if "://" in location else location
     return re.sub(r"[^A-Za-z0-9._+=@-]+", "_", unquote(path).rpartition("/")[2]).lstrip(".-")[-100:] or "file"
 

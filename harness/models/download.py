@@ -34,12 +34,8 @@ class _TryAgainError(Exception):
 
 
 def download(url: str, stream: BinaryIO, limits: Limits) -> None:
-    """Write what ``url`` holds to ``stream``, from its beginning again at each attempt.
-
-    Raises:
-        UsageError: the server refuses, or there is too much of it.
-        RunError: it could not be had in any attempt.
-    """
+    """Write what ``url`` holds to ``stream``, from its beginning again at each attempt. Raises UsageError: the server
+    refuses, or there is too much of it. RunError: it could not be had in any attempt."""
     deadline = time.monotonic() + limits.whole_s
     retrying = Retrying(
         retry=retry_if_exception_type(_TryAgainError),
@@ -88,10 +84,7 @@ def copy_limited(
     chunks: Iterable[bytes], stream: BinaryIO, limits: Limits, place: str, deadline: float = float("inf")
 ) -> None:
     """Write ``chunks`` to ``stream``, no more than the limit and not beyond ``deadline`` (of the monotonic clock).
-
-    Raises:
-        UsageError: there is more; RunError: it takes too long.
-    """
+    Raises UsageError: there is more; RunError: it takes too long."""
     size = 0
     for chunk in chunks:
         size += len(chunk)

@@ -103,8 +103,8 @@ class GoldenRequest:
 
 
 def check_new(folder: Path) -> None:
-    """See that nothing would be lost if golden outputs were written there. Raises UsageError: the folder holds
-    something, or is a file."""
+    """See that nothing would be lost if golden outputs were written there. Raises UsageError: it holds something, or is
+    a file."""
     try:
         if any(folder.iterdir()):
             contents = "golden outputs" if (folder / MANIFEST).exists() else "other files"
@@ -123,12 +123,9 @@ def write_golden(
     """Compute every case, twice, in fresh processes, and keep what came of it; ``on_case`` hears how many are done.
 
     What ends it early (a signal, the time budget, workers that can't be started) leaves what was computed, with a
-    manifest that says ``complete``: false. Returns the cases that were computed, by id.
-
-    Raises:
-        UsageError: the folder holds something; fewer processors than threads; as ``run_environment``.
-        RunError: nothing could be computed, or the folder can't be written.
-        KeyboardInterrupt: a signal; what was computed is kept.
+    manifest that says ``complete``: false. Returns the cases that were computed, by id. Raises UsageError: the folder
+    holds something; fewer processors than threads; as ``run_environment``. RunError: nothing could be computed, or the
+    folder can't be written. KeyboardInterrupt: a signal; what was computed is kept.
     """
     check_new(folder)
     golden_cases: dict[str, GoldenCase] = {}
@@ -288,11 +285,8 @@ class Golden:
 
 
 def read_golden(folder: Path) -> Golden:
-    """Read the golden outputs in a folder; the arrays are read when they are compared.
-
-    Raises:
-        UsageError: there are none, or they have another schema version.
-    """
+    """Read the golden outputs in a folder; the arrays are read when they are compared. Raises UsageError: there are
+    none, or they have another schema version."""
     where = f"--golden {folder}: {MANIFEST}"
     try:
         document = parse_json(read_bytes(folder / MANIFEST, MOST_MANIFEST_BYTES, pipes=False))

@@ -1,10 +1,8 @@
 """Do both builds compute the same? Outputs and gradients of every case, on the same inputs, once.
 
-Nothing here is statistical.  A case is computed by the control, again by the control in a second process, and by the
-treatment.  Where the control agrees with itself but not with the treatment, all three compute it again, in fresh
-processes: only what differs twice is a finding.  Golden outputs may stand in for the control.
-
-Where the sides have two frameworks, a run asks before all this whether both make the same inputs.
+A case is computed by the control, again by the control in a second process, and by the treatment.  Where the control
+agrees with itself but not with the treatment, all three compute it again: only what differs twice is a finding.  Golden
+outputs may stand in for the control. A run of two frameworks asks before whether both make the same inputs.
 """
 
 import math
@@ -40,9 +38,8 @@ DIFFER = (
 class OutputCheck:
     """Compares cases of the metric "error".
 
-    ``deadline`` is of the monotonic clock; ``can_fork`` says of a case whether it behaves in a fork; ``on_case`` is
-    told after each case how many are left. What ended it before its time is in ``stopped``, or was the deadline
-    (``out_of_time``). With a ``reference`` no control is started.
+    ``deadline`` is of the monotonic clock; ``on_case`` gets how many are left after each case. What ended it before
+    its time is in ``stopped``, or was the deadline (``out_of_time``). With a ``reference`` no control is started.
     """
 
     bench: Bench
@@ -85,7 +82,6 @@ class OutputCheck:
         return self.comparisons
 
     def _look_at(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Comparison]]:
-        """Look at each case once, in fresh workers, until the time is up."""
         if not cases:
             return
         bench, names = self.bench, ("treatment",) if self.reference else tuple(WORKERS)
@@ -146,10 +142,8 @@ def check_outputs(
     earlier_s: float,
 ) -> tuple[OutputCheck, MeasurementPlan]:
     """Compare the outputs of a run's cases whose metric is not sampled; they come first, and leave the others the rest
-    of the time. Return what was found, and the plan that is left.
-
-    ``earlier_s``: what earlier starts took of the time budget.
-    """
+    of the time. Return what was found, and the plan that is left. ``earlier_s``: what earlier starts took of the time
+    budget."""
     cases = [case for case in all_cases if case.metric not in SAMPLED]
     began, sampled_cases = time.monotonic() - plan.spent_s, len(plan.cases)
 

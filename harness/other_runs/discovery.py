@@ -5,7 +5,7 @@ What only one build prints is a case, too, which then fails on the other side.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -79,8 +79,13 @@ def cases_of(
         if missing and len(lists) == len(SIDES):
             more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
             on_message(f"{case.time_id}: the {side} does not print {missing[0]}{more}")
-    parts = _parts_of_ids(values)
-    return [_case(case, value, parts[name]) for name, value in values.items()] or [case]
+    # whatever the order of values: one that would be called as another has a digest
+    parts = {name: cut(_UNFIT.sub("_", name).strip("_") or "value", LONGEST_NAME) for name in values}
+    uses = Counter(parts.values())
+    return [
+        _case(case, value, part if uses[part] == 1 or part == name else with_digest(part, name))
+        for (name, value), part in zip(values.items(), parts.values(), strict=True)
+    ] or [case]
 
 
 def _case(case: Case, value: Mapping[str, Any], name: str) -> Case:
@@ -92,10 +97,3 @@ def _case(case: Case, value: Mapping[str, Any], name: str) -> Case:
         unit=value["unit"],
         lower_is_better=value["lower_is_better"],
     )
-
-
-def _parts_of_ids(names: Iterable[str]) -> dict[str, str]:
-    """Return how values are named in ids, whatever their order: one that would be called as another has a digest."""
-    parts = {name: cut(_UNFIT.sub("_", name).strip("_") or "value", LONGEST_NAME) for name in names}
-    uses = Counter(parts.values())
-    return {name: part if uses[part] == 1 or part == name else with_digest(part, name) for name, part in parts.items()}

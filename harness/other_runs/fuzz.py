@@ -41,9 +41,9 @@ def draw_cases(
 ) -> list[tuple[Drawn, Sequence[Case]]]:
     """Draw ``count`` inputs for the operators of ``cases``, drawn from ``seed``; each as a case for every metric.
 
-    They take turns over operators, directions and kinds of arguments, and those that the control refuses are left out:
-    there are fewer where an operator has no more. Raises RunError: none of what was drawn runs on the control, or that
-    can't be started."""
+    They take turns over operators, directions and kinds of arguments, without those that the control refuses. Raises
+    RunError: none of what was drawn runs on the control, or that can't be started.
+    """
     metrics: dict[str, list[Case]] = {}
     for case in cases:
         metrics.setdefault(case.time_id, []).append(case)
@@ -111,9 +111,9 @@ def _is_difference(comparison: Comparison) -> bool:
 def shrink(differences: Sequence[Finding], measure: Measure, steps: int = STEPS) -> list[Finding]:
     """Return the findings on the smallest sizes that still show them, each shown by a measurement of its own.
 
-    In every step each finding tries its next smaller sizes, all findings in one measurement.  Hypothesis' own shrinker
-    takes a test to give the same answer each time, which a measurement doesn't.  ``measure`` gives the comparisons of
-    cases by id, and none of those that it did not come to.
+    In every step each finding tries its next smaller sizes, all in one measurement.  Hypothesis' own shrinker takes a
+    test to give the same answer each time, which a measurement doesn't.  ``measure`` gives the comparisons of cases by
+    id.
     """
     current = list(differences)
     waiting = [smaller(finding.drawn) for finding in current]
@@ -147,6 +147,5 @@ def smaller(draw: Drawn) -> list[Drawn]:
 
 
 def _same_outcome(comparison: Comparison, before: Comparison) -> bool:
-    """Return whether a measurement says the same as the one before: the verdict, and where one side fails, the side."""
     sides = [either.failure.side if either.failure else None for either in (comparison, before)]
     return comparison.verdict == before.verdict and sides[0] == sides[1]

@@ -58,11 +58,9 @@ def threshold_for(share: float, threshold: float | None = None) -> float:
 
 
 def pairs_of_cases(reports: Iterable[Report]) -> list[CasePairs]:
-    """Return how each case's pairs scatter, over all runs; cases with fewer than ``FEWEST_PAIRS`` are left out.
-
-    Each run's pairs are taken about their own trimmed mean, and widened by sqrt(n / (n - 1)) for it.  So a bias that
-    lasts for a run is not in the forecast: it promises at most what more of such pairs can do.
-    """
+    """Return how each case's pairs scatter, over all runs; cases with fewer than ``FEWEST_PAIRS`` are left out. Each
+    run's pairs are taken about their own trimmed mean, and widened by sqrt(n / (n - 1)) for it: a bias that lasts for a
+    run is not in the forecast."""
     pairs: dict[str, list[Pair]] = defaultdict(list)
     cases: dict[str, Case] = {}
     for report in reports:
@@ -115,12 +113,8 @@ def forecast_power(
     rng: random.Random,
     threshold: float | None = None,
 ) -> PowerForecast:
-    """Return the smallest of ``SHARES`` that runs of ``max_rounds`` find, by bisection: a larger one is found more
-    often.
-
-    ``seconds_a_pair``: wall time that one process pair of one case takes.  ``threshold``: that of all runs; None for
-    ``threshold_for`` each share.
-    """
+    """Return the smallest of ``SHARES`` that runs of ``max_rounds`` find, by bisection. ``seconds_a_pair``: wall time
+    that one process pair of one case takes.  ``threshold``: that of all runs; None for ``threshold_for`` each share."""
     shares = [share for share in SHARES if threshold is None or share > threshold]
     answers: dict[int, tuple[Rate, float]] = {}
 

@@ -37,6 +37,7 @@ CASE_NS = 50_000_000  # timed calls of one case in one process, about
 LEAST_CALLS, MOST_CALLS = 5, 1000
 DEFAULT_WARMUP = 2  # calls before the timed ones; preparing has warmed up already
 MEMORY_CALLS = 3
+REPEATED_SETTINGS = ("platform", "user_identifier", "profiler", "threads", "runs", "time_budget")  # in the run's record
 # Why the framework's profiler has no time for a case.
 UNSEEN = "the framework's profiler saw no operator in it: it is Python code, or returns a view; use --profiler python"
 TOO_SHORT = "most calls are shorter than a tick of the framework's profiler: use --profiler python"
@@ -44,12 +45,8 @@ TOO_SHORT = "most calls are shorter than a tick of the framework's profiler: use
 
 @dataclass(frozen=True)
 class SingleRequest:
-    """What to measure, on what, and within which bounds.
-
-    ``configuration``: what was asked for; the report stores it. Without its ``runs``, each process makes as many timed
-    calls as fit into 50 ms, 5 to 1000. ``labels``: what the report says of the request besides. ``env``: variables that
-    workers get besides their own: their values may be secrets.
-    """
+    """What to measure, on what, and within which bounds: as ``RunRequest``. Without the configuration's ``runs``, each
+    process makes as many timed calls as fit into 50 ms, 5 to 1000."""
 
     framework: Framework
     build: Build
@@ -96,11 +93,9 @@ def run_single(request: SingleRequest, on_progress: Callable[[SingleProgress], N
     """Measure one build.
 
     A signal, a lost worker or the end of the time budget cost what was in progress and nothing before it: the report's
-    ``run.complete`` is false then, and ``run.aborted`` true unless it was the budget.
-
-    Raises:
-        UsageError: the host has fewer processors than threads are asked for, or ``env`` has a variable that is ours.
-        RunError: nothing at all could be measured.
+    ``run.complete`` is false then, and ``run.aborted`` true unless it was the budget. Raises UsageError: the host has
+    fewer processors than threads are asked for, or ``env`` has a variable that is ours. RunError: nothing at all could
+    be measured.
     """
     return _Run(request, on_progress).run()
 
@@ -151,16 +146,11 @@ class _Run:
             started=started.isoformat(timespec="seconds"),
             finished=datetime.now(UTC).isoformat(timespec="seconds"),
             configuration=configuration,
-            platform=configuration.platform,
-            user_identifier=configuration.user_identifier,
+            **{name: getattr(configuration, name) for name in REPEATED_SETTINGS},
             framework=request.framework.name,
-            profiler=configuration.profiler,
             seed=request.seed,
-            threads=configuration.threads,
             rounds=configuration.rounds or DEFAULT_ROUNDS,
             warmup=self._warmup,
-            runs=configuration.runs,
-            time_budget=configuration.time_budget,
             environment=recorded_environment(environment, request.env, request.framework.name),
             env=tuple(sorted(request.env)),
             forks=forks_record(self._framework, request.cases, configuration.threads),
@@ -198,7 +188,6 @@ class _Run:
                     self._on_progress(SingleProgress(number, rounds, position, len(order), self._clock.elapsed_s))
 
     def _profiles(self, aborted: bool) -> Profiles | None:
-        """Write the profiles that were asked for, unless the run was cut short."""
         request, configuration = self._request, self._configuration
         if configuration.profile_output is None:
             return None
