@@ -1,6 +1,6 @@
 """Find frameworks by name: opduel's own, and those of other packages (entry points ``opduel.frameworks``)."""
 
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -18,23 +18,19 @@ _CLASSES = {
     "pytest": "Pytest",
     "python": "Python",
     "torch": "Torch",
+    "cross": "Cross",
 }
-_CROSS = "cross"
 GROUP = "opduel.frameworks"
 
 
 def framework_names() -> list[str]:
     """Return the names of all frameworks: the usual one first, those of other packages last."""
-    return list(dict.fromkeys([*_CLASSES, _CROSS, *sorted(_installed())]))
+    return list(dict.fromkeys([*_CLASSES, *sorted(_installed())]))
 
 
 def get_framework(name: str, frameworks_dir: Path = FRAMEWORKS_DIR) -> Framework:
     """Return the framework called ``name``, with its data below ``frameworks_dir``. Raises UsageError: there is none of
     that name."""
-    if name == _CROSS:
-        from opduel.frameworks.cross.framework import Cross
-
-        return Cross(partial(get_framework, frameworks_dir=frameworks_dir), frameworks_dir)
     if name in _CLASSES:
         module = import_module(f"opduel.frameworks.{name}.framework")
         framework_class: type[Framework] = getattr(module, _CLASSES[name])

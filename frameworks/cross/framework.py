@@ -1,12 +1,14 @@
 """The framework of runs that compare two frameworks, one on each side."""
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-from opduel.frameworks.base import FRAMEWORKS_DIR, Framework
+from opduel.frameworks.base import Framework
+from opduel.frameworks.registry import get_framework
 from opduel.frameworks.roles import PairedCases
 from opduel.records import Build, Case, UsageError
 from opduel.records.measurement import SIDES, Side
@@ -25,12 +27,7 @@ class Cross(Framework):
     cases = PairedCases()
     has_own_sides = True
     adaptor = Path(__file__).resolve().parent / "adaptor"
-
-    def __init__(self, find_framework: Callable[[str], Framework], frameworks_dir: Path = FRAMEWORKS_DIR) -> None:
-        """``find_framework``: returns a framework by its name; the registry, which imports this, passes it."""
-        super().__init__(frameworks_dir)
-        self._find_framework = find_framework
-        self._sides: Mapping[Side, Framework] = {}
+    _sides: Mapping[Side, Framework] = MappingProxyType({})
 
     def for_cases(self, cases: Sequence[Case]) -> "Cross":
         """Return the framework with the two frameworks of these cases. Raise UsageError if cases differ in these."""
@@ -43,7 +40,8 @@ class Cross(Framework):
             )
         framework = copy.copy(self)
         names = next(iter(pairs), ())
-        framework._sides = {side: self._find_framework(name) for side, name in zip(SIDES, names, strict=bool(names))}
+        frameworks = [get_framework(name, self.frameworks_dir) for name in names]
+        framework._sides = dict(zip(SIDES, frameworks, strict=bool(names)))
         return framework
 
     def of_side(self, side: Side) -> Framework:

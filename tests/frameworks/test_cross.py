@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_samples import a_case
 
-from opduel.frameworks import Framework, get_framework
+from opduel.frameworks import Framework
 from opduel.frameworks.cross.framework import Cross
 from opduel.records import Build, Case
 
@@ -35,7 +35,7 @@ class Other(One):
 
 @pytest.fixture
 def cross() -> Cross:
-    framework = Cross(get_framework)
+    framework = Cross()
     framework._sides = {"control": One(), "treatment": Other()}
     return framework
 
@@ -73,7 +73,7 @@ class Imports(One):
 
 
 def test_both_sides_import_what_either_needs() -> None:
-    framework = Cross(get_framework)
+    framework = Cross()
     framework._sides = {"control": Imports(), "treatment": Imports()}
     sides = (
         {"control": {"operator": operator}, "treatment": {"operator": other}}
