@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import IO, Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Header, Request
 from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 
@@ -50,21 +50,8 @@ def health(request: Request) -> schemas.Health:
     return schemas.Health(status="ok")
 
 
-_BODY = {
-    "requestBody": {
-        "required": True,
-        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Posted"}}},
-    },
-    "parameters": [
-        {
-            "name": "Idempotency-Key",
-            "in": "header",
-            "required": False,
-            "description": "the report's run.id",
-            "schema": {"type": "string"},
-        }
-    ],
-}
+_BODY = {"required": True, "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Posted"}}}}
+IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", description="the report's run.id")]
 
 
 @_api.post(
@@ -72,14 +59,13 @@ _BODY = {
     status_code=201,
     response_model=schemas.StoredReport,
     responses=problems(_POST_PROBLEMS) | {200: {"model": schemas.StoredReport, "description": "already stored"}},
-    openapi_extra=_BODY,
+    openapi_extra={"requestBody": _BODY},
     tags=["reports"],
 )
-async def post_report(request: Request, token: CanWrite) -> Response:
+async def post_report(request: Request, token: CanWrite, key: IdempotencyKey = None) -> Response:
     """Store a report. The same one may be posted any number of times: it is stored once."""
     apart: SubprocessJobs = request.app.state.posts_apart
     most = settings_of(request).max_report_bytes
-    key = request.headers.get("idempotency-key")
     with ExitStack() as stack:
         posted = stack.enter_context(await receive(request, most, lambda: stack.enter_context(apart.place())))
         if posted.is_large:

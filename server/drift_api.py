@@ -69,6 +69,9 @@ class Acknowledgement(BaseModel):
     note: Annotated[str, Field(min_length=1, max_length=LONGEST_NOTE, pattern=r"\S")]
 
 
+_BODY = {"required": True, "content": {"application/json": {"schema": Acknowledgement.model_json_schema()}}}
+
+
 @router.get("/change_points")
 def list_change_points(
     request: Request,
@@ -94,12 +97,7 @@ def one_change_point(session: ReadSession, number: Number) -> ChangePointOut:
 @router.put(
     "/change_points/{number}/acknowledgement",
     responses=problems({404: "no such change point", 413: "too large"}),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": Acknowledgement.model_json_schema()}},
-        }
-    },
+    openapi_extra={"requestBody": _BODY},
 )
 async def put_acknowledgement(request: Request, token: CanWrite, number: Number) -> ChangePointOut:
     """Acknowledge a change point, until it changes materially."""

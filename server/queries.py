@@ -78,11 +78,7 @@ _RUN_TEXTS = (
 
 def equal(filters: object, *columns: Any) -> list[ColumnElement[bool]]:
     """Return the conditions that columns equal the attributes of ``filters`` of the same names, except None."""
-    return if_given(*((column, getattr(filters, column.key)) for column in columns))
-
-
-def if_given(*pairs: tuple[Any, object]) -> list[ColumnElement[bool]]:
-    """Return the conditions that columns have these values, except None."""
+    pairs = [(column, getattr(filters, column.key)) for column in columns]
     return [column == value for column, value in pairs if value is not None]
 
 
@@ -149,7 +145,8 @@ def noise_of(session: Session, host: str, kind: str, limit: int = WINDOW) -> lis
 
 def find_cases(framework: str | None, text: str | None, operator_category: str | None) -> Select[Case]:
     """Return the query of cases in the order of their names; ``text`` is a part of their id or operator."""
-    conditions = if_given((Case.framework, framework), (Case.operator_category, operator_category))
+    pairs = ((Case.framework, framework), (Case.operator_category, operator_category))
+    conditions: list[ColumnElement[bool]] = [column == value for column, value in pairs if value is not None]
     if text:
         conditions.append(_has(text, Case.case, Case.operator))
     return select(Case).where(*conditions).order_by(Case.case, Case.framework)
@@ -157,9 +154,7 @@ def find_cases(framework: str | None, text: str | None, operator_category: str |
 
 def history_of(case: Case, platform: str | None, category: str | None, branch: str | None) -> Select[Result, Run]:
     """Return the query of all results of ``case``, the oldest first, without those slowed on purpose."""
-    conditions = if_given((Run.platform, platform), (Run.category, category))
-    if branch is not None:
-        conditions.append(is_of_branch(branch))
+    conditions = RunFilter(platform=platform, category=category, branch=branch).conditions()
     statement = select(Result, Run).join(Run).where(Result.case_number == case.number, Result.injected.is_(False))
     return statement.where(*conditions).order_by(Run.started, Run.number)
 
