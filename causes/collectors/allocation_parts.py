@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from opduel.causes.collectors.massif_file import UNKNOWN, Allocated, Function, Stack
+from opduel.causes.collectors.massif_file import UNKNOWN, Allocated, Stack
 from opduel.records.cause import CODE_OF, Part
 
 # Functions that allocate for others: what they allocate is of those that call them. Of C, C++, Python and NumPy, and of
@@ -34,7 +34,9 @@ def part_name(stack: Stack) -> tuple[str, str, str]:
     Code without symbols counts for the function with one that calls it, unless that is Python's interpreter.
     """
     inwards = list(reversed(stack))  # from the function that allocates to its callers
-    first = next((place for place, function in enumerate(inwards) if not _is_allocator(function)), len(inwards) - 1)
+    first = next(
+        (place for place, function in enumerate(inwards) if not _ALLOCATES.match(function.name)), len(inwards) - 1
+    )
     with_name = next((place for place in range(first, len(inwards)) if inwards[place].name != UNKNOWN), None)
     if with_name is None:
         return NOWHERE, "", ""
@@ -46,10 +48,6 @@ def part_name(stack: Stack) -> tuple[str, str, str]:
     if _INTERPRETER.match(function.name):
         return NOWHERE, "", function.name
     return CODE_OF + function.name, "", caller
-
-
-def _is_allocator(function: Function) -> bool:
-    return _ALLOCATES.match(function.name) is not None
 
 
 def parts_of(stacks: Mapping[Stack, Allocated], calls: int) -> tuple[dict[str, Part], dict[str, Part]]:

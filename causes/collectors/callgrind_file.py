@@ -46,12 +46,12 @@ class FunctionId(NamedTuple):
 class FunctionCost:
     """What one function executed.
 
-    ``self_cost`` is without what it calls. ``file`` and ``line`` are where it is defined, or near that: empty and 0
-    where that isn't known. ``callers`` has what it executed with all that it calls in turn, by who called it, without
-    itself. ``looked_at`` are those of its own instructions of which it is known whether they work on vectors, and
-    ``vectors`` those that do, by the vectors' size in bytes. ``mispredicted`` are its own branches that were
-    mispredicted. ``hot`` has the addresses, in order, of the instructions that it executes most, if it has a good part
-    of all and they are known; ``hot_of`` is the cost of the function that these are of, the largest of joined ones.
+    ``self_cost`` is without what it calls. ``file`` and ``line`` are where it is defined, or near that. ``callers`` has
+    what it executed with all that it calls in turn, by who called it, without itself. ``looked_at`` are those of its
+    own instructions of which it is known whether they work on vectors, and ``vectors`` those that do, by the vectors'
+    size in bytes. ``mispredicted`` are its own branches that were. ``hot`` has the addresses, in order, of the
+    instructions that it executes most, if it has a good part of all; ``hot_of`` is the cost of the function that these
+    are of.
     """
 
     self_cost: int = 0
@@ -120,10 +120,8 @@ def read_callgrind(
     ``locate`` says where the function begins that an address of a library is in, None if it doesn't know; where it
     knows, code without symbols is by function. ``vector_size`` says how many bytes the vectors have that the
     instruction at an address of a library works on, 0 for none, and None where that isn't known; it is asked where the
-    file has every instruction (``--dump-instr=yes``).
-
-    Raises:
-        ValueError: not a whole file of callgrind's; with the number of the line.
+    file has every instruction (``--dump-instr=yes``). Raises ValueError: not a whole file of callgrind's; with the
+    number of the line.
     """
     return _Reader(stream, locate, vector_size, events).read()
 
@@ -166,7 +164,9 @@ class _Reader:
         for function, executed in self._executed.items():
             cost = self._profile.functions[function]
             if cost.self_cost >= LARGE * self._total and function.library:
-                cost.hot, cost.hot_of = _hot(executed), cost.self_cost
+                least = HOT * max(executed.values())
+                hot = [address for address in sorted(executed) if executed[address] >= least]
+                cost.hot, cost.hot_of = tuple(hot[:MOST_HOT]), cost.self_cost
         return self._profile
 
     def _next_line(self) -> bytes:
@@ -236,7 +236,6 @@ class _Reader:
         return self._ids[key]
 
     def _add_cost(self, text: bytes) -> None:
-        """Add what the present function executes itself, in one line of its source."""
         if self._function is None:
             raise ValueError("a cost before any function")
         costs = self._read_costs(text)
@@ -253,7 +252,6 @@ class _Reader:
             self._cost.file = self._cost.file or self._own_file.decode("utf-8", "replace")
 
     def _count_vectors(self, cost: int) -> None:
-        """Count an instruction by the size of the vectors that it works on, if that is known."""
         at = self._object, self._positions[b"instr"]
         if at not in self._sizes:
             library = self._object.decode("utf-8", "replace")
@@ -297,9 +295,3 @@ def _position(before: int, text: bytes) -> int:
 
 def _sum(costs: Sequence[bytes], places: Sequence[int]) -> int:
     return sum(int(costs[place]) for place in places if place < len(costs))
-
-
-def _hot(executed: Counter[int]) -> tuple[int, ...]:
-    """Return the addresses of the instructions that are executed most, in order."""
-    most = max(executed.values())
-    return tuple(address for address in sorted(executed) if executed[address] >= HOT * most)[:MOST_HOT]

@@ -29,12 +29,7 @@ _INDEX_FORM = bytes((1, 0x1B, 0x03, 0x3B))  # of .eh_frame_hdr: version 1, and a
 
 
 class ElfFile:
-    """One library's file.
-
-    Raises:
-        OSError: it can't be read.
-        ValueError: it isn't a whole file of this kind.
-    """
+    """One library's file. Raises OSError: it can't be read. ValueError: it isn't a whole file of this kind."""
 
     def __init__(self, path: str) -> None:
         with open(path, "rb") as stream:
@@ -135,7 +130,6 @@ class ElfFile:
         return dict(zip(rows["at"].tolist(), rows["target"].tolist(), strict=True))
 
     def _data(self, section: str) -> bytes:
-        """Return a section's bytes; empty if there is none of this name."""
         return bytes(self._sections[section].data()) if section in self._sections else b""
 
     def _table(self, section: str, row: np.dtype[np.void]) -> npt.NDArray[np.void]:

@@ -52,7 +52,6 @@ def other_compilers(answers: Answers, builds: Mapping[Side, Build]) -> dict[str,
 
 
 def _compilers(builds: Mapping[Side, Build]) -> dict[str, tuple[str, str]]:
-    """Return what compiled each package on either side, where that differs."""
     differences = differing_packages(builds["control"], builds["treatment"])
     return {name: versions for name, versions in differences.items() if name.startswith(COMPILER_OF)}
 
@@ -106,8 +105,8 @@ def _describe_change(before: str, after: str) -> str:
     old, new = ([word for word in text.split() if not _OF_A_PLACE.search(word)] for text in (before, after))
     if max(len(old), len(new)) <= FEW_WORDS:
         return f"{' '.join(old) or 'nothing'} -> {' '.join(new) or 'nothing'}" if old != new else ""
-    added, removed = [word for word in new if word not in old], [word for word in old if word not in new]
-    return " ".join(f"{sign} {_first_words(words)}" for sign, words in (("+", added), ("-", removed)) if words)
+    words = (("+", [word for word in new if word not in old]), ("-", [word for word in old if word not in new]))
+    return " ".join(f"{sign} {_first_words(of_sign)}" for sign, of_sign in words if of_sign)
 
 
 def _first_words(words: Sequence[str]) -> str:
@@ -151,7 +150,6 @@ def _identify(entry: Loaded) -> tuple[str, _Library]:
 
 
 def _summarize(names: Sequence[str], libraries: Mapping[str, _Library]) -> str:
-    """Return the first few packages and shared libraries, and how many extension modules."""
     extensions = [name for name in names if libraries[name].contents and not re.match(r"lib|[A-Z]", name)]
     named = [name for name in names if name not in extensions]
     parts = named[:MOST_NAMED]

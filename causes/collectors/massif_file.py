@@ -41,11 +41,8 @@ class Allocated:
 
 
 def allocated_between(before: bytes, after: bytes) -> dict[Stack, Allocated]:
-    """Return what was allocated between two files of one process, by stack, for stacks that allocated anything.
-
-    Raises:
-        ValueError: not whole files of massif's, or not of one process in this order.
-    """
+    """Return what was allocated between two files of one process, by stack, for stacks that allocated anything. Raises
+    ValueError: not whole files of massif's, or not of one process in this order."""
     first, second = _Contents(before), _Contents(after)
     if all(second.functions.get(key) == name for key, name in first.functions.items()) and first.files == {
         key: name for key, name in second.files.items() if key in first.files

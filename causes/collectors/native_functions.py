@@ -17,7 +17,7 @@ from opduel.causes.collectors.callgrind_file import INSTRUCTIONS, MISSES, Callgr
 from opduel.causes.collectors.code_placement import describe_placement
 from opduel.causes.collectors.native_parts import call_graph, describe_stripped, mispredicted, parts_of, shared_names
 from opduel.causes.collectors.stripped import locate, vector_size, with_owners
-from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, Tool, look_in_pairs, reading_files, why_not
+from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, Tool, look_in_pairs, reading_files
 from opduel.harness.machine.host import PROC, text_of
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.profiles import Profiling, case_folders
@@ -57,31 +57,20 @@ def observe_native(
     """Return for each case id the instructions per call by native function, in ``pairs`` fresh process pairs, both
     sides at once; with ``misses`` the misses of a simulated cache, without a tree of frames.
 
-    ``env``: the user's own variables. Nothing is begun after the deadline of ``profiling``. In ``folder``, if given,
-    ``<case>/<side>/callgrind.out`` is what the last pair's process executed, as long as all files together have at most
-    ``MOST_STORED_BYTES``; ``among``: all cases that have a folder there, by which ids that are alike as paths are
-    distinguished. Never raises for what a worker does: it costs a case its observations alone.
+    ``env``: the user's own variables. In ``folder``, if given, ``<case>/<side>/callgrind.out`` is what the last pair's
+    process executed, as long as all files together have at most ``MOST_STORED_BYTES``; ``among``: all cases that have a
+    folder there. Never raises for what a worker does: it costs a case its observations alone.
     """
-    unfit = {case.id: Observed(note=reason) for case in cases if (reason := why_not(profiling.framework, case))}
-    fit = [case for case in cases if case.id not in unfit]
-    if not fit:
-        return unfit
     # whole calls, for every framework: what changed may be outside the functions that it counts in
-    counting = replace(plan_counting(profiling.framework, env, fit), functions=())
-    folders = case_folders(among or fit) if folder else {}
-    places = {case.id: folder / folders[case.time_id] for case in fit} if folder else {}
-    options = MISS_OPTIONS if misses else INSTRUCTION_OPTIONS
-    tool = Tool(
-        "misses" if misses else "native",
-        SCRIPT,
-        "OPDUEL_COUNTS",
-        counting.environment,
-        lambda paths: callgrind(counting, paths, options),
-    )
+    counting = replace(plan_counting(profiling.framework, env, cases), functions=())
+    folders = case_folders(among or cases) if folder else {}
+    places = {case.id: folder / folders[case.time_id] for case in cases} if folder else {}
+    label, options = ("misses", MISS_OPTIONS) if misses else ("native", INSTRUCTION_OPTIONS)
+    tool = Tool(label, SCRIPT, "OPDUEL_COUNTS", counting.environment, lambda paths: callgrind(counting, paths, options))
     counter = _Counter(MISSES if misses else INSTRUCTIONS, places)
-    seen = look_in_pairs(profiling, fit, tool, counter.count, pairs)
+    seen = look_in_pairs(profiling, cases, tool, counter.count, pairs)
     describe = _describe_misses if misses else _describe
-    return {case.id: unfit[case.id] if case.id in unfit else describe(*seen[case.id]) for case in cases}
+    return {case_id: describe(of_case, note) for case_id, (of_case, note) in seen.items()}
 
 
 @dataclass(frozen=True)
@@ -145,7 +134,6 @@ def plan_calls(instructions: Mapping[Side, int]) -> tuple[int, int]:
 
 
 def _describe_misses(pairs: Sequence[ProfilePair], note: str) -> Observed:
-    """Return simulated cache misses by function."""
     return Observed(_observations(pairs), "; ".join(filter(None, (note, MODEL if pairs else ""))))
 
 
@@ -179,13 +167,12 @@ def _observations(pairs: Sequence[ProfilePair]) -> list[Observation]:
 
 
 def _flame(pairs: Sequence[ProfilePair], shared: set[str]) -> tuple[Frame, ...]:
-    profiles = {side: [pair[side] for pair in pairs] for side in SIDES}
-    return flame_of_graphs(
-        {
-            side: call_graph([profile.functions for profile in of_side], [profile.calls for profile in of_side], shared)
-            for side, of_side in profiles.items()
-        }
-    )
+    graphs = {}
+    for side in SIDES:
+        profiles = [pair[side] for pair in pairs]
+        functions, calls = [profile.functions for profile in profiles], [profile.calls for profile in profiles]
+        graphs[side] = call_graph(functions, calls, shared)
+    return flame_of_graphs(graphs)
 
 
 def has_avx512(proc: Path = PROC) -> bool:

@@ -65,16 +65,15 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
         for caller, amount in cost.callers.items():
             if amount and (caller_name := part_name(caller, shared)) != name:
                 amounts[caller_name] = amounts.get(caller_name, 0) + amount
-    return {
-        name: Part(
-            total.self_cost / calls,
-            _calls(name, total, calls),
-            where[name],
-            _shares(callers[name]),
-            implementation=describe_vectors(total),
-        )
-        for name, total in merged.items()
-    }
+    parts = {}
+    for name, total in merged.items():
+        # how often it is called isn't known of what is several functions that call each other
+        often = None if name.startswith(CODE_OF) else total.calls / calls or None
+        amounts = callers[name]
+        shares = {caller: amount / sum(amounts.values()) for caller, amount in amounts.items()}
+        vectors = describe_vectors(total)
+        parts[name] = Part(total.self_cost / calls, often, where[name], shares, implementation=vectors)
+    return parts
 
 
 def describe_vectors(cost: FunctionCost) -> str:
@@ -122,17 +121,6 @@ def mispredicted(profile: CallgrindProfile, calls: int, shared: set[str]) -> dic
             amounts[name] = amounts.get(name, 0.0) + cost.mispredicted / calls
             where.setdefault(name, place_of(cost) or PurePosixPath(function.library).name)
     return {name: Part(amount, where=where[name]) for name, amount in amounts.items()}
-
-
-def _calls(name: str, cost: FunctionCost, calls: int) -> float | None:
-    """Return how often a call of the case calls a function; None for what is several functions that call each other."""
-    return None if name.startswith(CODE_OF) else cost.calls / calls or None
-
-
-def _shares(amounts: Mapping[str, int]) -> dict[str, float]:
-    """Return each amount as a share of all."""
-    total = sum(amounts.values())
-    return {name: amount / total for name, amount in amounts.items()}
 
 
 def describe_stripped(profiles: Mapping[Side, Sequence[CallgrindProfile]]) -> str:

@@ -70,9 +70,9 @@ def ask_in_pairs(
 ) -> dict[str, Answers]:
     """Return for each case id the answers of both sides in ``pairs`` fresh process pairs, fewer after the deadline.
 
-    Each pair is asked about every case, in processes of their own; what can't be forked gets a pair for itself.  A case
-    that fails twice is not asked again, nor is a question that was refused or that a process died of.  Never raises for
-    what a worker does.
+    Each pair is asked about every case that can be forked; others get a pair for themselves.  A case that fails twice
+    is not asked again, nor is a question that was refused or that a process died of.  Never raises for what a worker
+    does.
     """
     interview = _Interview(profiling, questions)
     for number in range(pairs):
@@ -106,7 +106,6 @@ class _Interview:
         return self._profiling.framework.can_fork(self._profiling.threads, case.context)
 
     def _open_questions(self, case: Case) -> list[Question]:
-        """Return the questions that the case is still to be asked."""
         answers = self.answers_of(case)
         return [
             question

@@ -13,15 +13,7 @@ from opduel.records.measurement import SIDES, Side
 Pairs = Sequence[Mapping[Side, Mapping[str, Any]]]  # what both sides answered, in each process pair
 QUESTION = Question("functions", work_ns=50_000_000, most=50_000)
 LEAST_SOUND = 3  # process pairs
-_SAME_NAMES = (
-    "calls",
-    "where",
-    "called_at",
-    "inclusive",
-    "doubt",
-    "inclusive_doubt",
-    "code",
-)  # of answers
+_SAME_NAMES = ("calls", "where", "called_at", "inclusive", "doubt", "inclusive_doubt", "code")  # in answers and parts
 NOTE = (
     "time in NumPy's ufuncs, operators and compiled extensions that Python doesn't see counts for the function that "
     "runs them"
@@ -47,11 +39,12 @@ def _sound(pairs: Pairs) -> Pairs:
 def function_note(answers: Answers) -> str:
     """Return what limits the observations, in one line."""
     pairs = answers.of.get(QUESTION.op, [])
-    unsound_sides = [side for pair in _sound(pairs) for side in SIDES if "seen_ns" in pair[side]]
-    if unsound_sides:
-        return f"{_describe_unsound(answers, unsound_sides[0])}; {NOTE}"
-    omitted = len(pairs) - len(_sound(pairs))
-    if omitted:
+    sound = _sound(pairs)
+    if side := next((side for pair in sound for side in SIDES if "seen_ns" in pair[side]), None):
+        shares = sorted(pair[side]["seen_ns"] / pair[side]["ns"] for pair in pairs if "seen_ns" in pair[side])
+        share = f"{shares[len(shares) // 2]:.0%} of what a call takes when it isn't watched"
+        return f"{side}: the functions add up to {share}; {NOTE}"
+    if omitted := len(pairs) - len(sound):
         return f"{omitted} of {len(pairs)} process pairs left out, whose functions did not add up to the call; {NOTE}"
     return NOTE
 
@@ -68,13 +61,6 @@ def function_stacks(answers: Answers) -> dict[Side, dict[tuple[str, ...], float]
                 stack = tuple(names[place] for place in path)
                 stacks[stack] = stacks.get(stack, 0.0) + ns / len(pairs)
     return stacks_by_side
-
-
-def _describe_unsound(answers: Answers, side: Side) -> str:
-    shares = sorted(
-        pair[side]["seen_ns"] / pair[side]["ns"] for pair in answers.of[QUESTION.op] if "seen_ns" in pair[side]
-    )
-    return f"{side}: the functions add up to {shares[len(shares) // 2]:.0%} of what a call takes when it isn't watched"
 
 
 def _parts(functions: list[Mapping[str, Any]]) -> dict[str, Part]:

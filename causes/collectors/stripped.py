@@ -1,9 +1,8 @@
 """What functions without symbols belong to: where they begin, and what their code, their vtables and callers say.
 
 A stripped library still says where its functions begin. Checks refer to the function (``__PRETTY_FUNCTION__``) and the
-file (``__FILE__``) that they are in, and vtables point to the class's type information, which has its name (Itanium C++
-ABI, 2.9.4). A function that has none of these counts for the one that calls it for most, or that one's caller, up to
-the first that has one, or a symbol.
+file (``__FILE__``) that they are in, and vtables to the class's name (Itanium C++ ABI, 2.9.4). A function that has none
+of these counts for the one that calls it for most, up to the first that has one, or a symbol.
 """
 
 import re
@@ -105,7 +104,6 @@ class StrippedLibrary(ElfFile):
 
     @cached_property
     def _mentions(self) -> Counter[str]:
-        """A name -> how many functions mention it."""
         return Counter(name for names in self._names.values() for name in set(names))
 
     @cached_property

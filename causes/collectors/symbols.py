@@ -13,12 +13,8 @@ DEBUG_FILES = Path("/usr/lib/debug/.build-id")  # where distributions have them
 
 
 class Symbols:
-    """The functions of a library's file that have symbols.
-
-    Raises:
-        OSError: it can't be read.
-        ValueError: it isn't a whole ELF file.
-    """
+    """The functions of a library's file that have symbols. Raises OSError: it can't be read. ValueError: it isn't a
+    whole ELF file."""
 
     def __init__(self, path: str, debug_files: Path = DEBUG_FILES) -> None:
         self._elf = ElfFile(path)
@@ -72,7 +68,6 @@ def demangle(mangled: str) -> str:
 
 @cache
 def _cxx_library() -> ctypes.CDLL | None:
-    """Return the C++ library of this process or of the system."""
     try:
         library = ctypes.CDLL("libstdc++.so.6")
         library.__cxa_demangle.restype = ctypes.c_void_p

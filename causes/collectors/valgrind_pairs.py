@@ -82,7 +82,7 @@ def look_in_pairs(
     A case that failed in a pair, or for which a pair had no time left, is not looked at in further ones.
     """
     seen: dict[str, list[Seen]] = {case.id: [] for case in cases}
-    failures: dict[str, str] = {}
+    failures = {case.id: reason for case in cases if (reason := why_not(profiling.framework, case))}
 
     def measure(processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
         seen[request.case.id].append(look(processes, request, this_round))
@@ -92,10 +92,12 @@ def look_in_pairs(
         due = [case for case in cases if case.id not in failures and len(seen[case.id]) == number]
         requests = [CaseRequest(case, profiling.seed) for case in due]
         failures |= _look_in_a_pair(profiling, requests, number, tool, measure)
-    return {
-        case_id: (values, _note_on(len(values), pairs, failures.get(case_id) or NO_TIME_LEFT))
-        for case_id, values in seen.items()
-    }
+    observed: dict[str, tuple[list[Seen], str]] = {}
+    for case_id, values in seen.items():
+        reason = failures.get(case_id, NO_TIME_LEFT) if len(values) < pairs else ""
+        fewer = f"{len(values)} of {pairs} process pairs: " if values and reason else ""
+        observed[case_id] = values, fewer + reason
+    return observed
 
 
 def _look_in_a_pair(
@@ -111,8 +113,7 @@ def _look_in_a_pair(
         with TemporaryDirectory(prefix="opduel-valgrind-", ignore_cleanup_errors=True) as folder:
             start = partial(_start, profiling, tool, Path(folder))
             run_counter_round(plan, rng, result, start, START_TIMEOUT_S, measure)
-        for case_id, failure in {**result.refused, **result.lost}.items():
-            failed[case_id] = _reason(failure)
+        failed |= {case_id: _reason(failure) for case_id, failure in {**result.refused, **result.lost}.items()}
         if result.lost_worker and len(result.unmeasured) == len(requests):
             return failed | {request.case.id: _reason(result.lost_worker) for request in requests}
         requests = result.unmeasured if result.lost_worker else []
@@ -140,14 +141,6 @@ def reading_files(side: Side, tool: str, paths: Sequence[Path]) -> Iterator[None
 
 
 def _reason(failure: Failure) -> str:
-    """Return why a case was not looked at, in one line."""
     side = "" if failure.side == "both" else f"{failure.side}: "
     lacking = ", which lacks AVX-512 and some other instructions" if "SIGILL" in failure.reason else ""
     return f"{side}{failure.reason} (under valgrind{lacking})"
-
-
-def _note_on(measured_pairs: int, asked_pairs: int, reason: str) -> str:
-    """Return why there are fewer process pairs than were asked for; empty if there aren't."""
-    if measured_pairs == asked_pairs:
-        return ""
-    return f"{measured_pairs} of {asked_pairs} process pairs: {reason}" if measured_pairs else reason
