@@ -23,10 +23,9 @@ def divide_by_call(observations: Sequence[Observation]) -> list[Observation]:
     parts call one that has ``COMMON`` of the difference, and more than any of them, the search goes on with that one.
     Each remaining part is then followed in the same way to a call that came or went, if there is one.
 
-    The ``amount`` of a part in the result includes all that it calls, except for other parts of the result, and its
-    ``where`` is the place that calls it.  A part that only one side has does not include calls that the other side
-    makes as often from elsewhere: they merely moved to another caller, and stand beside it.  The amounts of each side
-    add up to what they did before: ``REST`` has what these parts don't account for.
+    The ``amount`` of a part in the result includes all that it calls, except for other parts of the result and calls
+    that merely moved to another caller, and its ``where`` is the place that calls it.  The amounts of each side add up
+    to what they did before: ``REST`` has what these parts don't account for.
     """
     tree = CallTree(observations)
     if not tree.has_inclusive:
@@ -80,7 +79,6 @@ class _Division:
         return {name for name in names if name not in self.inclusive and name not in self.exclusive}
 
     def _is_passed_on(self, name: str, callees: Iterable[str]) -> bool:
-        """Return whether one of the callees has ``PASSED_ON`` of a part's difference."""
         largest = max((abs(self._tree.difference(callee)) for callee in callees), default=0.0)
         return largest >= PASSED_ON * abs(self._tree.difference(name))
 
@@ -132,13 +130,14 @@ class _Division:
         regions += [{name} for name in sorted(self.exclusive)]
         covered = set[str]().union(*regions)
 
-        def is_shared(name: str) -> bool:
-            callers = tree.callers_on_either(name)
-            if not callers <= covered or sum(not callers.isdisjoint(region) for region in regions) < 2:
-                return False
-            return not all(tree.has_same_code(part) for part in tree.dominated_on_either(name))
-
-        return max(filter(is_shared, large), key=self._rank, default=None)
+        shared = [
+            name
+            for name in large
+            if (callers := tree.callers_on_either(name)) <= covered
+            and sum(not callers.isdisjoint(region) for region in regions) >= 2
+            and not all(map(tree.has_same_code, tree.dominated_on_either(name)))
+        ]
+        return max(shared, key=self._rank, default=None)
 
     def _nested_parts(self) -> dict[str, dict[str, set[str]]]:
         """Return for each inclusive part the other parts of the division that are called within it, each with its
@@ -169,6 +168,7 @@ class _Division:
         tree = self._tree
         sides = {name: side for name in self.inclusive if (side := tree.only_side(name)) is not None}
         candidates: dict[str, set[str]] = {}
+        candidates_of_side: dict[Side, set[str]] = {side: set() for side in SIDES}
         for name, side in sides.items():
             both_sided = {
                 part
@@ -176,14 +176,15 @@ class _Division:
                 if tree.only_side(part) is None and tree.is_called_equally_often(part)
             }
             candidates[name] = {part for part in both_sided if both_sided.isdisjoint(tree.callers(side, part))}
-
-        def is_counted_separately(part: str, side: Side) -> bool:
-            """Return whether on this side no inclusive part includes it, or one that it is taken out of, too."""
-            parts_of_side = (candidates[name] for name in candidates if sides[name] == side)
-            return tree.callers(side, part) <= self.exclusive or any(part in parts for parts in parts_of_side)
-
+            candidates_of_side[side] |= candidates[name]
+        # on the other side no inclusive part includes them, or one that they are taken out of, too
         return {
-            name: {part for part in parts if is_counted_separately(part, OTHER_SIDE[sides[name]])}
+            name: {
+                part
+                for part in parts
+                if tree.callers(OTHER_SIDE[sides[name]], part) <= self.exclusive
+                or part in candidates_of_side[OTHER_SIDE[sides[name]]]
+            }
             for name, parts in candidates.items()
         }
 

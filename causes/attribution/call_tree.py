@@ -115,14 +115,14 @@ class CallTree:
 
     def is_called_equally_often(self, name: str) -> bool:
         """Return whether both sides call a part equally often; True also if that is not known."""
-        calls = [self._mean_calls(side, name) for side in SIDES]
-        return None in calls or isclose(*calls, rel_tol=SAME_CALLS, abs_tol=SAME_CALLS)  # type: ignore[arg-type]
-
-    def _mean_calls(self, side: Side, name: str) -> float | None:
-        """Return the mean calls per call of the case; None if some process pair doesn't know it."""
-        counts = [observation.get(side, {}).get(name, Part(0.0, 0.0)).calls for observation in self._observations]
-        known_counts = [calls for calls in counts if calls is not None]
-        return fmean(known_counts) if len(known_counts) == len(counts) else None
+        means = []
+        for side in SIDES:
+            parts = [observation.get(side, {}).get(name, Part(0.0, 0.0)) for observation in self._observations]
+            counts = [part.calls for part in parts if part.calls is not None]
+            if len(counts) < len(parts):
+                return True
+            means.append(fmean(counts))
+        return isclose(*means, rel_tol=SAME_CALLS, abs_tol=SAME_CALLS)
 
 
 def inclusive_amount(part: Part | None) -> float:

@@ -1,8 +1,8 @@
 """Joins both sides' calls into one tree of frames: what a differential flame graph draws.
 
-Python's profiler knows stacks. Callgrind knows each function's callers, and how much the calls of each execute: below a
-function with several callers its callees are divided in proportion, as gprof does (Graham, Kessler and McKusick 1982,
-"gprof: a call graph execution profiler", section 4). Functions that call each other are one frame, gprof's cycle.
+Python's profiler knows stacks. Callgrind knows each function's callers: below a function with several callers its
+callees are divided in proportion, as gprof does (Graham, Kessler and McKusick 1982). Functions that call each other are
+one frame, gprof's cycle.
 """
 
 import heapq
@@ -40,7 +40,8 @@ class CallGraph:
             for callee, amount in callees.items():
                 excess[caller] = excess.get(caller, 0.0) + amount
                 excess[callee] = excess.get(callee, 0.0) - amount
-        return _scaled({name: amount for name, amount in excess.items() if amount > 0}, sum(self.own.values()))
+        own, total = sum(self.own.values()), sum(amount for amount in excess.values() if amount > 0)
+        return {name: amount * own / total for name, amount in excess.items() if amount > 0}
 
     def within(self, function: str, amount: float) -> dict[str, float]:
         """Return what a function calls, where ``amount`` is what it executes with all that it calls."""
@@ -150,7 +151,6 @@ def _flame(
 
 
 def _in_order(frames: Mapping[tuple[str, ...], Amounts]) -> Iterator[Frame]:
-    """Yield the frames depth first, of each frame the largest callee first."""
     callees: dict[tuple[str, ...], list[tuple[str, ...]]] = {}
     for path in frames:  # the largest first
         if path:
@@ -167,9 +167,3 @@ def _in_order(frames: Mapping[tuple[str, ...], Amounts]) -> Iterator[Frame]:
 
 def _both(control: Mapping[str, float], treatment: Mapping[str, float]) -> dict[str, Amounts]:
     return {name: (control.get(name, 0.0), treatment.get(name, 0.0)) for name in {**control, **treatment}}
-
-
-def _scaled(amounts: Mapping[str, float], total: float) -> dict[str, float]:
-    """Return the amounts in their proportion, so that they add up to ``total``."""
-    current = sum(amounts.values())
-    return {name: amount * total / current for name, amount in amounts.items()} if current else {}

@@ -18,9 +18,7 @@ from opduel.records.measurement import Side
 Amounts = npt.NDArray[np.float64]
 OTHER_SIDE: Mapping[Side, Side] = {"control": "treatment", "treatment": "control"}
 DOMINANT = 0.5  # share of a part's amount from which on a caller is the dominant one
-LEAST_CANCELLED = (
-    0.5  # share of a caller's change that functions of one side alone must make up for to be merged into it
-)
+LEAST_CANCELLED = 0.5  # share of a caller's change that functions of one side alone make up for, to be merged into it
 SIMILAR, SIMILAR_IN_PLACE = 0.8, 0.5  # likeness of names: anywhere, and below the same caller
 SAME_CALLS = 0.01  # calls per call of the case that differ by less, absolutely or relatively, are equally many
 SAME_AMOUNT = 0.1  # amounts closer than this share are nearly the same
@@ -38,12 +36,11 @@ INSTRUCTION_SET = re.compile(
 class MatchedPart:
     """One part on both sides; ``control`` and ``treatment`` are its amounts per call, by process pair (shape (n,)).
 
-    ``names`` are all names that it has on a side, the main one first; empty on a side that lacks it.
-    ``callers``: caller -> share of its amount, on the treatment, or on the control if the treatment lacks it.
-    ``merged``: the names of functions that are counted in it.
-    ``implementations``: which of a library's ran on either side, where that is known.
-    ``doubts``: by how much its amount on a side may be off in all process pairs alike.
-    ``called_for``: caller -> difference (treatment less control) of its amount for that caller.
+    ``names`` are all names that it has on a side, the main one first. ``callers``: caller -> share of its amount, on
+    the treatment, or on the control if the treatment lacks it. ``merged``: the names of functions that are counted in
+    it. ``implementations``: which of a library's ran on either side. ``doubts``: by how much its amount on a side may
+    be off in all process pairs alike. ``called_for``: caller -> difference (treatment less control) of its amount for
+    that caller.
     """
 
     names: Mapping[Side, tuple[str, ...]]
@@ -98,16 +95,10 @@ class MatchedPart:
 
 def match_parts(observations: Sequence[Observation]) -> list[MatchedPart]:
     """Return the parts of all process pairs, matched across the sides; their amounts add up to those of all parts.
-
-    Raises:
-        ValueError: an amount is not finite.
-    """
-    parts = [_match_by_name(name, observations) for name in sorted(_names(observations))]
+    Raises ValueError: an amount is not finite."""
+    names = {name for observation in observations for parts in observation.values() for name in parts}
+    parts = [_match_by_name(name, observations) for name in sorted(names)]
     return _merge_inlined(_join_renamed(_join_clones(parts)))
-
-
-def _names(observations: Sequence[Observation]) -> set[str]:
-    return {name for observation in observations for parts in observation.values() for name in parts}
 
 
 def _match_by_name(name: str, observations: Sequence[Observation]) -> MatchedPart:
@@ -121,25 +112,24 @@ def _match_by_name(name: str, observations: Sequence[Observation]) -> MatchedPar
             raise ValueError(f"{name}: an amount that is not finite")
     parts_of_both = [*parts["treatment"], *parts["control"]]
     main_side = parts["treatment"] or parts["control"]
+    counts = {side: [part.calls for part in parts[side] if part.calls is not None] for side in OTHER_SIDE}
     return MatchedPart(
         names={side: (parts[side][0].was or name,) if parts[side] else () for side in OTHER_SIDE},
         control=amounts["control"],
         treatment=amounts["treatment"],
-        calls={side: _mean_of_known([part.calls for part in parts[side]]) for side in OTHER_SIDE},
+        calls={side: sum(of_side) / len(of_side) if of_side else None for side, of_side in counts.items()},
         where=next((part.where for part in parts_of_both if part.where), ""),
         callers={
             caller: sum(part.callers.get(caller, 0.0) for part in main_side) / len(main_side)
             for caller in sorted({caller for part in main_side for caller in part.callers})
         },
-        implementations={side: _implementation(parts[side]) for side in OTHER_SIDE},
+        implementations={
+            side: " or ".join(sorted({part.implementation for part in parts[side] if part.implementation}))
+            for side in OTHER_SIDE
+        },
         doubts={side: sum(part.doubt for part in parts[side]) / len(observations) for side in OTHER_SIDE},
         called_for=_differences_by_caller(parts, len(observations)),
     )
-
-
-def _sum_called_for(parts: Sequence[MatchedPart]) -> dict[str, float]:
-    callers = sorted({caller for part in parts for caller in part.called_for})
-    return {caller: sum(part.called_for.get(caller, 0.0) for part in parts) for caller in callers}
 
 
 def _differences_by_caller(parts: Mapping[Side, Sequence[Part]], n: int) -> dict[str, float]:
@@ -151,16 +141,6 @@ def _differences_by_caller(parts: Mapping[Side, Sequence[Part]], n: int) -> dict
             for caller, share in part.callers.items():
                 differences[caller] = differences.get(caller, 0.0) + sign * share * part.amount / n
     return differences
-
-
-def _implementation(parts: Sequence[Part]) -> str:
-    """Return the implementations of all process pairs, each once."""
-    return " or ".join(sorted({part.implementation for part in parts if part.implementation}))
-
-
-def _mean_of_known(values: Sequence[float | None]) -> float | None:
-    known_values = [value for value in values if value is not None]
-    return sum(known_values) / len(known_values) if known_values else None
 
 
 def _join(main: MatchedPart, joined_parts: Sequence[MatchedPart], as_merged: bool) -> MatchedPart:
@@ -175,23 +155,26 @@ def _join(main: MatchedPart, joined_parts: Sequence[MatchedPart], as_merged: boo
                 implementations[side] = other.implementations.get(side, "")
             own += () if as_merged else other.names[side]
         names[side] = own
+    parts, called_for = (main, *joined_parts), dict(main.called_for)
+    for other in () if as_merged else joined_parts:
+        for caller, difference in other.called_for.items():
+            called_for[caller] = called_for.get(caller, 0.0) + difference
     return replace(
         main,
         names=names,
-        control=np.sum([main.control, *(other.control for other in joined_parts)], axis=0),
-        treatment=np.sum([main.treatment, *(other.treatment for other in joined_parts)], axis=0),
+        control=np.sum([part.control for part in parts], axis=0),
+        treatment=np.sum([part.treatment for part in parts], axis=0),
         calls=calls,
         implementations=implementations,
-        doubts={side: sum(part.doubts[side] for part in (main, *joined_parts)) for side in OTHER_SIDE},
-        where=next((part.where for part in (main, *joined_parts) if part.where), ""),
-        called_for=_sum_called_for([main, *([] if as_merged else joined_parts)]),
+        doubts={side: sum(part.doubts[side] for part in parts) for side in OTHER_SIDE},
+        where=next((part.where for part in parts if part.where), ""),
+        called_for=called_for,
         merged=main.merged
         + (tuple(name for part in joined_parts for name in (part.name, *part.merged)) if as_merged else ()),
     )
 
 
 def _join_clones(parts: Sequence[MatchedPart]) -> list[MatchedPart]:
-    """Return the parts with clones joined to their function, if one of them is on one side alone."""
     groups: dict[str, list[MatchedPart]] = {}
     for part in parts:
         groups.setdefault(without_clone(part.name), []).append(part)
@@ -236,7 +219,8 @@ def _likeness(old: MatchedPart, new: MatchedPart) -> float:
     last = _last_name(before), _last_name(after)
     if last[0] != last[1] and "<" in (last[0][:1], last[1][:1]):  # such as <genexpr>, which all are called
         return 0.0
-    is_same_caller = _is_same_name(_dominant_caller(old), _dominant_caller(new))
+    callers = [normalised(caller) for part in (old, new) if (caller := _dominant_caller(part)) is not None]
+    is_same_caller = len(callers) == 2 and callers[0] == callers[1]
     is_same_amount = abs(old.amount - new.amount) <= SAME_AMOUNT * max(old.amount, new.amount)
     least = SIMILAR_IN_PLACE if is_same_caller else SIMILAR
     ratio = _similarity(before, after)
@@ -251,10 +235,6 @@ def _similarity(a: str, b: str) -> float:
     """Return the share of letters that two names have in common, 0 to 1; 0 for less than ``SIMILAR_IN_PLACE``."""
     matcher = difflib.SequenceMatcher(None, a, b, autojunk=False)
     return matcher.ratio() if matcher.quick_ratio() >= SIMILAR_IN_PLACE else 0.0
-
-
-def _is_same_name(a: str | None, b: str | None) -> bool:
-    return a is not None and b is not None and normalised(a) == normalised(b)
 
 
 def _dominant_caller(part: MatchedPart) -> str | None:

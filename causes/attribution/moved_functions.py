@@ -10,28 +10,21 @@ from opduel.records.measurement import SIDES, Side
 
 def rename_moved_functions(observations: Sequence[Observation]) -> list[Observation]:
     """Return the observations with the treatment's name on both sides for Python functions that moved to another
-    module; ``Part.was`` is then the control's name.
-
-    A function has moved if the modules differ only in underscores and endings (``numpy.core`` became ``numpy._core``),
-    or if it has the same class, name and package, and a caller in common; and if neither side has another function that
-    it could be.
-    """
+    module; ``Part.was`` is then the control's name. That is so if the modules differ only in underscores and endings
+    (``numpy.core`` became ``numpy._core``), or if class, name, package and a caller are the same; and if neither side
+    has another function that it could be."""
     treatment_names = _renamed_modules(observations)
     while more := _moved_within_package(observations, treatment_names):
         treatment_names |= more
-    return [
-        {**observation, "control": _rename_parts(observation.get("control", {}), treatment_names)}
-        for observation in observations
-    ]
-
-
-def _rename_parts(parts: Mapping[str, Part], names: Mapping[str, str]) -> dict[str, Part]:
-    """Return the parts and their callers by their new ``names`` (old -> new)."""
-    renamed = {}
-    for name, part in parts.items():
-        callers = {names.get(caller, caller): share for caller, share in part.callers.items()}
-        renamed[names.get(name, name)] = replace(part, callers=callers, was=name if name in names else part.was)
-    return renamed
+    renamed_observations: list[Observation] = []
+    for observation in observations:
+        control = {}
+        for name, part in observation.get("control", {}).items():
+            callers = {treatment_names.get(caller, caller): share for caller, share in part.callers.items()}
+            was = name if name in treatment_names else part.was
+            control[treatment_names.get(name, name)] = replace(part, callers=callers, was=was)
+        renamed_observations.append({**observation, "control": control})
+    return renamed_observations
 
 
 def _renamed_modules(observations: Sequence[Observation]) -> dict[str, str]:

@@ -11,7 +11,6 @@ from opduel.causes.attribution.call_division import REST
 from opduel.causes.attribution.matching import Amounts, MatchedPart, match_parts
 from opduel.causes.function_names import is_of_the_interpreter
 from opduel.records.cause import OF_MEASURED, Candidate, Examination, Observation, Source
-from opduel.records.measurement import Side
 from opduel.support.text import clipped, one_line, printable, without_controls
 
 ALPHA = 0.05
@@ -36,24 +35,18 @@ def examine(
 ) -> Examination:
     """Return how the difference between the sides divides among parts, by ``observations``, one of each process pair.
 
-    A part's share is the ratio estimator s = mean(d) / mean(D), d its difference and D the total one in each pair,
-    with the standard error sd(d - s D) / (sqrt(n) |mean D|) (Cochran 1977, Sampling Techniques, 3rd ed., section 6.3)
-    and n - 1 degrees of freedom.  There are no shares if the 99 % t interval of D includes 0.  So, with two equal
-    sides, at most 1 % of the examinations name anything, or 5 % of cases with five of them, and the ratio's denominator
-    is far enough from 0 for the intervals to hold.
+    A part's share is the ratio estimator s = mean(d) / mean(D), d its difference and D the total one in each pair, with
+    the standard error sd(d - s D) / (sqrt(n) |mean D|) (Cochran 1977, Sampling Techniques, 3rd ed., section 6.3) and n
+    - 1 degrees of freedom.  There are no shares if the 99 % t interval of D includes 0: with two equal sides, at most 1
+    % of the examinations name anything.
 
     The intervals hold simultaneously with 95 %: Bonferroni over all parts that are large enough on either side to make
-    ``LEAST_SHARE`` of the difference.  That selects by amount; parts are listed by difference, but every part's
-    interval is allowed for, listed or not.  Each interval is wider on either side by the part's ``doubt`` (an error of
-    its difference that all pairs have alike, which pairs don't show) over |mean D|; but what only one side calls takes
-    some time there in any case.
+    ``LEAST_SHARE`` of the difference.  Each interval is wider on either side by the part's ``doubt`` (an error of its
+    difference that all pairs have alike) over |mean D|; but what only one side calls takes some time there in any case.
 
     ``measured``: (low, change, high), what a call of the case changed by in more process pairs, with its interval.  If
     D is not clear of 0, but may be as large, shares are of that.  A part is then named by its own difference, and the
-    intervals hold simultaneously with 99.8 %: with two equal sides that adds at most 0.2 %.
-
-    Raises:
-        ValueError: an amount is not finite.
+    intervals hold simultaneously with 99.8 %. Raises ValueError: an amount is not finite.
     """
     n, note = len(observations), one_line(note)
     if n < FEWEST_PAIRS and (n or not note):  # the note says why there are none
@@ -68,7 +61,8 @@ def examine(
     interval = _mean_interval(difference, ALPHA) if n >= FEWEST_PAIRS else None
     wide_interval = _mean_interval(difference, ALPHA_OF_TOTAL) if n >= FEWEST_PAIRS else None
     call_ns = LEAST_CALL_NS if source == "Python functions" else 0.0
-    if wide_interval is not None and _is_clear(wide_interval) and _matters(difference, control):
+    matters = abs(float(difference.mean())) > LEAST_CHANGE * abs(float(control.mean()))
+    if wide_interval is not None and _is_clear(wide_interval) and matters:
         candidates, explained = _shares(parts, difference, call_ns)
     elif wide_interval is not None and measured is not None and _may_be(wide_interval, measured):
         candidates, explained = _shares_of_measured(parts, measured, n, call_ns)
@@ -103,10 +97,6 @@ def _may_be(interval: tuple[float, float], measured: tuple[float, float, float])
     """Return whether the measured difference is clear of 0, and its interval overlaps this one."""
     low, _, high = measured
     return low * high > 0 and max(low, interval[0]) <= min(high, interval[1])
-
-
-def _matters(difference: Amounts, control: Amounts) -> bool:
-    return abs(float(difference.mean())) > LEAST_CHANGE * abs(float(control.mean()))
 
 
 def _mean_interval(values: Amounts, alpha: float) -> tuple[float, float]:
@@ -176,12 +166,9 @@ def _with_doubt(part: MatchedPart, interval: tuple[float, float], total: float, 
 
 
 def _share_interval(difference: Amounts, total: Amounts, share: float, t: float) -> tuple[float, float]:
-    """Return the share less and plus ``t`` standard errors, each taken at the limit itself.
-
-    At the estimate the residuals are as small as they can be, too small if the total difference is noisy.  Fieller
-    (1954, J. R. Stat. Soc. B 16, 175-185) solves for the limits; this is his equation's first iteration, which has a
-    solution however noisy the total difference is.
-    """
+    """Return the share less and plus ``t`` standard errors, each taken at the limit itself: at the estimate the
+    residuals are too small if the total difference is noisy.  That is the first iteration of Fieller's equation for the
+    limits (1954, J. R. Stat. Soc. B 16, 175-185)."""
 
     def limit(at: float, sign: int) -> float:
         size = max(float(np.abs(difference).max()), abs(at) * float(np.abs(total).max()))
@@ -224,7 +211,7 @@ def _largest(
 
 
 def _candidate(part: MatchedPart, share: float | None, ci: tuple[float, float] | None) -> Candidate:
-    control = part.names["control"]
+    control, implementations = part.names["control"], part.implementations
     return Candidate(
         name=_bounded(part.name),
         control=float(part.control.mean()),
@@ -235,13 +222,9 @@ def _candidate(part: MatchedPart, share: float | None, ci: tuple[float, float] |
         where=_bounded(part.where),
         was=_bounded(control[0]) if control and part.name not in control else "",
         merged=tuple(_bounded(name) for name in part.merged[:MOST_CANDIDATES]),
-        implementations=(_implementation(part, "control"), _implementation(part, "treatment")),
+        implementations=(_bounded(implementations.get("control", "")), _bounded(implementations.get("treatment", ""))),
         caller=_bounded(part.caller),
     )
-
-
-def _implementation(part: MatchedPart, side: Side) -> str:
-    return _bounded(part.implementations.get(side, ""))
 
 
 def _bounded(text: str) -> str:
