@@ -33,10 +33,8 @@ INTRODUCTIONS: dict[Source, str] = {
 
 def in_native_code(chosen: Examination, examinations: Sequence[Examination], case_change: float) -> str:
     """Return ``; in native code, f and 1 more gave way to g``: what the sentence's Python function runs.
-
     ``case_change``: a ratio. Instruction counts are preferred to samples of the time, unless they say nothing, or name
-    functions that the processor itself may not run, since valgrind lacks AVX-512.
-    """
+    functions that the processor itself may not run, since valgrind lacks AVX-512."""
     if chosen.source != "Python functions":
         return ""
     libraries_by_source = {
@@ -130,7 +128,6 @@ def _by_native_functions(python: Candidate, native: Examination, case_change: fl
 
 
 def _is_called_equally_often(python: Candidate) -> bool:
-    """Return whether both sides call a Python function equally often, so that what it runs is what differs."""
     often = [calls for calls in python.calls if calls]
     return python.name == CALL_ITSELF or (len(often) == len(SIDES) and math.isclose(*often, rel_tol=SAME_CALLS))
 

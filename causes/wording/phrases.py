@@ -22,16 +22,13 @@ def claims(leads: Sequence[Candidate], added: str) -> str:
         lead = leads[0]
         if is_renamed(lead):
             return f"{described(lead).rstrip(',')}: {share_of(lead)} {added}".rstrip()
-        verb = "account for" if described(lead)[:1].isdigit() and _plural(lead) else "accounts for"
-        return f"{described(lead)} {verb} {share_of(lead)} {added}".rstrip()
+        calls = _calls_of(lead)[0]
+        is_plural = described(lead)[:1].isdigit() and calls is not None and f"{calls:.3g}" != "1"
+        return f"{described(lead)} account{'' if is_plural else 's'} for {share_of(lead)} {added}".rstrip()
     return ", ".join(
         f"{described(lead).rstrip(',')}: {share_of(lead)}{' ' + added if added and not at else ''}"
         for at, lead in enumerate(leads)
     )
-
-
-def _plural(candidate: Candidate) -> bool:
-    return _calls_of(candidate)[0] is not None and f"{_calls_of(candidate)[0]:.3g}" != "1"
 
 
 def _calls_of(candidate: Candidate) -> tuple[float | None, str]:
@@ -74,7 +71,6 @@ def described(candidate: Candidate) -> str:
 
 
 def _of_vectors(candidate: Candidate) -> bool:
-    """Return whether the implementations say what a native function works on."""
     return any(
         implementation == ONE_BY_ONE or implementation.startswith(VECTORS)
         for implementation in candidate.implementations
@@ -82,7 +78,6 @@ def _of_vectors(candidate: Candidate) -> bool:
 
 
 def _counted_calls(calls: float) -> str:
-    """Return ``1 call`` or ``2.5 calls``."""
     return counted(round(calls), "call") if calls == round(calls) else f"{calls:.3g} calls"
 
 

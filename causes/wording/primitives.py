@@ -38,7 +38,6 @@ def _matter(comparison: Comparison, control: float, treatment: float) -> bool:
 
 
 def _otherwise(part: Candidate) -> str:
-    """Return how a primitive differs between the sides; empty if it is the same."""
     before, after = part.implementations
     if part.control == 0 or part.treatment == 0:
         return f"{short_name(part.name)} is {'new' if part.control == 0 else 'gone'}"

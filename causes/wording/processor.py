@@ -40,8 +40,12 @@ def by_vectors(examinations: Sequence[Examination]) -> str:
     native = find_examination(examinations, "native functions")
     if native is None or native.difference_ci is None or not native.control or not native.treatment:
         return ""  # not examined, or in too few process pairs
+    least_control, least_treatment = WORTH_WORDS * native.control, WORTH_WORDS * native.treatment
     differing = [
-        candidate for candidate in native.candidates if _works_otherwise(candidate) and _is_large(candidate, native)
+        candidate
+        for candidate in native.candidates
+        if _works_otherwise(candidate)
+        and (candidate.control >= least_control or candidate.treatment >= least_treatment)
     ]
     if not differing:
         return ""
@@ -75,11 +79,6 @@ def _works_otherwise(candidate: Candidate) -> bool:
     return before != after and all(
         implementation == ONE_BY_ONE or implementation.startswith(VECTORS) for implementation in (before, after)
     )
-
-
-def _is_large(candidate: Candidate, native: Examination) -> bool:
-    sides = (candidate.control, native.control), (candidate.treatment, native.treatment)
-    return any(amount >= WORTH_WORDS * (total or 0.0) for amount, total in sides)
 
 
 def _describe_work(implementation: str) -> str:

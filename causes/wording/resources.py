@@ -114,7 +114,6 @@ def by_cache_misses(comparison: Comparison, examinations: Sequence[Examination],
 def _largest_of_memory(
     examinations: Sequence[Examination], source: Source, more: bool, least: float
 ) -> Candidate | None:
-    """Return the function whose memory, in bytes, changed most in this direction."""
     named = named_candidates(examinations, source, "bytes")
     return _largest([candidate for candidate in named if _is_in_each_call(candidate, source)], more, least)
 

@@ -5,37 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from opduel.causes.attribution.shares import find_examination, is_named
+from opduel.causes.wording import leads, processor, resources
 from opduel.causes.wording.device import by_launches, is_busy, launched_otherwise, without_hidden
-from opduel.causes.wording.leads import (
-    LEAST_REACH,
-    PARTLY,
-    called_otherwise,
-    change_of,
-    exchanged,
-    leads_of,
-    of_libraries,
-)
+from opduel.causes.wording.leads import change_of, leads_of, of_libraries
 from opduel.causes.wording.native import OTHER_CODE, by_compiler, in_native_code, is_other_code
 from opduel.causes.wording.phrases import NOUNS, claims, described
 from opduel.causes.wording.primitives import other_primitives
-from opduel.causes.wording.processor import (
-    BRANCHES,
-    PLACEMENT,
-    SAME_WORK,
-    as_much_work,
-    by_branches,
-    by_placement,
-    by_vectors,
-)
-from opduel.causes.wording.resources import (
-    OF_MEMORY,
-    by_allocations,
-    by_cache_misses,
-    changed_resource,
-    concerns_memory,
-    has_same_instructions,
-    in_the_kernel,
-)
 from opduel.records import Comparison
 from opduel.records.cause import ELSEWHERE, OF_MEASURED, Candidate, Cause, Examination, Source
 from opduel.support.text import one_line
@@ -49,7 +24,7 @@ PREFERENCE: tuple[Source, ...] = (
     "native functions",
     "sampled functions",
     "resources",
-    *OF_MEMORY,
+    *resources.OF_MEMORY,
 )
 BESIDE: Source = "sampled functions"  # only named beside Python functions
 AS_GOOD = 0.1  # shares of the change that are closer than this explain it to the same degree
@@ -102,9 +77,9 @@ def cause_of(
 ) -> Cause | None:
     """Return why a case changed; None if it did not change, or failed on the treatment (its failure says why).
 
-    ``compilers``: for libraries that another compiler compiled, the file name ("" for the framework's library) ->
-    ``GCC 14.2.1, before GCC 12.2.1``.  An examination explains the change as far as its own total difference goes in
-    the same direction: one that is clear of 0 in the other direction explains nothing.
+    ``compilers``: for libraries that another compiler compiled, the file name ("" for the framework's library) -> ``GCC
+    14.2.1, before GCC 12.2.1``.  An examination explains the change as far as its own total difference goes in the same
+    direction.
     """
     if comparison.finding not in ("regressed", "improved") or not comparison.ratio or comparison.ratio <= 0:
         return None
@@ -133,20 +108,19 @@ def _without_other_code(examinations: Sequence[Examination]) -> list[Examination
 
 
 def _explain(comparison: Comparison, reading: _Reading, examinations: Sequence[Examination], change: float) -> str:
-    """Return the sentence of a reading, and what the other examinations add to it."""
     chosen = reading.examination
     sentence = _explained(comparison, reading, change) + in_native_code(chosen, examinations, change)
     if chosen.source == "native functions" and is_other_code(chosen):
         sentence += OTHER_CODE
     sentence += other_primitives(comparison, chosen, examinations)
     sentence += launched_otherwise(chosen, examinations)
-    sentence += by_vectors(examinations) + by_branches(comparison, examinations)
-    if SAME_WORK in sentence:
-        sentence += by_placement(examinations)
-    sentence += in_the_kernel(chosen, examinations)
-    if concerns_memory(examinations, change):
-        sentence += by_allocations(examinations, change > 1)
-        sentence += by_cache_misses(comparison, examinations, change)
+    sentence += processor.by_vectors(examinations) + processor.by_branches(comparison, examinations)
+    if processor.SAME_WORK in sentence:
+        sentence += processor.by_placement(examinations)
+    sentence += resources.in_the_kernel(chosen, examinations)
+    if resources.concerns_memory(examinations, change):
+        sentence += resources.by_allocations(examinations, change > 1)
+        sentence += resources.by_cache_misses(comparison, examinations, change)
     return _with_waiting(sentence, reading, examinations)
 
 
@@ -160,7 +134,7 @@ def _with_waiting(sentence: str, reading: _Reading, examinations: Sequence[Exami
     native = find_examination(examinations, "native functions")
     if native is None or native.difference_ci is not None:
         same = _same_work(examinations)
-        return sentence + (same if SAME_WORK not in sentence else "")
+        return sentence + (same if processor.SAME_WORK not in sentence else "")
     claim = sentence.removeprefix("partly explained: ")
     return f"not explained: {claim}; native functions: {native.note.partition('; ')[0]}"
 
@@ -172,7 +146,7 @@ def _reading(comparison: Comparison, examination: Examination, change: float) ->
     if own is None or examination.explained is None or not leads_of(examination):
         return None
     if OF_MEASURED in examination.note:
-        return _Reading(examination, change - 1, 1.0) if examination.explained >= LEAST_REACH else None
+        return _Reading(examination, change - 1, 1.0) if examination.explained >= leads.LEAST_REACH else None
     if examination.unit not in EXPLAINED_BY.get(_unit(comparison), ("ns", "instructions")):
         return None
     if (own > 0) != (change > 1) or leads_of(examination)[0].name == USER_CODE:
@@ -180,7 +154,7 @@ def _reading(comparison: Comparison, examination: Examination, change: float) ->
     if examination.source in PARTIAL_SOURCES:
         return _reading_of_partial_source(comparison, examination, own)
     reading = _Reading(examination, own, min(1.0, math.log(max(1 + own, 1e-9)) / math.log(change)))
-    return reading if reading.explained >= LEAST_REACH else None
+    return reading if reading.explained >= leads.LEAST_REACH else None
 
 
 def _reading_of_partial_source(comparison: Comparison, examination: Examination, own: float) -> _Reading | None:
@@ -202,7 +176,7 @@ def _reading_of_partial_source(comparison: Comparison, examination: Examination,
     candidates = tuple(_scaled(candidate, share, scales) for candidate in examination.candidates)
     explained = sum(candidate.share or 0.0 for candidate in candidates if is_named(candidate))
     scaled = replace(examination, candidates=candidates, explained=explained)
-    return _Reading(scaled, own, 1.0) if leads_of(scaled) and explained >= LEAST_REACH else None
+    return _Reading(scaled, own, 1.0) if leads_of(scaled) and explained >= leads.LEAST_REACH else None
 
 
 def _scaled(candidate: Candidate, share: float, scales: tuple[float, float]) -> Candidate:
@@ -234,7 +208,7 @@ def _best(comparison: Comparison, readings: Sequence[_Reading]) -> _Reading | No
 def _overlap(weaker: _Reading, strongest: _Reading) -> bool:
     """Return whether the first candidates' shares overlap, and the weaker reading explains half or more."""
     a, b = weaker.leads[0].ci, strongest.leads[0].ci
-    if a is None or b is None or weaker.explained < PARTLY:
+    if a is None or b is None or weaker.explained < leads.PARTLY:
         return False
     return a[1] * weaker.reach >= b[0] * strongest.reach and b[1] * strongest.reach >= a[0] * weaker.reach
 
@@ -250,16 +224,15 @@ def _rank(comparison: Comparison, examination: Examination) -> int:
 
 
 def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
-    """Return which candidates account for how much of the case's change."""
     noun = _noun(reading.examination.unit)
-    partly = "partly explained: " if reading.explained < PARTLY else ""
+    partly = "partly explained: " if reading.explained < leads.PARTLY else ""
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
     grew, case_change = _moved(noun, reading.change), change - 1
     if reading.reach >= COMPARABLE:
         added = f"of the {'added ' + noun if case_change > 0 else noun + ' saved'}"
         other = f"; {grew}, {case} by {_percent(case_change)}" if noun != case else ""
-        return partly + (exchanged(reading.examination, added) or claims(reading.leads, added)) + other
-    both_ways = exchanged(reading.examination, "of that")
+        return partly + (leads.exchanged(reading.examination, added) or claims(reading.leads, added)) + other
+    both_ways = leads.exchanged(reading.examination, "of that")
     claim = f"{partly}{grew}" + (f": {both_ways}" if both_ways else f", of which {claims(reading.leads, '')}")
     if noun == case:
         return f"{claim}; as measured, {_moved(case, case_change)}"
@@ -269,21 +242,23 @@ def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
 def _same_work(examinations: Sequence[Examination]) -> str:
     """Return that native code executes as much as before, in the same functions, and where it lies; empty otherwise."""
     native = find_examination(examinations, "native functions")
-    words = as_much_work(native) if native and has_same_instructions([native]) else ""
-    return words and words + by_placement(examinations)
+    words = processor.as_much_work(native) if native and resources.has_same_instructions([native]) else ""
+    return words and words + processor.by_placement(examinations)
 
 
 def _not_explained(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
     """Return the sentence of a change that no examination explains: resources that changed if nothing else did, or what
     each source says."""
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
-    hints = [hint for examination in examinations if (hint := changed_resource(comparison, examination, change))]
-    if branches := by_branches(comparison, examinations).removeprefix("; "):
+    resource_words = (resources.changed_resource(comparison, examination, change) for examination in examinations)
+    hints = list(filter(None, resource_words))
+    if branches := processor.by_branches(comparison, examinations).removeprefix("; "):
         hints.insert(0, branches)
-    same = has_same_instructions(examinations)
+    same = resources.has_same_instructions(examinations)
     memory = ""
-    if concerns_memory(examinations, change):
-        memory = by_allocations(examinations, change > 1) + by_cache_misses(comparison, examinations, change)
+    if resources.concerns_memory(examinations, change):
+        memory = resources.by_allocations(examinations, change > 1)
+        memory += resources.by_cache_misses(comparison, examinations, change)
     if hints and _unit(comparison) == "ns":
         remainder = ", while instructions are the same" if same else f"; its share of the {case} is open"
         return "; ".join(hints) + remainder + memory
@@ -295,15 +270,11 @@ def _not_explained(comparison: Comparison, examinations: Sequence[Examination], 
         differ = [
             examination for examination in visible if examination.unit != "instructions" and _is_clear(examination)
         ]
-        sentences = [
-            work.removeprefix("; "),
-            *_sayings(differ, case, change),
-        ]
-        return f"{rather}: {'; '.join(sentences)}{memory}"
+        return f"{rather}: {'; '.join([work.removeprefix('; '), *_sayings(differ, case, change)])}{memory}"
     for examination in visible:
         if (
             _is_clear(examination)
-            and (often := called_otherwise(examination))
+            and (often := leads.called_otherwise(examination))
             and ((change_of(examination) or 0.0) > 0) == (change > 1)
         ):
             grew = _moved(_noun(examination.unit), change_of(examination) or 0.0)
@@ -328,8 +299,8 @@ def _sayings(examinations: Sequence[Examination], case: str, change: float) -> l
 def _says(examination: Examination, case: str, change: float) -> str:
     """Return why an examination does not explain the change of the ``case`` (such as ``time``)."""
     own, source = change_of(examination), examination.source
-    if source in (*OF_MEMORY, BRANCHES, PLACEMENT):  # counts of these explain no time by themselves
-        return ""
+    if source in (*resources.OF_MEMORY, processor.BRANCHES, processor.PLACEMENT):
+        return ""  # counts of these explain no time by themselves
     if own is None or examination.difference_ci is None:
         return f"{source}: {examination.note}" if examination.note else ""
     kind, noun = source.removesuffix("s").split()[-1], _noun(examination.unit)
