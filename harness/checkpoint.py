@@ -3,10 +3,8 @@
 The log belongs to the caller.  What is read back from it is taken or passed over, never trusted: a damaged text costs
 its own round and no other.
 
-What is lost favours no side.  A kill costs the round in progress with all its cases.  A signal costs the case in
-progress: its fork, when there are several, else its sample.  Cases come in random order, and a fork's value is there
-only with all its quads, in which both sides have their turn.  A long fork is the likelier to be cut off, but that hangs
-on the time that both sides took together: between equal builds it is the same for a ratio and its reciprocal.
+What is lost favours no side.  A kill costs the round in progress, a signal the fork or sample of the case in progress;
+cases come in random order, and a fork's value is there only with all its quads, in which both sides have their turn.
 """
 
 import hashlib
@@ -23,7 +21,7 @@ from opduel.harness.measurement_plan import FirstMeasurement, MeasurementPlan
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.rounds.pair import Round, RoundResult
-from opduel.records import HostRecord, PairSample, RunConfiguration, Stage
+from opduel.records import HostRecord, RunConfiguration, Stage
 from opduel.records.host_record import NoiseRecord
 from opduel.support.validation import explain
 
@@ -36,18 +34,15 @@ log = logging.getLogger(__name__)
 
 
 class RoundLog(Protocol):
-    """Where a run keeps its rounds: one log a run, given again (``RunRequest.log``) to the start that resumes it.
-
-    Texts are JSON without line feeds. A run that has given up (workers that would not start) gives up again when it
-    is resumed: to try once more, give it an empty log.
-    """
+    """Where a run keeps its rounds: one log a run, given again (``RunRequest.log``) to the start that resumes it. Texts
+    are JSON without line feeds. To try once more after workers would not start, give it an empty log."""
 
     def rounds(self) -> Sequence[str]:
         """Return the texts that were kept, in order. A text may be damaged, and may stand there twice."""
 
     def keep(self, text: str) -> None:
         """Append a text; it is durable when this returns. Raises OSError: it could not be kept; the run warns and goes
-        on without. Any other exception ends the run, with all that was measured in its report."""
+        on without."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +59,9 @@ class Start:
 
 @dataclass(frozen=True)
 class StoredRound:
-    """One round as ``Schedule`` absorbs it. Cases are named by id and stage, and looked up in the plan.
-
-    ``result`` is without requests that went unmeasured. ``elapsed_s``: of the phase until the round was kept, all
-    processes together. ``noise``: of the host, from this process's beginning of the phase on.
-    """
+    """One round as ``Schedule`` absorbs it, ``result`` without unmeasured requests. Cases are named by id and stage,
+    and looked up in the plan. ``elapsed_s``: of the phase, all processes together. ``noise``: of the host, since this
+    process began the phase."""
 
     run: str
     phase: Phase
@@ -148,18 +141,17 @@ def identity_of(
 
 
 def _identity_of_first(first: FirstMeasurement) -> dict[str, Any]:
-    """Return what a replication takes over, as plain data: its verdicts depend on it."""
+    """Return what a replication takes over, as plain data: its verdicts depend on it, but not on ``fork_values``."""
+    samples = {
+        case_id: [{**asdict(sample), "fork_values": None} for sample in samples]
+        for case_id, samples in first.samples.items()
+    }
     return {
-        "samples": {case_id: list(map(_identity_of_sample, samples)) for case_id, samples in first.samples.items()},
+        "samples": samples,
         "priors": {metric: asdict(prior) for metric, prior in first.priors.items()},
         "injected": sorted(first.injected),
         "failed": sorted(first.failed),
     }
-
-
-def _identity_of_sample(sample: PairSample) -> dict[str, Any]:
-    """Return the sample without what no verdict depends on."""
-    return {name: value for name, value in asdict(sample).items() if name != "fork_values"}
 
 
 def to_text(entry: Entry) -> str:

@@ -1,7 +1,6 @@
 """What earlier runs on this host say of cases: what they cost, and how noisy they were at each level.
 
-For planning alone: how the first rounds measure a case, the forecast of a run's length, and which cases a short time
-budget is spent on.  No verdict depends on it.  Pure: reports in, figures out.
+For planning alone: no verdict depends on it.  Pure: reports in, figures out.
 """
 
 import math

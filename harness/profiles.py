@@ -1,9 +1,8 @@
 """What the framework's own profiler says of cases: what a run's report tells of it, and its files in a folder.
 
-*A breakdown* says which operators a case's time goes into on either side, beside the verdict.  It is no second
-verdict: one process a side, the profiler's own cost in it, and the case in the form in which each operator can be seen.
-*A profile* is its trace, its table, and what the case printed.  Both are made after all measuring, in processes of
-their own.  Whatever goes wrong here costs a case its breakdown or profile and nothing else.
+*A breakdown* says which operators a case's time goes into on either side.  *A profile* is its trace, its table, and
+what the case printed.  Both are made after all measuring, in processes of their own.  Whatever goes wrong here costs a
+case its breakdown or profile and nothing else.
 """
 
 import json
@@ -95,34 +94,25 @@ def add_breakdowns(
     profiling: Profiling,
     every_case: bool,
 ) -> list[Comparison]:
-    """Return the comparisons, those of ``to_break_down`` with a breakdown, if they were timed on both sides.
-
-    Those that regressed come first, then those that improved.  How many were left out for want of time is noted in
-    ``findings``.  A run that was cut short gets none; a signal meanwhile is noted in ``findings``.
-    """
-    framework = profiling.framework
-    by_id = {case.id: case for case in to_break_down(cases, framework, every_case)}
-    positions = [
-        number
-        for number, comparison in enumerate(comparisons)
-        if comparison.case in by_id and comparison.control is not None
-    ]
-    if result.aborted:
-        return list(comparisons)
-    positions.sort(key=lambda number: _PLACES.get(comparisons[number].verdict, len(_PLACES)))
-    annotated = list(comparisons)
+    """Return the comparisons, those of ``to_break_down`` with a breakdown, if they were timed on both sides; those that
+    regressed come first, then those that improved.  How many were left out for want of time, or a signal, is noted in
+    ``result``.  A run that was cut short gets none."""
+    framework, breakdowns = profiling.framework, dict[str, Breakdown]()
+    by_id = {case.id: case for case in to_break_down(cases, framework, every_case) if not result.aborted}
+    measured = (comparison for comparison in comparisons if comparison.case in by_id and comparison.control is not None)
+    due = sorted(measured, key=lambda comparison: _PLACES.get(comparison.verdict, len(_PLACES)))
     try:
         with profiling.workers(profiling.bench.cpus.start) as workers:
-            for count, number in enumerate(positions):
-                comparison, case = comparisons[number], framework.profiling.as_profiled(by_id[comparisons[number].case])
+            for comparison in due:
+                case = framework.profiling.as_profiled(by_id[comparison.case])
                 breakdown = _break_down(profiling, case, workers, comparison.control or 0.0)
                 if breakdown is None:
-                    result.not_broken_down = len(positions) - count
+                    result.not_broken_down = len(due) - len(breakdowns)
                     break
-                annotated[number] = replace(comparison, breakdown=breakdown)
+                breakdowns[comparison.case] = breakdown
     except KeyboardInterrupt as error:
         result.stop(error)
-    return annotated
+    return [replace(comparison, breakdown=breakdowns.get(comparison.case)) for comparison in comparisons]
 
 
 def to_break_down(cases: Sequence[Case], framework: Framework, every_case: bool) -> list[Case]:
@@ -162,11 +152,9 @@ def operator_times(calls: Sequence[Mapping[str, Any]]) -> tuple[OperatorTime, ..
     names = sorted({name for call in calls for name in call["operators"]})
     runs = {name: [call["operators"].get(name, []) for call in calls] for name in names}
     spent = {name: statistics.median(map(sum, runs[name])) for name in names}
-    total_ns = sum(spent.values())
+    total_ns = sum(spent.values()) or 1.0
     rows = [
-        OperatorTime(
-            name, statistics.median(map(len, runs[name])), spent[name], spent[name] / total_ns if total_ns else 0.0
-        )
+        OperatorTime(name, statistics.median(map(len, runs[name])), spent[name], spent[name] / total_ns)
         for name in names
     ]
     return tuple(sorted(rows, key=lambda row: -row.ns))
@@ -198,11 +186,8 @@ def write_profiles(
     folder: Path, cases: Sequence[Case], failed: Mapping[str, str], profiling: Profiling, cut_short: bool
 ) -> Profiles:
     """Profile each of ``cases``, once whatever its metrics, but for those that have ``failed`` (id -> why); none, if
-    the run was ``cut_short``.
-
-    The files are in ``<folder>/<case>/<side>``, or in ``<folder>/<case>`` where there is one side alone; those of an
-    earlier run are replaced. Never raises for what a worker does, or for a signal.
-    """
+    the run was ``cut_short``. The files are in ``<folder>/<case>/<side>``, or in ``<folder>/<case>`` where there is one
+    side alone; those of an earlier run are replaced. Never raises for what a worker does, or for a signal."""
     if cut_short:
         return Profiles(folder, skipped="none was made because the run was aborted")
     profiles, places = Profiles(folder), case_folders(cases)

@@ -72,10 +72,8 @@ def judge_validity(
     first: Measurement, second: Measurement | None, spare: int, timed: bool, holds: bool
 ) -> ValidityRecord:
     """Return whether the run can be trusted, and all that this was judged by; ``second`` is its verification.
-
     ``spare``: as in ``validity_problems``. ``timed``: whether it measured time: nothing disturbs counts. ``holds``:
-    whether verdicts that the run doesn't support are held back.
-    """
+    whether verdicts that the run doesn't support are held back."""
     plan, result = first.plan, first.result
     frequency, aa_samples = Frequency.of(result.mhz), result.aa_samples
     earlier = plan.first_measurement
@@ -100,10 +98,7 @@ def standing_despite(
     validity: ValidityRecord, first: Measurement, second: Measurement | None, spare: int
 ) -> tuple[frozenset[str], str, str]:
     """Return the ids of the cases whose verdicts stand in a run that was judged invalid, why no others do, and what to
-    know of those that do, if anything.
-
-    Each measurement that was disturbed must support a verdict by itself; the A/A checks cover both.
-    """
+    know of those that do, if anything. Each measurement that was disturbed must support a verdict by itself."""
     bias, frequency = Bias.of(validity.aa_checks), Frequency.of(first.result.mhz)
     stand = frozenset(case.id for case in first.plan.cases)
     whys = []

@@ -7,6 +7,7 @@ flagged cases of an earlier report (the driver's). Both take over the same thing
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from opduel.comparator import Looks, apply_replication, fit_priors
 from opduel.harness.checkpoint import Checkpoint, Verifying
@@ -24,6 +25,9 @@ from opduel.records import FLAGGED, SAMPLED, Case, Comparison, PairSample, Repor
 
 FIRST_SHARE = 0.7  # of a time budget, for the first measurement; the second has what is left of the whole
 ENDED = "the run ended before"
+NO_FIGURES: dict[str, Any] = dict.fromkeys(
+    ("ratio", "ci", "difference", "difference_ci", "confidence", "mde", "control", "treatment", "decided_on")
+)
 
 
 def build_comparisons(plan: MeasurementPlan, result: MeasurementResult) -> list[Comparison]:
@@ -41,18 +45,7 @@ def without_first_measurement(comparison: Comparison) -> Comparison:
     comparison = replace(comparison, samples=samples, rounds=len(samples))
     if comparison.decided_on == "confirmation" or (comparison.decided_on is None and samples):
         return comparison
-    return replace(
-        comparison,
-        ratio=None,
-        ci=None,
-        difference=None,
-        difference_ci=None,
-        confidence=None,
-        mde=None,
-        control=None,
-        treatment=None,
-        decided_on=None,
-    )
+    return replace(comparison, **NO_FIGURES)
 
 
 def plan_first_measurement(plan: MeasurementPlan, after_s: float = 0.0) -> MeasurementPlan:
@@ -67,11 +60,8 @@ def plan_first_measurement(plan: MeasurementPlan, after_s: float = 0.0) -> Measu
 def first_measurement_of(
     report: Report, cases: Sequence[Case], looks: Looks, again: Collection[str], most_aa_cases: int
 ) -> FirstMeasurement:
-    """Return what a later run needs of ``report`` to replicate the cases ``again`` (ids).
-
-    ``cases``: all cases of the report, in its order. The new run repeats the report's A/A checks, ``most_aa_cases`` at
-    most: it has a report of its own, which is judged by itself.
-    """
+    """Return what a later run needs of ``report`` to replicate the cases ``again`` (ids). ``cases``: all cases of the
+    report, in its order. The new run repeats the report's A/A checks, ``most_aa_cases`` at most."""
     comparisons = {comparison.case: comparison for comparison in report.comparisons}
     samples = {case_id: comparison.samples for case_id, comparison in comparisons.items()}
     checked = {check.case for check in report.run.validity.aa_checks}
@@ -110,11 +100,9 @@ class Verifier:
         self, result: MeasurementResult, comparisons: Sequence[Comparison], after_s: float = 0.0
     ) -> list[Comparison]:
         """Return the comparisons, of which only what is replicated stays flagged; what the second measurement cost is
-        added to ``result``. Wait ``after_s`` seconds first, unless the checkpoint has rounds of this verification.
-
-        The screening's samples and the run's priors are taken over: they made the cases suspects. The samples that
-        decide are fresh.
-        """
+        added to ``result``. Wait ``after_s`` seconds first, unless the checkpoint has rounds of this verification. The
+        screening's samples and the run's priors are taken over: they made the cases suspects. The samples that decide
+        are fresh."""
         flagged = {comparison.case for comparison in comparisons if comparison.verdict in FLAGGED}
         if not flagged or result.aborted:
             return apply_replication(comparisons, {}, ENDED)

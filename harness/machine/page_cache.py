@@ -1,9 +1,5 @@
-"""Lay the files of programs afresh in the page cache, alike on both sides.
-
-A process maps the pages of a file around the one that it needs, as they lie in the page cache. That depends on how they
-came there: written by a compiler, read from the first to the last, or one by one as a program needed them. Between two
-copies of a program it makes up to 7 % of the processor time of a run of some ms.
-"""
+"""Lay the files of programs afresh in the page cache, alike on both sides: a process maps the pages of a file as they
+lie there, which depends on how they came there, and makes up to 7 % of the processor time of a run of some ms."""
 
 import os
 from collections.abc import Mapping

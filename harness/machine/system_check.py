@@ -77,6 +77,8 @@ class Watch:
         noise = self._monitor.during or NoiseRecord(seconds=0.0)
         cpus, other_cpu, steal = fingerprint.logical_cpus or 1, noise.other_cpu, noise.steal
         swapped = _swapped_pages(self._proc)
+        lists = (self._sys / f"cpu{cpu}/topology/thread_siblings_list" for cpu in self._cpus.measure)
+        siblings = {sibling for listing in lists for sibling in _cpus_in(listing)}
         return Facts(
             logical_cpus=cpus,
             measure=tuple(sorted(self._cpus.measure)),
@@ -84,7 +86,7 @@ class Watch:
             virtual=fingerprint.hypervisor,
             governors=_governors(self._sys, self._cpus.measure),
             turbo=_turbo(self._sys),
-            siblings=_siblings(self._sys, self._cpus.measure),
+            siblings=tuple(sorted(siblings - self._cpus.measure)),
             isolated=_cpus_in(self._sys / "isolated"),
             steal=steal.mean if steal else None,
             other_processes_cpus=other_cpu.mean * cpus if other_cpu else None,
@@ -96,20 +98,7 @@ class Watch:
 
 def check_system(facts: Facts) -> list[Remedy]:
     """Return what could be fixed; nothing that was not observed. Pure."""
-    remedies = []
-    if not set(facts.control) - set(facts.measure):
-        remedies.append(_one_cpu(facts))
-    if facts.other_processes_cpus is not None and facts.other_processes_cpus >= OTHERS:
-        remedies.append(_busy_others(facts, facts.other_processes_cpus))
-    return [*remedies, *_check_single_facts(facts)]
-
-
-def _one_cpu(facts: Facts) -> Remedy:
-    observation = f"the controller runs on CPU {_listed(facts.measure)}, where the timed calls do: no other is allowed"
-    fix = "use a machine with one processor more than --threads"
-    if facts.logical_cpus > len(facts.measure):
-        fix = f"let it use one more: taskset -c {_listed(range(len(facts.measure) + 1))} python3 ..."
-    return Remedy(observation, fix)
+    return list(_remedies(facts))
 
 
 def _busy_others(facts: Facts, cpus: float) -> Remedy:
@@ -131,7 +120,15 @@ def _busy_others(facts: Facts, cpus: float) -> Remedy:
     return Remedy(observation, "; ".join(fixes))
 
 
-def _check_single_facts(facts: Facts) -> Iterator[Remedy]:
+def _remedies(facts: Facts) -> Iterator[Remedy]:
+    if not set(facts.control) - set(facts.measure):
+        measure = _listed(facts.measure)
+        fix = "use a machine with one processor more than --threads"
+        if facts.logical_cpus > len(facts.measure):
+            fix = f"let it use one more: taskset -c {_listed(range(len(facts.measure) + 1))} python3 ..."
+        yield Remedy(f"the controller runs on CPU {measure}, where the timed calls do: no other is allowed", fix)
+    if facts.other_processes_cpus is not None and facts.other_processes_cpus >= OTHERS:
+        yield _busy_others(facts, facts.other_processes_cpus)
     if facts.steal is not None and facts.steal >= STEAL:
         observation = f"the hypervisor gave {facts.steal:.1%} of the processors' time to other machines"
         yield Remedy(observation, "take an instance type with dedicated processors, or another time of day")
@@ -172,8 +169,8 @@ def _cpus_in(path: Path) -> tuple[int, ...]:
 
 
 def _governors(folder: Path, cpus: frozenset[int]) -> dict[int, str]:
-    governor_by_cpu = {cpu: text_of(folder / f"cpu{cpu}/cpufreq/scaling_governor").strip() for cpu in sorted(cpus)}
-    return {cpu: name for cpu, name in governor_by_cpu.items() if name}
+    texts = {cpu: text_of(folder / f"cpu{cpu}/cpufreq/scaling_governor").strip() for cpu in sorted(cpus)}
+    return {cpu: name for cpu, name in texts.items() if name}
 
 
 def _turbo(folder: Path) -> str | None:
@@ -182,11 +179,6 @@ def _turbo(folder: Path) -> str | None:
         if text_of(folder / name).strip() == on:
             return f"/sys/devices/system/cpu/{name}"
     return None
-
-
-def _siblings(folder: Path, cpus: frozenset[int]) -> tuple[int, ...]:
-    siblings = {sibling for cpu in cpus for sibling in _cpus_in(folder / f"cpu{cpu}/topology/thread_siblings_list")}
-    return tuple(sorted(siblings - cpus))
 
 
 def _swapped_pages(proc: Path) -> int | None:
