@@ -1,12 +1,9 @@
 """Whether a fork of a worker loses threads: seen at the fork itself, before runs of several threads.
 
-Of a process that forks, the child has the thread that called fork, and no other.  Libraries that know of this stop
-their threads before, and begin them again when they are needed (POSIX, pthread_atfork); those of others are lost, and
-the child waits for them forever.  Handlers that run before a fork run in the reverse order of their registration.
-One that is registered before the framework is imported therefore sees what is left when all libraries have stopped
-theirs.
-
-Standard library and Python 3.6 syntax only, as main.py.
+Libraries that know of forks stop their threads before, and begin them again when they are needed (POSIX,
+pthread_atfork); those of others are lost, and the child waits for them forever.  Handlers run in the reverse order of
+their registration: one that is registered before the framework is imported sees what is left when all libraries have
+stopped theirs. Standard library and Python 3.6 syntax only, as main.py.
 """
 
 import contextlib

@@ -1,18 +1,15 @@
 """The time of a call by Python function, and by function in C as Python sees them: what watching costs is taken out.
 
-A function's time is without that of the functions that it calls, so that all of them add up to the call.  What it
-costs to call a function is the function's: it would be gone with the call.  ``_lsprof`` times them, the C part of
-cProfile: it adds less than half of what a hook in Python does to each call.  What it adds is measured in this process,
-on functions that do nothing, and subtracted for each call, from the function and from its caller.  Up to Python 3.11 it
-also slows each instruction of bytecode; how many of these a function executes is counted in one further call.  Calls
-without it, in turn with those, say what a call really takes; what the functions then lack or have too much is divided
-among them, most among those that watching changes.  A few further calls run under tracing.py's hook, which tells the
-modules, the lines that call, and the stacks: a function's time is divided among its callers as it was timed, and among
-the stacks of each caller as its calls are.
+A function's time is without that of the functions that it calls, so that all of them add up to the call.  ``_lsprof``
+times them, the C part of cProfile.  What it adds to each call is measured in this process, on functions that do
+nothing, and subtracted from the function and from its caller; so is what it slows each instruction of bytecode by, up
+to Python 3.11.  Calls without it, in turn with those, say what a call really takes; what the functions then lack or
+have too much is divided among them.  A few further calls run under tracing.py's hook, which tells the modules, the
+lines that call, and the stacks among which a function's time is divided.
 
-Python reports functions in C by their names, but neither NumPy's ufuncs nor operators nor what a library does within:
-that counts for the function that runs them.  The calling thread alone is watched.  Opduel's own frames are one part.
-Standard library and Python 3.6 syntax only, as main.py.
+Python reports functions in C by their names, but neither NumPy's ufuncs nor operators: these count for the function
+that runs them.  The calling thread alone is watched.  Opduel's own frames are one part. Standard library and Python 3.6
+syntax only, as main.py.
 """
 
 import _lsprof
@@ -233,12 +230,10 @@ class Entry:
 
 
 def merged(entries, names, cost, opcodes):
-    """name -> {"seen": ns, "added": by watching to calls, "slowed": by watching in bytecode, "calls", "callers":
-    {name: ns}, "where", "called_at", "codes": their fingerprints}; what has one name is one part.
-
-    ``opcodes``: instructions of bytecode by code, (all, those that look up a name); None if they were not counted: then
-    all time in bytecode is slowed.
-    """
+    """name -> {"seen": ns, "added": by watching to calls, "slowed": by watching in bytecode, "calls", "callers": {name:
+    ns}, "where", "called_at", "codes": their fingerprints}; what has one name is one part. ``opcodes``: instructions of
+    bytecode by code, (all, those that look up a name); None if they were not counted: then all time in bytecode is
+    slowed."""
     parts = {}
     for entry in sorted(entries, key=lambda batch_entry: -batch_entry.ns):
         added = cost.of(entry)
@@ -266,11 +261,8 @@ def merged(entries, names, cost, opcodes):
 
 def settled(parts, real):
     """name -> ns, which add up to ``real``; what they add up to where that is beyond ``FAR`` of it, and else None; and
-    by how many ns they missed it before they were made to.
-
-    What watching was found to add to calls is subtracted, and what it slowed.  What is then too much, or lacking, is
-    divided among the functions in proportion to what was subtracted; what is more than that is shared by all alike.
-    """
+    by how many ns they missed it before they were made to. What watching added and slowed is subtracted; what is then
+    too much, or lacking, is divided in proportion to that, and what is more than that is shared by all alike."""
     changed = {name: part["added"] + part["slowed"] for name, part in parts.items()}
     times = {name: max(0.0, part["seen"] - changed[name]) for name, part in parts.items()}
     weights = {name: min(times[name], ns) for name, ns in changed.items()}
@@ -290,10 +282,9 @@ def doubts(of_all, of_one):
     """How far the time of one may be off in every process alike, in ns; both are (what watching changed, time), and
     ``of_all`` has by how much all of them missed the call, too.
 
-    What was subtracted of any may be wrong by ``LEFT``, either way, and as they add up to the call, the error of all
-    was divided in proportion: at worst the one is too large by all of that, and all others are too small.  By what all
-    missed the call before, any may be off: by ``UNEVEN`` times its part of what watching changed, or of the time,
-    whichever is larger; by no more than others can lack, and than it took while it was watched.
+    What was subtracted of any may be wrong by ``LEFT``, either way: at worst the one is too large by all of that, and
+    all others are too small.  By what all missed the call before, any may be off by ``UNEVEN`` times its part of what
+    watching changed, or of the time; by no more than others can lack, and than it took while it was watched.
     """
     (changed, time), (all_changed, real, missed) = of_one, of_all
     share = changed / all_changed if all_changed else 0.0
@@ -321,12 +312,11 @@ def in_turn(call, number, batches, before, after, cost):
 
 
 def functions(call, calls, number, before, after, own):
-    """What about ``calls`` calls spend in which function: main.py says what is answered.
+    """What about ``calls`` calls spend in which function: main.py says what is answered. Raises Unseen, and what the
+    call does.
 
     A timed region is ``number`` calls, or as many as fit where that is None.  ``before`` comes before each of them;
     ``after``, if it isn't None, after each call, and counts for it.  ``own`` are files and folders of opduel's code.
-
-    Raises Unseen, and whatever the call does.
     """
     batches, number = divided(calls, BATCHES, number)
     tracer = Tracer()

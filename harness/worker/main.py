@@ -137,13 +137,9 @@ def regions(call):
 
 
 def in_turn(calls):
-    """A call that is each of ``calls`` in turn: the same work on other values every time.
-
-    A processor remembers how the branches of its latest work went, tens of thousands of them.  On one input over and
-    over it knows them all after some time, and another time in the next process.
-
-    Raises Unseen where calls say how they are timed: what they are timed by belongs to one input.
-    """
+    """A call that is each of ``calls`` in turn: the same work on other values, as a processor remembers how the
+    branches of its latest work went. Raises Unseen where calls say how they are timed: what they are timed by belongs
+    to one input."""
     if timing.is_special(calls[0]) or timing.is_process(calls[0]):
         raise serving.Unseen("input_sets: the case is not timed call by call; leave input_sets out")
     following = itertools.cycle(calls).__next__
@@ -164,11 +160,9 @@ def in_turn(calls):
 
 
 def resident_peak(call, calls):
-    """The most anonymous and shared memory that this process had in so many calls, in bytes.
-
-    What making the inputs, or what comes before a call, has left is given back to the system, and Linux told to forget
-    its peak; where it doesn't take that, the peak is the one since the process began.
-    """
+    """The most anonymous and shared memory that this process had in so many calls, in bytes. What making the inputs, or
+    what comes before a call, has left is given back to the system, and Linux told to forget its peak, if it takes
+    that."""
     from opduel_common.peaks import peak_of_process  # on the path since the adaptor was loaded
 
     before, peaks = getattr(call, "before", None), []
@@ -183,14 +177,6 @@ def resident_peak(call, calls):
         call()
         peaks.append(peak_of_process())
     return max(peaks)
-
-
-def keep_output(path):
-    """Write to a file what this process has printed since its case began, C libraries included."""
-    printed = beside("printed")
-    printed.flush()
-    with open(printed.STDOUT, "rb") as source, open(path, "wb") as stream:  # from its beginning
-        shutil.copyfileobj(source, stream)
 
 
 class Session:
@@ -252,7 +238,9 @@ class Session:
         try:
             self.adaptor.write_profile(self.call, calls, folder, name)
         finally:
-            keep_output(os.path.join(folder, "output.txt"))
+            printed = beside("printed")
+            printed.flush()
+            shutil.copyfile(printed.STDOUT, os.path.join(folder, "output.txt"))  # from the case's beginning
         return {"calls": calls}
 
     def results(self, case, seed, folder, limit):
@@ -331,7 +319,6 @@ class Session:
         return RECORDER.reach(run, self.imported, root)
 
     def _after(self):
-        """What comes after each call, and is timed with it: the work that is injected."""
         return functools.partial(timing.spin, self.spins) if self.spins else None
 
     def resident(self, calls):

@@ -1,9 +1,8 @@
 """What a call takes from the machine: page faults, context switches, and where its time goes; by getrusage.
 
-Counts are those of the whole process, or of the processes that a call starts where each is one of its own.  The time is
-that of the calling thread: in user code, in the kernel, or waiting; the three add up to the call, without the time for
-which it could have run and others had the processor.  How exact the kernel's share is depends on the kernel: many
-sample it a few hundred times a second.  Standard library and Python 3.6 syntax only, as main.py.
+Counts are those of the whole process, or of the processes that a call starts.  The time is that of the calling thread:
+in user code, in the kernel, or waiting, without the time for which others had the processor.  Many kernels sample their
+share a few hundred times a second.  Standard library and Python 3.6 syntax only, as main.py.
 """
 
 import operator

@@ -62,9 +62,8 @@ def die_with_parent():
 def raise_priority():
     """Give this process, and what it will fork, the highest priority, if it may have it; returns its nice value.
 
-    What runs beside a call otherwise gets the processor whenever one of the call's threads waits for another.  Linux's
-    scheduler has each session in a group with a nice value of its own (man 7 sched, autogroup): that of this one is
-    set, too, if it leads its session.  With "keep" in the environment's OPDUEL_PRIORITY nothing is changed.
+    Linux's scheduler has each session in a group with a nice value of its own (man 7 sched, autogroup): that of this
+    one is set, too, if it leads its session.  With "keep" in the environment's OPDUEL_PRIORITY nothing is changed.
     """
     if os.environ.get("OPDUEL_PRIORITY") != "keep" and os.getsid(0) == os.getpid():
         with contextlib.suppress(OSError):  # no right to it, or no such groups

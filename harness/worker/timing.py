@@ -62,12 +62,10 @@ def time_calls(call, calls, inner, spins, most_ns=float("inf")):
     """Time ``calls`` samples of ``inner`` calls each, ``spins`` turns of work after every call.
 
     Returns nanoseconds a call: of fewer samples where all but the longest take more than ``most_ns`` together, as long
-    as it is the processor that executes them. Both sides of a comparison run these same lines.
-
-    A call that times itself is called once a sample, and the work is added to what it says. A call whose work a device
-    does (``is_of_device``) has a ``timer(work)``, which returns how long that takes by the device's own clock, in
-    nanoseconds; the turns for all calls of a sample are timed by themselves and added, because the device would work
-    meanwhile.
+    as it is the processor that executes them. Both sides of a comparison run these same lines. A call that times itself
+    is called once a sample, and the work is added to what it says. A call whose work a device does (``is_of_device``)
+    has a ``timer(work)``, which returns how long that takes by the device's clock; the turns are timed by themselves
+    and added.
     """
     if hasattr(call, "sample"):
         return [max(1.0, call.sample()) + time_spin(spins) for _ in range(calls)]
@@ -171,11 +169,8 @@ def warm_up(call):
 
 
 def spins_for(call, call_ns, share):
-    """How many turns of ``spin`` take ``share`` of a call's time.
-
-    Calls and turns are timed in turn, and the median of the ratios is taken: a processor that slows down for a
-    while slows both.
-    """
+    """How many turns of ``spin`` take ``share`` of a call's time. Both are timed in turn, and the median of the ratios
+    is taken: a processor that slows down for a while slows both."""
     inner = inner_of(call, call_ns)
     calls = 1 if EVICTING or is_special(call) else max(1, int(SPIN_PROBE_NS / (inner * call_ns)))
     ratios, begin = [], clock()
@@ -186,13 +181,11 @@ def spins_for(call, call_ns, share):
 
 
 def take_turns(block, turns, first, read_from, write_to):
-    """Return the values of ``block(switched)``, called ``turns[k]`` times in this process's kth turn.
-
-    ``switched``: the other process has had its turn since the last block.
+    """Return the values of ``block(switched)``, called ``turns[k]`` times in this process's kth turn; ``switched``: the
+    other process has had its turn since the last block.
 
     ``read_from`` and ``write_to`` are the paths of the pipes from and to the other process.  ``first``: it begins, and
-    needs no GO for it.  The controller has nothing to do from block to block, which would take as long as a short one.
-    Fewer values when the controller says STOP, and none where a pipe can't be opened.
+    needs no GO for it. Fewer values when the controller says STOP, and none where a pipe can't be opened.
     """
     values, opened = [], []
     try:

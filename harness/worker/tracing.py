@@ -174,8 +174,7 @@ def name_of_text(text):
 
 def fingerprint(code):
     """Of what a function in Python does, by its bytecode: the same wherever it stands, with other comments and
-    documentation. Python's versions have other bytecode; defaults of arguments are no part of it. Empty if its
-    constants have no text."""
+    documentation. Python's versions have other bytecode. Empty if its constants have no text."""
     consts = code.co_consts
     if consts and isinstance(consts[0], str) and code.co_name != "<lambda>":
         consts = consts[1:]  # its documentation
@@ -248,8 +247,8 @@ def time_by_stack(stacks, names, times, callers):
     """{(names, outermost first): ns}: each function's time, divided among the stacks in which it was called.
 
     ``callers`` says what of a function's time is in calls from which function, {name: {name: ns}}: it is divided among
-    these first, and among the stacks of one caller as calls are. Where that isn't known of all its callers, calls alone
-    decide.  Opduel's own part, which calls all others, is only in a stack of its own.
+    these first, and among the stacks of one caller as calls are; where that isn't known of all its callers, as calls
+    are. Opduel's own part is only in a stack of its own.
     """
     counts, groups = {}, {}
     for (outer, callee), count in stacks.items():
