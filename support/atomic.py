@@ -48,12 +48,9 @@ def write_atomically(
     """Write ``content`` (bytes, or a function that writes them) to a temporary file beside ``path``, flush it to disk,
     and rename it to ``path``.
 
-    ``before_replace`` is called with the temporary file when that is complete on disk, and the old file still in its
-    place. ``mode`` is the new file's, less the umask. On any error ``path`` stays as it was, without a temporary file.
-
-    Raises:
-        OSError: it could not be written, or ``path`` is not a regular file; and what ``content`` and
-            ``before_replace`` raise.
+    ``before_replace`` is called with the complete temporary file. ``mode`` is the new file's, less the umask. On any
+    error ``path`` stays as it was. Raises OSError: it could not be written, or ``path`` is not a regular file; and what
+    ``content`` and ``before_replace`` raise.
     """
     if is_special(path):
         raise OSError(errno.EINVAL, "it is not a regular file")
@@ -68,7 +65,11 @@ def write_atomically(
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
-    _sync_folder(path.parent)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)  # so that the new name lasts through a power cut
+    finally:
+        os.close(descriptor)
 
 
 def is_special(path: Path) -> bool:
@@ -99,12 +100,3 @@ def check_folder(directory: Path, option: str) -> None:
         raise UsageError(
             f"--{option} {directory}: cannot be written ({error.strerror}): give a folder that can be"
         ) from None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in ``folder`` last through a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -37,11 +37,8 @@ def read_bytes(
     """Return the content of a regular file, or of a pipe if ``pipes``, of at most ``longest`` bytes.
 
     ``look`` is called with the status of the opened file before it is read, and may raise. Only a pipe that somebody
-    writes to is waited for, and only until it falls silent.
-
-    Raises:
-        MissingError: there is no such file; TooLargeError: it is longer; UnreadableError: it can't be read, or is of
-        another kind.
+    writes to is waited for, and only until it falls silent. Raises MissingError: there is no such file; TooLargeError:
+    it is longer; UnreadableError: it can't be read, or is of another kind.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)

@@ -1,10 +1,8 @@
 """The outbox: entries that must be delivered at least once wait in a table of a SQLite file until their receiver has
 them.
 
-An entry is on disk before the first attempt. After a crash between the receiver's answer and its recording the entry is
-delivered again, with the same key, by which the receiver recognizes it. The results servers' reports wait in a file of
-their own (opduel.reporters.remote.spool); the driver's notifications and its finished runs wait in its journal, where
-they are written in one transaction with what they report.
+An entry is on disk before the first attempt. After a crash between the receiver's answer and its recording it is
+delivered again, with the same key, by which the receiver recognizes it.
 """
 
 import hashlib
@@ -74,11 +72,7 @@ class Delivery:
 
 
 class Outbox:
-    """The entries in one file.
-
-    Raises:
-        RunError: the file can't be read or written. Any method may.
-    """
+    """The entries in one file. Raises RunError: the file can't be read or written. Any method may."""
 
     def __init__(self, file: SqliteFile, clock: Callable[[], float] = time.time, most_bytes: int = MOST_BYTES) -> None:
         """``file`` has the table ``OUTBOX_TABLE``."""
@@ -144,7 +138,7 @@ class Outbox:
 
         ``server``: the server of a receiver; once it is away, none of its receivers gets more. ``remember``: a
         delivered entry stays, without its payload, so that ``add`` doesn't add it again. Entries older than
-        ``longest_s`` are removed. If ``attempt`` raises, its entry stays as it was.
+        ``longest_s`` are removed.
         """
         closed: dict[str, str] = {}  # servers that get no more this time, and why
         for entry in entries:

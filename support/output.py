@@ -54,10 +54,8 @@ def key_line(text: str) -> str:
     output.
 
     It is the first of these that exists: a compiler's, linker's or CMake's first error; the exception that ended a
-    Python program; the first line about a fatal signal, a failed check or a C++ exception; the last line
-    ``error: ...``, or the innermost of its causes; the last line that is not routine; the last line. If an exception's
-    first line ends in a colon, the next one is added, and to a syntax error its file and line. Only both ends of very
-    long output are searched.
+    Python program; the first line about a fatal signal, a failed check or a C++ exception; the last line ``error:
+    ...``, or the innermost of its causes; the last line that is not routine; the last line.
     """
     if len(text) > _MOST_READ:
         text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
@@ -102,7 +100,6 @@ def _exception(lines: Sequence[str]) -> str:
 
 
 def _with_place(lines: Sequence[str], number: int) -> str:
-    """Return the exception's line, with the place of a syntax error."""
     line = _completed(lines, number)
     if not _SYNTAX.match(line):
         return line
@@ -112,7 +109,6 @@ def _with_place(lines: Sequence[str], number: int) -> str:
 
 
 def _completed(lines: Sequence[str], number: int) -> str:
-    """Return the line, with the next one if it ends in a colon."""
     line = lines[number].strip()
     if line.endswith(":") and number + 1 < len(lines):
         return f"{line} {lines[number + 1].strip()}"

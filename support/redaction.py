@@ -82,12 +82,9 @@ def mask_everywhere(values: Iterable[str]) -> None:
 
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text with everything masked that is, or looks like, a secret: ``secrets``, those of
-    ``mask_everywhere`` and of the environment, user names and passwords in addresses, headers that log in, tokens of
-    known services, assignments to names such as PASSWORD, and values of options such as ``--token``.
-
-    Known secrets are found as they are, as Python's repr shows them, and percent-encoded. The user name alone in an ssh
-    address stays.
-    """
+    ``mask_everywhere`` and of the environment, passwords in addresses, headers that log in, tokens of known services,
+    assignments to names such as PASSWORD, and values of options such as ``--token``. Known secrets are found as they
+    are, as Python's repr shows them, and percent-encoded. The user name alone in an ssh address stays."""
     return _redact(text, _forms_of_secrets(secrets))
 
 
@@ -176,7 +173,7 @@ def recorded_command(words: Sequence[str], harmless_options: Collection[str]) ->
     ``harmless_options``. All other words are masked."""
     recorded, option = list(words[:1]), ""
     for word in words[1:]:
-        if not word.startswith("-") or _is_number(word):
+        if not word.startswith("-") or re.match(r"-\.?[0-9]", word):
             recorded.append(redact(word) if option in harmless_options else MASK)
             continue
         is_long = word.startswith("--")
@@ -242,11 +239,3 @@ def _mask_user(match: re.Match[str]) -> str:
     if "ssh" in scheme.lower() and ":" not in user:
         return match.group()
     return f"{scheme}{MASK}@"
-
-
-def _is_number(word: str) -> bool:
-    try:
-        float(word)
-    except ValueError:
-        return False
-    return True

@@ -16,11 +16,8 @@ log = logging.getLogger(__name__)
 
 
 class SqliteFile:
-    """One connection to one file, which threads may share.
-
-    Raises:
-        RunError: the file can't be read or written: no space, no permission. Any method may.
-    """
+    """One connection to one file, which threads may share. Raises RunError: the file can't be read or written: no
+    space, no permission. Any method may."""
 
     def __init__(
         self, path: Path, tables: str, option: str, clock: Callable[[], float] = time.time, shared: bool = False
@@ -31,10 +28,7 @@ class SqliteFile:
         ``tables``: statements that create the tables where they are missing. ``option``: the option for another folder.
         ``shared``: several processes use the file, which may be in a home folder on NFS; only its user can read it.
         SQLite's write-ahead log needs memory that all processes share (https://www.sqlite.org/wal.html), so such a file
-        has a rollback journal.
-
-        Raises:
-            UsageError: it is another program's database, which stays unchanged.
+        has a rollback journal. Raises UsageError: it is another program's database, which stays unchanged.
         """
         self._path = path
         self._clock = clock

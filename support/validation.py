@@ -33,12 +33,8 @@ _FIXES = {
 
 
 def check_version(where: str, document: Mapping[str, Any], current: int, fix: str) -> None:
-    """Check that a document's ``schema_version`` is the ``current`` one.
-
-    Raises:
-        UsageError: it is not, or is missing; the message begins with ``where`` and ends with ``fix`` where it is no
-            version number.
-    """
+    """Check that a document's ``schema_version`` is the ``current`` one. Raises UsageError: it is not, or is missing;
+    the message begins with ``where`` and ends with ``fix`` where it is no version number."""
     version = document.get("schema_version")
     if isinstance(version, bool) or not isinstance(version, int):
         words = "is missing" if version is None else f"is {show(version)}, not a whole number"
