@@ -137,7 +137,6 @@ def _run(
 
 
 def _test(identifier: str, test: Spec, inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """One input of a test as a test of its own, by a name of ours."""
     case = {key: value for key, value in inputs.get("case", {}).items() if key != "identifier"}
     arguments = {key: value for key, value in inputs.items() if key != "case"}
     return {**test, "identifier": identifier, "inputs": {**arguments, **({"case": case} if case else {})}}
@@ -180,10 +179,8 @@ def _dtype(dtype: Any) -> Any:
 
 
 def _context(ctx: Any) -> str:
-    """A spec's word for a context: ``cpu(0)`` is ``cpu``."""
     return "cpu" if ctx is None or str(ctx) == "cpu(0)" else str(ctx)
 
 
 def _plain(value: Any) -> Any:
-    """Tuples as the lists that a spec has."""
     return [_plain(item) for item in value] if isinstance(value, tuple | list) else value
