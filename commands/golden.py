@@ -8,7 +8,7 @@ from pathlib import Path
 
 from opduel.commands.config import config_path, read_config
 from opduel.commands.entry import DONE, INCOMPLETE, log
-from opduel.commands.fleet import fleet_choice
+from opduel.commands.fleet import fleet_choice, measurer
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import deliver_report, exit_code, plan_session
@@ -17,7 +17,6 @@ from opduel.frameworks import recorded_environment
 from opduel.harness.numerics.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
 from opduel.harness.numerics.output_check import OTHER_INPUTS
 from opduel.harness.other_runs.single import SingleProgress
-from opduel.harness.run import run_ab
 from opduel.records import UsageError
 from opduel.support.text import counted
 
@@ -98,7 +97,7 @@ def _compare(options: HarnessOptions, folder: Path, command: Sequence[str]) -> i
     names = session.choice.file_name, treatment.requested, manifest.build.requested, options.golden
     log.info("%s of %s, %s compared with the golden outputs of %s in %s", count, *names)
     with ProgressDisplay(len(request.cases), sys.stderr) as display:
-        report = run_ab(request, display.show)
+        report = measurer(options)(request, display.show)
     if report.run.aborted:
         log.warning("not completed: %s; what was compared is in the report", report.run.stop_reason)
     deliver_report(session.reporters, report)

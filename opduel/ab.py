@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from opduel.commands.fleet import fleet_choice, measurer
+from opduel.commands.fleet import measurer
 from opduel.commands.harness import plan_run
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import check_run, refuse_options
@@ -17,7 +17,7 @@ from opduel.commands.python_options import inputs_as_json, local_options_of_argu
 from opduel.commands.recorded_options import recorded_options
 from opduel.commands.repo_driver import measure_work_tree
 from opduel.commands.session import callgrind_folder, requested_reporters, warn_of_report
-from opduel.harness.run import InterruptedRunError, run_ab
+from opduel.harness.run import InterruptedRunError
 from opduel.records import Comparison, OpduelError, Report, RunError, UsageError, Verdict, disk_error
 from opduel.reporters import Reporter, report_all, write_report
 from opduel.reporters.html import to_notebook_html, write_page
@@ -263,10 +263,9 @@ def _measure(options: HarnessOptions, progress: bool) -> ABReport:
     refuse_options(options, "two builds", "several runs")
     check_run(options)
     reporters = requested_reporters(options)
-    fleet = fleet_choice(options)
     measurer(options)  # what it lacks is said before anything is built
     session, request = plan_run(options, {}, recorded_options("opduel compare", options), reporters)
-    measure = run_ab if fleet is None else measurer(options, suite=session.choice.suite)
+    measure = measurer(options, suite=session.choice.suite)
     with callgrind_folder() as callgrind:
         request = replace(request, callgrind=callgrind)
         try:

@@ -1,16 +1,19 @@
 """What all tests share: real MXNet builds, from the user's build cache, and a processor for each of several workers."""
 
+import errno
 import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from made_reports import Measuring
 from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 
 from opduel.driver.builds import BuildCache, resolve_build
@@ -18,6 +21,7 @@ from opduel.frameworks import get_framework
 from opduel.records import Build
 from opduel.reporters.options import TOKEN_VARIABLE as TOKEN
 from opduel.reporters.options import WEBHOOK_VARIABLE as WEBHOOK
+from opduel.support import redaction
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes says what else the machine does
 settings.load_profile("untimed")
@@ -95,6 +99,38 @@ class SmallDisk:
     def free(self) -> None:
         """Make room again."""
         (self.path / "filling").unlink()
+
+
+@pytest.fixture
+def measuring(monkeypatch: pytest.MonkeyPatch) -> Measuring:
+    """Nothing is built or measured."""
+    stand_in = Measuring()
+    monkeypatch.setattr("opduel.commands.builds.resolve_build", lambda *arguments: stand_in.resolve(*arguments))
+    monkeypatch.setattr("opduel.commands.fleet.run_ab", stand_in.run_ab)
+    return stand_in
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files go in this process."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture
+def nothing_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is masked because of what an earlier test took for a secret."""
+    monkeypatch.setattr(redaction, "_MASKED_VALUES", set())
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """``full_disk("fsync")``: from now on this function of ``os`` finds the disk full."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    return lambda name: monkeypatch.setattr(os, name, refuse)
 
 
 @pytest.fixture

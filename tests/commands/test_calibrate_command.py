@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 from command_line import RELEASE, Outcome, fresh_logging, run_bench_main
-from made_reports import build
+from made_reports import Measuring
 
-from opduel.commands import builds
 from opduel.commands.calibrate import evenly, exactly
 from opduel.commands.calibration_text import smallest_found
 from opduel.comparator.calibration import Rate, Row
@@ -70,10 +69,9 @@ class Machine:
 
 
 @pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> Machine:
+def machine(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> Machine:
     simulated = Machine()
-    monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", simulated.run_ab)
+    measuring.measure = simulated.run_ab
     # rougher, and ten times as quick: no figure is looked at here
     monkeypatch.setattr(power_analysis, "CHANGED_CASES", 10)
     # a server of other tests, on a thread of this process, needs the real one

@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from command_line import Outcome
-from made_reports import build, comparison, run_ab_giving
+from made_reports import Measuring, build
 
-from opduel.commands import builds
 from opduel.commands.config import (
     QUESTIONS,
     UNASKED,
@@ -29,7 +28,7 @@ Run = Callable[..., Outcome]
 
 
 @pytest.fixture
-def resolved(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
+def resolved(measuring: Measuring) -> list[tuple[str, Path]]:
     """What builds were asked for, in order, and in which cache; nothing is built or measured."""
     requests: list[tuple[str, Path]] = []
 
@@ -37,8 +36,7 @@ def resolved(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Path]]:
         requests.append((request, cache.directory))
         return build(request)
 
-    monkeypatch.setattr(builds, "resolve_build", resolve)
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged")))
+    measuring.resolve = resolve
     return requests
 
 
@@ -151,13 +149,9 @@ def test_what_is_kept_can_be_read_back_by_its_user_alone(home: Path) -> None:
     assert os.listdir(config_path().parent) == ["config.json"]
 
 
-def test_a_write_that_fails_leaves_the_old_config(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_fails_leaves_the_old_config(home: Path, full_disk: Callable[[str], None]) -> None:
     write_config(config_path(), {"control": "old"})
-
-    def full(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
+    full_disk("replace")
     with pytest.raises(RunError, match=r"config\.json: cannot be written: No space left"):
         write_config(config_path(), {"control": "new"})
     assert read_config(config_path()) == {"control": "old"}

@@ -50,8 +50,8 @@ def report(*verdicts: Any, **run: Any) -> Report:
     return Report(RunRecord.of(how), build("a"), build("b"), HostRecord(), comparisons)
 
 
-def loop_that(*steps: investigation.Outcome | BaseException) -> type:
-    """A stand-in for the loop: what it finds in each pass, or what ends it."""
+def loop_that(monkeypatch: pytest.MonkeyPatch, *steps: investigation.Outcome | BaseException) -> None:
+    """Put a stand-in in the loop's place: what it finds in each pass, or what ends it."""
 
     class MadeWatch:
         def __init__(self, services: Services, _settings: object) -> None:
@@ -69,7 +69,7 @@ def loop_that(*steps: investigation.Outcome | BaseException) -> type:
         def for_ever(self, after_pass: Callable[[Tally], None]) -> None:
             self.once()
 
-    return MadeWatch
+    monkeypatch.setattr(repo_driver, "Watch", MadeWatch)
 
 
 REGRESSED, QUIET = investigation.Outcome(report("regressed")), investigation.Outcome(report("unchanged"))
@@ -87,7 +87,7 @@ def test_a_regression_goes_before_what_ended_the_driver(
     pass_outcome: investigation.Outcome,
     code: int,
 ) -> None:
-    monkeypatch.setattr(repo_driver, "Watch", loop_that(pass_outcome, end))
+    loop_that(monkeypatch, pass_outcome, end)
     outcome = drive("--ab_testing", *interval)
     assert outcome.code == code, outcome.err
     assert outcome.err.splitlines()[-1].startswith("repo_driver.py: ")
@@ -99,7 +99,7 @@ def test_a_regression_goes_before_what_ended_the_driver(
 def test_a_pass_that_ends_by_itself_says_what_it_found(
     drive: Drive, monkeypatch: pytest.MonkeyPatch, outcome: investigation.Outcome, code: int
 ) -> None:
-    monkeypatch.setattr(repo_driver, "Watch", loop_that(outcome))
+    loop_that(monkeypatch, outcome)
     assert drive("--ab_testing").code == code
 
 
@@ -108,8 +108,8 @@ class MadeHarness:
 
     hosts = 1
 
-    def __init__(self, *verdicts: Verdict | tuple[Verdict, Verdict]) -> None:
-        self.verdicts = list(verdicts)
+    def __init__(self) -> None:
+        self.verdicts: list[Verdict | tuple[Verdict, Verdict]] = []
         self.orders: list[RunOrder] = []
         self.reported: list[Report] = []
 
@@ -148,24 +148,39 @@ HELD: tuple[Verdict, Verdict] = ("inconclusive", "regressed")
 RELEASES = ("--bisect_releases", "mxnet==1.8.0.post0,mxnet==1.9.1", "--retry_after", "0")
 
 
-@pytest.fixture
-def built(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The releases that were asked for; those that can be are made at once."""
-    requests: list[str] = []
+class Releases:
+    """Those that were asked for; each is made at once, but for those that are lost."""
 
-    def resolve(name: str, *_: object) -> Build:
-        requests.append(name)
+    def __init__(self) -> None:
+        self.requests: list[str] = []
+        self.lost: list[str] = []
+
+    def resolve(self, name: str, *_: object) -> Build:
+        self.requests.append(name)
+        if name in self.lost:
+            raise RunError("the package index can't be reached")
         return build(name)
 
-    monkeypatch.setattr(repo_driver, "resolve_build", resolve)
-    return requests
+
+@pytest.fixture
+def built(monkeypatch: pytest.MonkeyPatch) -> Releases:
+    releases = Releases()
+    monkeypatch.setattr(repo_driver, "resolve_build", releases.resolve)
+    return releases
 
 
+@pytest.fixture
+def harness(monkeypatch: pytest.MonkeyPatch) -> MadeHarness:
+    made_harness = MadeHarness()
+    monkeypatch.setattr(repo_driver, "HarnessAdapter", made_harness)
+    return made_harness
+
+
+@pytest.mark.usefixtures("built")
 def test_releases_whose_verdicts_were_held_back_are_measured_again_by_the_next_start(
-    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch
+    drive: Drive, harness: MadeHarness
 ) -> None:
-    harness = MadeHarness(*[HELD] * TRIES, "unchanged")
-    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
+    harness.verdicts = [*[HELD] * TRIES, "unchanged"]
     assert drive(*RELEASES).code == 3
     assert len(harness.orders) == TRIES
     assert drive(*RELEASES).code == 0
@@ -174,14 +189,14 @@ def test_releases_whose_verdicts_were_held_back_are_measured_again_by_the_next_s
     assert len(harness.orders) == TRIES + 1
 
 
+@pytest.mark.usefixtures("built")
 @pytest.mark.parametrize(
     "damaged", ['\'{"schema_version": 1, "run\'', "''", "'[]'", "'{}'", "x'ff00'", "17", "CAST(x'80ff' AS TEXT)"]
 )
 def test_a_journalled_report_that_cannot_be_read_is_put_aside_and_its_run_made_again(
-    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, home: Path, damaged: str
+    drive: Drive, harness: MadeHarness, home: Path, damaged: str
 ) -> None:
-    harness = MadeHarness("unchanged", "unchanged")
-    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
+    harness.verdicts = ["unchanged", "unchanged"]
     assert drive(*RELEASES).code == 0
     with closing(sqlite3.connect(home / "work" / "journal.db")) as journal, journal:
         (run,) = journal.execute("SELECT run FROM reports").fetchone()
@@ -199,18 +214,10 @@ def test_a_journalled_report_that_cannot_be_read_is_put_aside_and_its_run_made_a
 
 @pytest.mark.parametrize(("verdict", "code", "words"), [("regressed", 1, "first bad"), ("improved", 3, "improved by")])
 def test_a_search_among_releases_that_ended_early_is_said_and_goes_on(
-    drive: Drive, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int, words: str
+    drive: Drive, built: Releases, harness: MadeHarness, verdict: Verdict, code: int, words: str
 ) -> None:
-    lost_builds = ["mxnet==1.8.0.post0"]
-
-    def resolve(name: str, *_: object) -> Build:
-        if name in lost_builds:
-            raise RunError("the package index can't be reached")
-        return build(name)
-
-    monkeypatch.setattr(repo_driver, "resolve_build", resolve)
-    harness = MadeHarness(*[verdict] * 9)
-    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
+    built.lost = ["mxnet==1.8.0.post0"]
+    harness.verdicts = [verdict] * 9
     releases = ("--bisect_releases", "mxnet==1.7.0.post2,mxnet==1.8.0.post0,mxnet==1.9.1", "--improved")
     outcome = drive(*releases)
     assert outcome.code == code
@@ -219,21 +226,20 @@ def test_a_search_among_releases_that_ended_early_is_said_and_goes_on(
         "the package index can't be reached"
     )
     measured = len(harness.orders)
-    lost_builds.clear()
+    built.lost.clear()
     outcome = drive(*releases)
     assert outcome.code == (1 if verdict == "regressed" else 0)
     assert f"{words}: mxnet==1.8.0.post0\n" in outcome.out
     assert {order.run_type for order in harness.orders[measured:]} == {"regress"}
 
 
+@pytest.mark.usefixtures("harness")
 @pytest.mark.parametrize("dry", [(), ("--dry_run",)], ids=["measured", "dry run"])
 @pytest.mark.parametrize("place", [0, 1, 2])
 @pytest.mark.parametrize("wrong", ["mxnet==9.9", "mxnet", "", "/no/such/folder"])
 def test_a_release_that_is_none_is_wrong_usage(
     drive: Drive, monkeypatch: pytest.MonkeyPatch, dry: tuple[str, ...], place: int, wrong: str
 ) -> None:
-    harness = MadeHarness()
-    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
     monkeypatch.setattr("opduel.driver.builds.resolve.release_build", lambda request, *_: build(request))
     names = ["mxnet==1.8.0.post0", "mxnet==1.9.1"]
     names.insert(place, wrong)
@@ -241,12 +247,13 @@ def test_a_release_that_is_none_is_wrong_usage(
     assert (wrong.removeprefix("mxnet==") or "''") in line
 
 
+@pytest.mark.usefixtures("built")
 def test_a_broken_config_stops_no_driver_that_needs_none_of_its_answers(
-    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, home: Path
+    drive: Drive, harness: MadeHarness, home: Path
 ) -> None:
     config_path().parent.mkdir(parents=True)
     config_path().write_text("[]")
-    monkeypatch.setattr(repo_driver, "HarnessAdapter", MadeHarness("unchanged"))
+    harness.verdicts = ["unchanged"]
     assert drive(*RELEASES, "--local_reporter", str(home / "reports")).code == 0
     assert f"{config_path()}: must hold one JSON object" in drive(*RELEASES).error_line()
 
@@ -266,13 +273,13 @@ def test_a_spec_of_two_frameworks_is_wrong_usage(drive: Drive, option: str) -> N
     ]
 
 
+@pytest.mark.usefixtures("built")
 def test_with_other_frameworks_data_it_is_another_run(
-    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, home: Path
+    drive: Drive, harness: MadeHarness, monkeypatch: pytest.MonkeyPatch, home: Path
 ) -> None:
     """Its build script may be another, and so may its builds."""
     (home / "mine").symlink_to(FRAMEWORKS_DIR)
-    harness = MadeHarness(*["unchanged"] * 3)
-    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
+    harness.verdicts = ["unchanged"] * 3
     monkeypatch.chdir(home)
     for folder, runs in ((None, 1), ("mine", 2), (str(home / "mine"), 2), (str(FRAMEWORKS_DIR), 3), (None, 3)):
         options = [] if folder is None else ["--frameworks_dir", folder]
@@ -280,13 +287,13 @@ def test_with_other_frameworks_data_it_is_another_run(
         assert len(harness.orders) == runs
 
 
+@pytest.mark.usefixtures("built")
 def test_with_other_requirements_of_its_suite_it_is_another_run(
-    drive: Drive, built: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    drive: Drive, harness: MadeHarness, tmp_path: Path
 ) -> None:
     (tmp_path / "made" / "benchmarks").mkdir(parents=True)
     (tmp_path / "made" / "benchmarks" / "one.py").write_text("def time_it(): pass\n")
-    harness = MadeHarness(*["unchanged"] * 2)
-    monkeypatch.setattr(repo_driver, "HarnessAdapter", harness)
+    harness.verdicts = ["unchanged"] * 2
     for version, runs in (("1.16", 1), ("1.17", 2), ("1.16", 2)):
         (tmp_path / "made" / "asv.conf.json").write_text(f'{{"matrix": {{"req": {{"six": ["{version}"]}}}}}}')
         assert drive(*RELEASES, "--suite", str(tmp_path / "made")).code == 0
@@ -294,9 +301,9 @@ def test_with_other_requirements_of_its_suite_it_is_another_run(
 
 
 @pytest.mark.parametrize("option", ["--bench", "--higher_is_better"])
-def test_options_of_a_suite_need_one(drive: Drive, built: list[str], option: str) -> None:
+def test_options_of_a_suite_need_one(drive: Drive, built: Releases, option: str) -> None:
     outcome = drive(*RELEASES, "--dry_run", option, "time_it")
-    assert (outcome.code, built) == (2, [])
+    assert (outcome.code, built.requests) == (2, [])
     assert f"{option}: is for a suite's benchmarks: add --suite, or leave it out" in outcome.err
     assert outcome.err.count("\n") == 1
 

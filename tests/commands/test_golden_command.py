@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 from command_line import RELEASE, Outcome, write_spec
-from made_reports import comparison, run_ab_giving
+from made_reports import Measuring, comparison
 
-from opduel.commands import golden
 from opduel.harness.numerics.output_check import OTHER_INPUTS
 from opduel.reporters import read_report
 from opduel.reporters.reproduce import reproduction
@@ -51,7 +50,7 @@ SPEC = {
 
 @pytest.mark.nightly
 @pytest.mark.mxnet
-def test_a_real_build_s_outputs_are_kept_and_found_again(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_real_build_s_outputs_are_kept_and_found_again(run: Run, home: Path, request: pytest.FixtureRequest) -> None:
     spec, folder = write_spec(home, SPEC), str(home / "golden")
     outcome = run("-b", spec, "--treatment", RELEASE, "--golden", folder, "--seed", "5")
     assert (outcome.code, outcome.out) == (0, "")
@@ -73,11 +72,10 @@ def test_a_real_build_s_outputs_are_kept_and_found_again(run: Run, home: Path, m
     assert "--control" not in reproduction(report).here
 
     with_other_inputs = replace(comparison("inconclusive"), case="dot/forward/error", note=OTHER_INPUTS, rounds=0)
-    monkeypatch.setattr(
-        golden, "run_ab", run_ab_giving(with_other_inputs, replace(comparison("unchanged"), case="normal"))
-    )
+    measuring: Measuring = request.getfixturevalue("measuring")
+    measuring.give(with_other_inputs, replace(comparison("unchanged"), case="normal"))
     outcome = run(*compare)
     assert outcome.code == 3
     assert "1 case with other inputs than the golden outputs: dot/forward/error" in outcome.err
-    monkeypatch.setattr(golden, "run_ab", run_ab_giving(comparison("regressed")))
+    measuring.give(comparison("regressed"))
     assert run(*compare).code == 1

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_reports import build
+from made_reports import Measuring, build
 
 from opduel.commands import harness_adapter
 from opduel.commands.harness_adapter import HarnessAdapter
@@ -88,7 +88,6 @@ def session(tmp_path: Path) -> Session:
 def recorded(session: Session, monkeypatch: pytest.MonkeyPatch) -> Recorded:
     adapter = Recorded(session)
     monkeypatch.setitem(schedule.ROUNDS, "time", adapter)
-    monkeypatch.setattr(harness_adapter, "refuse_unknown_operators", lambda *_: None)
     return adapter
 
 
@@ -216,11 +215,11 @@ def test_a_replication_is_resumed(session: Session, recorded: Recorded, order: O
 
 
 def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(
-    session: Session, recorded: Recorded, order: Order, monkeypatch: pytest.MonkeyPatch
+    session: Session, recorded: Recorded, order: Order, measuring: Measuring
 ) -> None:
     folders: list[Path] = []
 
-    def look(request: RunRequest, *_: Any) -> Report:
+    def look(request: RunRequest) -> Report:
         assert request.callgrind is not None
         folders.append(request.callgrind)
         request.callgrind.mkdir()
@@ -229,7 +228,7 @@ def test_callgrinds_files_reach_the_report_of_their_run_and_no_other(
         changed = replace(report.comparisons[0], verdict="regressed", cause=Cause("not explained"))
         return replace(report, comparisons=(changed, *report.comparisons[1:]))
 
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", look)
+    measuring.measure = look
     adapter = HarnessAdapter(session)
     first = adapter.measure(order("benchmark"))
     second = adapter.measure(order("verify"))
@@ -260,7 +259,7 @@ class Cached:
 
 
 def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
-    tmp_path: Path, order: Order, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, order: Order, measuring: Measuring
 ) -> None:
     """Its ``setup_cache`` fails on the first treatment alone."""
     (tmp_path / "benchmarks").mkdir()
@@ -272,7 +271,7 @@ def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
     adapter = HarnessAdapter(plan_session(options, {}, ["repo_driver.py"], chosen=suite.none_yet), suite)
     leftovers: list[tuple[list[str], list[str]]] = []
 
-    def look(request: RunRequest, *_: Any) -> Report:
+    def look(request: RunRequest) -> Report:
         work = Path(request.treatment.environment["OPDUEL_SUITE_WORK"])
         leftovers.append(
             (
@@ -285,7 +284,7 @@ def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
     def one_of(name: str) -> Build:
         return Build("asv", name, "interpreter", sys.executable, "1", "3", name, environment={"NAME": name})
 
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", look)
+    measuring.measure = look
     for name in ("broken", "good"):
         adapter.measure(order(name, control=one_of("control"), treatment=one_of(name)))
     why = "treatment: setup_cache of one.Cached.track_made: OSError: as it was made to"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_reports import build, comparison, run_ab_giving
+from made_reports import Measuring, build, comparison
 
 from opduel.commands import named_operators
 from opduel.commands.case_selection import choose_cases
@@ -100,12 +100,12 @@ def test_an_operator_that_one_build_has_is_no_misspelt_one(tried: list[str], tmp
 
 
 def test_the_driver_logs_a_misspelt_operator_of_a_spec_and_measures_the_others(
-    tried: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tried: list[str], tmp_path: Path, measuring: Measuring, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its next commit may have it; what the command line names is refused by the driver, too."""
     spec = tmp_path / "own.json"
     spec.write_text('{"framework": "mxnet", "tests": [{"operator": "nd.addd", "inputs": {}}]}', encoding="utf-8")
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged"), interrupted=True))
+    measuring.give(comparison("unchanged"), interrupted=True)
     for arguments in (["-b", str(spec)], ["--operators", "nd.addd", *INPUTS]):
         options = read_options([*arguments, "--local_reporter", str(tmp_path)])
         session = plan_session(options, {}, ["repo_driver.py"])

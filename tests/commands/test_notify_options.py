@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 from command_line import SAME_BUILD, Outcome, only_report
-from made_reports import build, comparison, run_ab_giving
+from made_reports import Measuring, comparison
 
-from opduel.commands import builds
 from opduel.records import Verification
 
 Run = Callable[..., Outcome]
@@ -19,9 +18,8 @@ SLOWER = replace(comparison("regressed"), verification=Verification("regressed",
 
 
 @pytest.fixture(autouse=True)
-def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(SLOWER, comparison("unchanged", number=1)))
+def one_is_slower(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> None:
+    measuring.give(SLOWER, comparison("unchanged", number=1))
     for name in ("GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_OUTPUT", "GITLAB_CI"):
         monkeypatch.delenv(name, raising=False)
 
@@ -42,9 +40,9 @@ def test_a_command_learns_where_the_report_is(run: Run, home: Path) -> None:
     "form", [("--notify_webhook", "https://h.example/{}"), ("--notify_webhook=https://h.example/{}",)]
 )
 def test_the_address_of_a_webhook_is_kept_nowhere(
-    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, form: tuple[str, ...]
+    run: Run, home: Path, measuring: Measuring, form: tuple[str, ...]
 ) -> None:
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged")))
+    measuring.give(comparison("unchanged"))
     outcome = run(*MINIMAL, *(word.format("hunter2") for word in form))
     assert outcome.code == 0, outcome.err
     assert "***" in " ".join(only_report(home / "state")["run"]["command"])
@@ -64,12 +62,12 @@ def test_the_address_of_a_webhook_is_kept_nowhere(
     ],
 )
 def test_wrong_usage_is_said_before_anything_is_measured(
-    run: Run, monkeypatch: pytest.MonkeyPatch, options: list[str], message: str
+    run: Run, measuring: Measuring, options: list[str], message: str
 ) -> None:
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", lambda *_: pytest.fail("measured"))
     line = run(*MINIMAL, *options).error_line()
     assert message in line
     assert "hunter2" not in line
+    assert measuring.requests == []
 
 
 def test_in_a_step_of_github_actions(

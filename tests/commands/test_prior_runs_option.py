@@ -11,11 +11,10 @@ import pytest
 import report_samples as samples
 from command_line import SAME_BUILD, Outcome
 from faulty_server import TOKEN
-from made_reports import build, comparison, run_ab_giving
+from made_reports import Measuring
 from results_server import RunningServer, running_server
 from scripted_server import ScriptedServer
 
-from opduel.commands import builds
 from opduel.harness.machine.host import host_fingerprint
 from opduel.harness.run_request import RunRequest
 from opduel.records import Case, HostRecord, PairSample, Report
@@ -27,21 +26,12 @@ MINIMAL = ("-b", "smoke", *SAME_BUILD)
 
 
 @pytest.fixture(autouse=True)
-def planned(monkeypatch: pytest.MonkeyPatch) -> list[RunRequest]:
+def planned(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> list[RunRequest]:
     """The requests of the runs, none of which is measured."""
-    requests: list[RunRequest] = []
-    fake_run = run_ab_giving(comparison("unchanged"))
-
-    def run_ab(request: RunRequest, on_progress: object = None) -> Report:
-        requests.append(request)
-        return fake_run(request)
-
-    monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
     monkeypatch.delenv(TOKEN_VARIABLE, raising=False)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    return requests
+    return measuring.requests
 
 
 def a_run(number: int, case_id: str = "add_0/forward", host: HostRecord | None = None, **run: Any) -> Report:

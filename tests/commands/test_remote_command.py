@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from command_line import SAME_BUILD, Outcome, fresh_logging, only_report, run_bench_main
 from faulty_server import TOKEN, Fault, ResultsServer, refusal
-from made_reports import build, comparison, run_ab_giving
+from made_reports import Measuring, comparison
 
-from opduel.commands import builds
 from opduel.commands.config import config_path
 from opduel.driver.journal import Journal
 from opduel.reporters.options import TOKEN_VARIABLE
@@ -24,9 +23,7 @@ MINIMAL = ("-b", "smoke", *SAME_BUILD)
 
 
 @pytest.fixture(autouse=True)
-def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged")))
+def no_proxy(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
 
@@ -80,9 +77,15 @@ def test_what_is_posted_is_what_is_on_disk_and_no_token_is_in_either(run: Run, h
 
 @pytest.mark.parametrize(("verdict", "code"), [("unchanged", 0), ("regressed", 1)])
 def test_a_server_that_won_t_have_it_costs_no_run_and_flush_sends_it(
-    run: Run, bench: Run, home: Path, monkeypatch: pytest.MonkeyPatch, verdict: Any, code: int
+    run: Run,
+    bench: Run,
+    home: Path,
+    measuring: Measuring,
+    monkeypatch: pytest.MonkeyPatch,
+    verdict: Any,
+    code: int,
 ) -> None:
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison(verdict)))
+    measuring.give(comparison(verdict))
     monkeypatch.setenv(TOKEN_VARIABLE, "tok-old")
     with ResultsServer() as server:
         outcome = run(*MINIMAL, "--remote_reporter", server.place)
@@ -271,15 +274,15 @@ def test_the_token_s_file_may_be_kept_in_the_config(
 
 
 def test_a_token_s_file_that_others_can_read_is_said_before_anything_is_measured(
-    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, home: Path, measuring: Measuring
 ) -> None:
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", lambda *_: pytest.fail("measured"))
     (home / "token").write_text(TOKEN)
     (home / "token").chmod(0o644)
     words = ("--remote_reporter", "host/x|c", "--remote_access_token_file", str(home / "token"))
     line = run(*MINIMAL, *words).error_line()
     assert f"chmod 600 {home / 'token'}" in line
     assert TOKEN not in line
+    assert measuring.requests == []
 
 
 def test_another_spool(run: Run, bench: Run, home: Path) -> None:
@@ -291,30 +294,24 @@ def test_another_spool(run: Run, bench: Run, home: Path) -> None:
         assert [line[:2] for line in fields(bench("--flush", *place))] == [["refused", "made"]]
 
 
-def test_a_run_that_will_go_on_is_posted_when_it_is_complete(
-    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_will_go_on_is_posted_when_it_is_complete(run: Run, home: Path, measuring: Measuring) -> None:
     """A server takes one report of a run: the first part would stand in the way of the whole."""
     words = (*MINIMAL, "--round_log", str(home / "rounds"), "--remote_access_token", TOKEN)
     with ResultsServer() as server:
-        part = run_ab_giving(comparison("unchanged"), complete=False, resumable=True, stop_reason="the time budget")
-        monkeypatch.setattr("opduel.commands.fleet.run_ab", part)
+        measuring.give(comparison("unchanged"), complete=False, resumable=True, stop_reason="the time budget")
         outcome = run(*words, "--remote_reporter", server.place)
         assert (outcome.code, server.requests) == (0, [])
         assert "--remote_reporter: not sent yet, as the run is not complete" in outcome.err
-        monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(comparison("unchanged")))
+        measuring.give(comparison("unchanged"))
         assert run(*words, "--remote_reporter", server.place).code == 0
         assert len(server.stored) == 1
 
 
 def test_a_run_that_can_not_go_on_is_posted_though_it_is_not_complete(
-    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, home: Path, measuring: Measuring
 ) -> None:
     """Its verification has ended, and the first measurement is over for good: no later report would come."""
-    closed = run_ab_giving(
-        comparison("unchanged"), complete=False, resumable=False, stop_reason="70% of the time budget"
-    )
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", closed)
+    measuring.give(comparison("unchanged"), complete=False, resumable=False, stop_reason="70% of the time budget")
     with ResultsServer() as server:
         words = ("--round_log", str(home / "rounds"), "--remote_access_token", TOKEN, "--remote_reporter", server.place)
         assert run(*MINIMAL, *words).code == 0

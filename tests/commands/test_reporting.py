@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 from command_line import SAME_BUILD, Outcome, only_report
-from made_reports import build, comparison, run_ab_giving
+from made_reports import Measuring, build, comparison, run_ab_giving
 
-from opduel.commands import builds
 from opduel.commands.session import deliver_report
 from opduel.harness.run_request import RunRequest
 from opduel.records import Cause, Comparison, Forecast, Report, Verdict
@@ -31,24 +30,21 @@ UNREACHED = replace(OPEN, p_value=None, forecast=Forecast(None, 4))
 UNLIKE_ITSELF = replace(OPEN, metric="error", p_value=None)  # the control's outputs differ from each other
 
 
-@pytest.fixture(autouse=True)
-def no_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(builds, "resolve_build", lambda requested, *_: build(requested))
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(UNCHANGED))
+pytestmark = pytest.mark.usefixtures("measuring")
 
 
 def test_callgrinds_files_of_explained_cases_lie_beside_the_report(
-    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run: Run, measuring: Measuring, tmp_path: Path
 ) -> None:
     explained = replace(comparison("improved"), cause=Cause("not explained"))
 
-    def run_ab(request: RunRequest, on_progress: object = None) -> Report:
+    def measure(request: RunRequest) -> Report:
         assert request.callgrind is not None
         request.callgrind.mkdir()
         (request.callgrind / "callgrind.out").write_text("events: Ir")
         return run_ab_giving(explained)(request)
 
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
+    measuring.measure = measure
     assert run(*MINIMAL, "--simple_local_reporter", str(tmp_path)).code == 0
     assert (tmp_path / "report.callgrind" / "callgrind.out").read_text() == "events: Ir"
 
@@ -70,14 +66,9 @@ def test_callgrinds_files_of_explained_cases_lie_beside_the_report(
         ([UNCHANGED, comparison("regressed", number=1)], True, 3),
     ],
 )
-def test_exit_codes(
-    run: Run, monkeypatch: pytest.MonkeyPatch, comparisons: list[Comparison], broken: bool, code: int
-) -> None:
+def test_exit_codes(run: Run, measuring: Measuring, comparisons: list[Comparison], broken: bool, code: int) -> None:
     stopped = "stopped by SIGTERM" if broken else None
-    monkeypatch.setattr(
-        "opduel.commands.fleet.run_ab",
-        run_ab_giving(*comparisons, aborted=broken, stop_reason=stopped, complete=not broken),
-    )
+    measuring.give(*comparisons, aborted=broken, stop_reason=stopped, complete=not broken)
     outcome = run(*MINIMAL)
     assert outcome.code == code
     assert ("not completed: stopped by SIGTERM" in outcome.err) == broken
@@ -102,10 +93,10 @@ HELD = replace(comparison("inconclusive", number=3), held_back="regressed")
     ],
 )
 def test_a_regression_held_back_ends_in_3_unless_another_case_is_worse(
-    run: Run, monkeypatch: pytest.MonkeyPatch, comparisons: list[Comparison], broken: bool, code: int
+    run: Run, measuring: Measuring, comparisons: list[Comparison], broken: bool, code: int
 ) -> None:
     validity = {"valid": False, "hold": True, "reasons": ["the host was busy"], "aa_checks": []}
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(*comparisons, aborted=broken, validity=validity))
+    measuring.give(*comparisons, aborted=broken, validity=validity)
     outcome = run(*MINIMAL)
     assert outcome.code == code
     (line,) = [line for line in outcome.err.splitlines() if "the host was busy" in line]
@@ -116,9 +107,9 @@ def test_a_regression_held_back_ends_in_3_unless_another_case_is_worse(
     assert not stands or HELD in comparisons or "held back" in line
 
 
-def test_a_run_to_be_trusted_says_nothing_of_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_to_be_trusted_says_nothing_of_it(run: Run, measuring: Measuring) -> None:
     validity = {"valid": True, "hold": True, "reasons": [], "aa_checks": []}
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab_giving(UNCHANGED, validity=validity))
+    measuring.give(UNCHANGED, validity=validity)
     assert "can't be trusted" not in run(*MINIMAL).err
 
 
@@ -134,32 +125,22 @@ def test_a_run_to_be_trusted_says_nothing_of_it(run: Run, monkeypatch: pytest.Mo
 )
 def test_what_is_said_of_trust_reaches_the_run(
     run: Run,
-    monkeypatch: pytest.MonkeyPatch,
+    measuring: Measuring,
     arguments: list[str],
     sentinels: int | None,
     hold: bool,
     verify_after: float | None,
     run_type: str,
 ) -> None:
-    requests: list[RunRequest] = []
-    giving = run_ab_giving(UNCHANGED)
-
-    def run_ab(request: RunRequest, on_progress: object = None) -> Any:
-        requests.append(request)
-        return giving(request)
-
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
     assert run(*MINIMAL, *arguments).code == 0
-    (request,) = requests
+    (request,) = measuring.requests
     asked_for = request.configuration
     assert (asked_for.sentinels, asked_for.holds, asked_for.verifies_after) == (sentinels, hold, verify_after)
     assert asked_for.run_type == run_type
 
 
-def test_a_spent_budget_is_no_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "opduel.commands.fleet.run_ab", run_ab_giving(UNCHANGED, complete=False, stop_reason="the time budget")
-    )
+def test_a_spent_budget_is_no_failure(run: Run, measuring: Measuring) -> None:
+    measuring.give(UNCHANGED, complete=False, stop_reason="the time budget")
     assert run(*MINIMAL).code == 0
 
 
@@ -203,29 +184,28 @@ def test_above_the_table_stands_the_path(run: Run, home: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--local_reporter", "--simple_local_reporter"])
 def test_a_folder_that_cant_be_written_is_reported_before_measuring(
-    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, option: str
+    run: Run, home: Path, measuring: Measuring, option: str
 ) -> None:
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", lambda *_: pytest.fail("measured"))
     (home / "file").touch()
     outcome = run(*MINIMAL, option, str(home / "file" / "reports"))
     assert outcome.code == 2
     assert f"{option} {home / 'file' / 'reports'}: cannot be written" in outcome.err
+    assert measuring.requests == []
 
 
-def spoil(monkeypatch: pytest.MonkeyPatch, folder: Path, measured: Comparison = UNCHANGED) -> None:
+def spoil(measuring: Measuring, folder: Path, measured: Comparison = UNCHANGED) -> None:
     """While the run measures, ``folder`` becomes a file."""
-    giving = run_ab_giving(measured)
 
-    def run_ab(*arguments: Any) -> Any:
+    def measure(request: RunRequest) -> Report:
         shutil.rmtree(folder)
         folder.touch()
-        return giving(*arguments)
+        return run_ab_giving(measured)(request)
 
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
+    measuring.measure = measure
 
 
-def test_a_folder_that_cant_be_written_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spoil(monkeypatch, home / "file")
+def test_a_folder_that_cant_be_written_costs_no_report(run: Run, home: Path, measuring: Measuring) -> None:
+    spoil(measuring, home / "file")
     outcome = run(*MINIMAL, "--local_reporter", str(home / "file"), "--simple_screen_reporter")
     assert outcome.code == 0
     assert "unchanged\texp_0/forward" in outcome.out
@@ -236,10 +216,8 @@ def test_a_folder_that_cant_be_written_costs_no_report(run: Run, home: Path, mon
     assert lines[-1].endswith(f"; the data is in {lines[-2].removeprefix('report: ')}")
 
 
-def test_when_nothing_can_be_written_it_says_so_and_still_prints(
-    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    spoil(monkeypatch, home / "state")
+def test_when_nothing_can_be_written_it_says_so_and_still_prints(run: Run, home: Path, measuring: Measuring) -> None:
+    spoil(measuring, home / "state")
     outcome = run(*MINIMAL)
     assert outcome.code == 3
     assert "unchanged (1)\nexp_0/forward" in outcome.out
@@ -248,14 +226,14 @@ def test_when_nothing_can_be_written_it_says_so_and_still_prints(
 
 @pytest.mark.parametrize("full", [True, False])
 def test_a_run_that_broke_says_that_its_report_has_what_was_measured_if_it_was_written(
-    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, small_disk: Any, full: bool
+    run: Run, measuring: Measuring, monkeypatch: pytest.MonkeyPatch, small_disk: Any, full: bool
 ) -> None:
-    def run_ab(request: RunRequest, on_progress: object = None) -> Report:
+    def measure(request: RunRequest) -> Report:
         if full:
             small_disk.fill()
         return run_ab_giving(UNCHANGED, aborted=True, stop_reason="the worker is gone", complete=False)(request)
 
-    monkeypatch.setattr("opduel.commands.fleet.run_ab", run_ab)
+    measuring.measure = measure
     monkeypatch.setenv("XDG_STATE_HOME", str(small_disk.path / "state"))
     outcome = run(*MINIMAL, "--local_reporter", str(small_disk.path / "reports"))
     assert outcome.code == 3
@@ -266,10 +244,10 @@ def test_a_run_that_broke_says_that_its_report_has_what_was_measured_if_it_was_w
 
 @pytest.mark.parametrize(("verdict", "code"), [("unchanged", 0), ("regressed", 1), ("inconclusive", 3)])
 def test_a_reporter_that_fails_fails_no_run(
-    run: Run, home: Path, monkeypatch: pytest.MonkeyPatch, verdict: Verdict, code: int
+    run: Run, home: Path, measuring: Measuring, verdict: Verdict, code: int
 ) -> None:
     held_back = "regressed" if code == 3 else None
-    spoil(monkeypatch, home / "file", replace(comparison(verdict), held_back=held_back))
+    spoil(measuring, home / "file", replace(comparison(verdict), held_back=held_back))
     reporters = ("--local_reporter", str(home / "file"), "--simple_local_reporter", str(home / "reports"))
     outcome = run(*MINIMAL, *reporters)
     assert outcome.code == code
@@ -322,8 +300,8 @@ def test_a_reports_path_moves_no_cursor(run: Run, tmp_path: Path) -> None:
     folder = f"{tmp_path}/a\x1b[31m\nb"
     places = ("--simple_local_reporter", folder, "--html_reporter", f"{folder}/x.html")
     lines = run(*MINIMAL, *places, "--export_reporter", f"csv={folder}/x.csv").err.splitlines()
-    shown = f"{tmp_path}/a\\x1b[31m\\x0ab"
-    assert {f"report: {shown}/report.json", f"page: {shown}/x.html", f"csv: {shown}/x.csv"} <= set(lines)
+    place = f"{tmp_path}/a\\x1b[31m\\x0ab"
+    assert {f"report: {place}/report.json", f"page: {place}/x.html", f"csv: {place}/x.csv"} <= set(lines)
 
 
 def test_exports_are_written_beside_the_report_and_named(run: Run, home: Path) -> None:
@@ -338,8 +316,8 @@ def test_exports_are_written_beside_the_report_and_named(run: Run, home: Path) -
         assert f"pyperf: {home}/{side}.json (left out: 1 without samples (time))" in outcome.err.splitlines()
 
 
-def test_an_export_that_cant_be_written_costs_no_report(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    spoil(monkeypatch, home / "file")
+def test_an_export_that_cant_be_written_costs_no_report(run: Run, home: Path, measuring: Measuring) -> None:
+    spoil(measuring, home / "file")
     outcome = run(*MINIMAL, "--export_reporter", f"md={home}/file/a.md", "--export_reporter", f"bmf={home}/b.json")
     assert only_report(home / "state")
     assert (home / "b.json").is_file()

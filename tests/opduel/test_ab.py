@@ -12,16 +12,15 @@ from typing import Any
 
 import pytest
 import report_samples
+from made_reports import Measuring, build
 from report_samples import comparison, failed
 
 import opduel
-import opduel.ab
-import opduel.commands.builds
 from opduel.ab import ABReport, compare
 from opduel.driver.version_control import CommandFailed
 from opduel.harness.run import InterruptedRunError
 from opduel.harness.run_request import RunRequest
-from opduel.records import Build, Comparison, Report, RunError, UsageError
+from opduel.records import Comparison, Report, RunError, UsageError
 from opduel.records.host_record import HostRecord
 from opduel.records.run_record import RunRecord
 from opduel.reporters import read_report
@@ -39,12 +38,10 @@ def report_of(*comparisons: Comparison, **run: Any) -> ABReport:
 
 
 @pytest.fixture
-def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[RunRequest]:
+def requests(measuring: Measuring, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[RunRequest]:
     """The requests that runs get; each gives a report of one regression. All files are written in ``tmp_path``."""
-    seen_requests: list[RunRequest] = []
 
-    def run_ab(request: RunRequest, *_: object) -> Report:
-        seen_requests.append(request)
+    def measure(request: RunRequest) -> Report:
         configuration = dataclasses.asdict(request.configuration)
         how = {**report_samples.run(), **asdict(request.labels), "configuration": configuration}
         return Report(
@@ -55,14 +52,11 @@ def requests(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[RunRequest
             [comparison("exp/forward", "regressed", 1.5)],
         )
 
-    def resolve_build(requested: str, *_: object) -> Build:
-        return Build("mxnet", requested, "release", "/no/python", "1.0", "3.11.0", "00")
-
-    monkeypatch.setattr(opduel.ab, "run_ab", run_ab)
-    monkeypatch.setattr(opduel.commands.builds, "resolve_build", resolve_build)
+    measuring.measure = measure
+    measuring.resolve = lambda requested, *_: dataclasses.replace(build(requested), digest=requested)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.chdir(tmp_path)
-    return seen_requests
+    return measuring.requests
 
 
 def test_arguments_are_those_of_the_command(requests: list[RunRequest], tmp_path: Path) -> None:
@@ -143,10 +137,10 @@ def test_a_reporter_that_fails_does_not_lose_the_report(
         ({"spec": "smoke", "metrics": ["tim"]}, "metrics: 'tim' holds 'tim': use one or more of"),
         ({"spec": "smoke", "max_rounds": 2.5}, "max_rounds: '2.5' is not a whole number"),
         ({"spec": "smoke", "dtype": "float31"}, "dtype float31: use one of float16"),
-        ({"spec": "smoke", "roofline": "yes"}, "roofline: 'yes': give True or False"),
-        ({"spec": "smoke", "ctx": ["cpu", "gpu"]}, "ctx: takes one value, not 2"),
+        ({"spec": "smoke", "roofline": "yes"}, "roofline: takes no value: give true or false"),
+        ({"spec": "smoke", "ctx": ["cpu", "gpu"]}, "ctx: takes one value: give one"),
         ({"spec": "smoke", "suite": "", "ctx": "cpu"}, "suite: is empty"),
-        ({"spec": "smoke", "seed": object}, "seed: <class 'object'>: give a text, a number, a path"),
+        ({"spec": "smoke", "seed": object}, "seed: give a text, a number, true, false"),
         ({"spec": "smoke", "rounds": 3}, "rounds: only applies to one build"),
         ({"spec": "smoke", "golden": "here"}, "golden: only applies to one build"),
         ({"spec": "smoke", "fuzz": 3}, "fuzz: is for one run"),
@@ -162,25 +156,21 @@ def test_wrong_arguments(requests: list[RunRequest], wrong: dict[str, Any], erro
     assert requests == []
 
 
-def test_errors_of_the_run(requests: list[RunRequest], monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*_: object) -> Report:
-        raise RunError("nothing was measured: measure again")
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [
+        (RunError("nothing was measured: measure again"), opduel.RunError, "measure again"),
+        (InterruptedRunError("nothing was measured: interrupted"), KeyboardInterrupt, "interrupted"),
+        (CommandFailed("git fetch", "No space left on device", 128), opduel.RunError, "No space left on device"),
+    ],
+)
+@pytest.mark.usefixtures("requests")
+def test_errors_of_the_run(measuring: Measuring, error: RunError, raised: type[BaseException], words: str) -> None:
+    def fail(request: RunRequest) -> Report:
+        raise error
 
-    def interrupted(*_: object) -> Report:
-        raise InterruptedRunError("nothing was measured: interrupted")
-
-    monkeypatch.setattr(opduel.ab, "run_ab", failing)
-    with pytest.raises(opduel.RunError, match="measure again"):
-        compare(**SIDES, spec="smoke")
-    monkeypatch.setattr(opduel.ab, "run_ab", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        compare(**SIDES, spec="smoke")
-
-    def git_fails(*_: object) -> Report:
-        raise CommandFailed("git fetch", "No space left on device", 128)
-
-    monkeypatch.setattr(opduel.ab, "run_ab", git_fails)
-    with pytest.raises(opduel.RunError, match="No space left on device"):
+    measuring.measure = fail
+    with pytest.raises(raised, match=words):
         compare(**SIDES, spec="smoke")
 
 
@@ -193,9 +183,9 @@ def test_a_fleet_is_asked_and_options_for_one_need_one(requests: list[RunRequest
 
 
 def test_a_run_that_is_interrupted_is_reported_and_then_ends_the_caller(
-    requests: list[RunRequest], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    requests: list[RunRequest], measuring: Measuring, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(opduel.ab, "run_ab", lambda *_: report_of(comparison("a"), aborted=True, interrupted=True))
+    measuring.measure = lambda _: report_of(comparison("a"), aborted=True, interrupted=True)
     with pytest.raises(KeyboardInterrupt):
         compare(**SIDES, spec="smoke", simple_local_reporter=tmp_path)
     assert (tmp_path / "report.json").exists()
