@@ -36,9 +36,8 @@ _UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 @dataclass(frozen=True)
 class CpuPlan:
     """``measure``: where both sides' timed calls run. ``start``: where workers may import the framework while nothing
-    is measured. ``prepare``: where they import it, and cases are prepared, while others are measured. ``control``:
-    where the controller runs, but when it asks for blocks one by one. The last two keep apart from the measuring
-    ones if there are others."""
+    is measured. ``control``: where the controller runs, but when it asks for blocks one by one; apart from the
+    measuring ones if there are others."""
 
     measure: frozenset[int]
     start: frozenset[int]
@@ -57,16 +56,16 @@ class CpuPlan:
 
 def plan_cpus(threads: int) -> CpuPlan:
     """Return the plan of a run: the last ``threads`` processors that this process may use measure, the others are left
-    to the controller.
-
-    Workers start on all allowed processors of the measuring ones' memory node, so that what they allocate while
-    importing is as near as what they allocate while measuring. Raises UsageError: fewer processors are allowed than
-    threads are asked for."""
+    to the controller. Workers start on the measuring ones' memory node, so that what they allocate while importing is
+    near. Raises UsageError: fewer processors are allowed than threads are asked for."""
     allowed = sorted(os.sched_getaffinity(0))
     if threads > len(allowed):
         raise UsageError(f"--threads {threads}: this process may use {len(allowed)} processors; ask for at most that")
-    measure = frozenset(allowed[-threads:])
-    start = measure | (frozenset(allowed) & _same_node(measure))
+    measure, same_node = frozenset(allowed[-threads:]), set[int]()
+    for listing in (_SYS / "devices/system/node").glob("node[0-9]*/cpulist"):
+        node = parse_cpu_list(listing.read_text(encoding="ascii"))
+        same_node |= node if node & measure else set()
+    start = measure | (frozenset(allowed) & same_node)
     return CpuPlan(measure, start, (frozenset(allowed) - measure) or measure)
 
 
@@ -81,15 +80,6 @@ def this_thread_on(cpus: frozenset[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
-def _same_node(cpus: frozenset[int]) -> frozenset[int]:
-    cpus_of_node: set[int] = set()
-    for listing in sorted((_SYS / "devices/system/node").glob("node[0-9]*/cpulist")):
-        node = parse_cpu_list(listing.read_text(encoding="ascii"))
-        if node & cpus:
-            cpus_of_node |= node
-    return frozenset(cpus_of_node)
-
-
 def parse_cpu_list(text: str) -> frozenset[int]:
     """Read the kernel's list format: ``0-3,8`` is {0, 1, 2, 3, 8}."""
     cpus: set[int] = set()
@@ -101,11 +91,8 @@ def parse_cpu_list(text: str) -> frozenset[int]:
 
 
 def current_mhz(cpus: Iterable[int], sys_folder: Path = _SYS) -> list[float]:
-    """Return the MHz of each of ``cpus`` that tells (virtual machines mostly don't), to be read right after they have
-    measured: an idle one may slow down.
-
-    https://docs.kernel.org/admin-guide/pm/cpufreq.html, ``scaling_cur_freq``, which is in kHz.
-    """
+    """Return the MHz of each of ``cpus`` that tells, to be read right after they have measured: an idle one may slow
+    down (https://docs.kernel.org/admin-guide/pm/cpufreq.html, ``scaling_cur_freq``, which is in kHz)."""
     mhz = []
     for cpu in cpus:
         try:
@@ -119,8 +106,8 @@ def current_mhz(cpus: Iterable[int], sys_folder: Path = _SYS) -> list[float]:
 
 @dataclass(frozen=True)
 class Wiping:
-    """Evicting the caches before each timed call, so that nothing of a case is left in them, as AI-PEP's --wipe_cache
-    does: the bytes that the worker reads (``wipe``, harness/worker/timing.py), and the nanoseconds that this takes."""
+    """Evicting the caches before each timed call, as AI-PEP's --wipe_cache does: the bytes that the worker reads
+    (``wipe``, harness/worker/timing.py), and the nanoseconds that this takes."""
 
     size: int
     ns: float
@@ -150,20 +137,18 @@ def largest_cache(cpus: Path = _CPUS) -> int:
     return max(sizes)
 
 
-def measure_roofline(cpus: CpuPlan, threads: int, environment: Mapping[str, str]) -> RooflineRecord:
-    """Measure the peak rates of ``threads`` on the measuring processors, in about a second.
-
-    ``environment`` is that of the workers: a variable of the user's own that slows a library down, or that gives it
-    more threads, changes the roof of either or of neither.
-
-    Williams, Waterman and Patterson, "Roofline: an insightful visual performance model for multicore architectures",
-    Communications of the ACM 52 (4), 2009, 65-76. Raises RunError: it could not be measured."""
+def measure_roofline(
+    cpus: CpuPlan, threads: int, environment: Mapping[str, str], probe: Path = PROBE
+) -> RooflineRecord:
+    """Measure the peak rates of ``threads`` on the measuring processors, in about a second, with the workers'
+    ``environment`` (Williams, Waterman and Patterson 2009, Communications of the ACM 52 (4), 65-76). Raises RunError:
+    it could not be measured."""
     ours = {**dict.fromkeys(THREAD_VARIABLES, str(threads)), "PYTHONPATH": str(Path(np.__file__).parents[1])}
     copied = max(LEAST_COPIED, min(MOST_COPIED, CACHES * largest_cache()))
     try:
         with this_thread_on(cpus.measure):
             finished = subprocess.run(
-                [sys.executable, str(PROBE), str(threads), str(copied)],
+                [sys.executable, str(probe), str(threads), str(copied)],
                 capture_output=True,
                 text=True,
                 timeout=PROBE_TIMEOUT_S,

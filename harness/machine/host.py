@@ -32,6 +32,7 @@ def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> HostRecord:
     first = text_of(proc / "cpuinfo").partition("\n\n")[0]  # of several CPUs
     cpuinfo = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
     memory, swap = _tolerant(psutil.virtual_memory), _tolerant(psutil.swap_memory)
+    frequency = _tolerant(psutil.cpu_freq)
     flags = cpuinfo.get("flags")
     return HostRecord(
         name=host_name(),
@@ -40,7 +41,7 @@ def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> HostRecord:
         logical_cpus=os.cpu_count(),
         allowed_cpus=tuple(sorted(os.sched_getaffinity(0))),
         governors=_governors(sys_folder),
-        frequency_mhz=_frequency(),
+        frequency_mhz=frequency and {name: getattr(frequency, name) or None for name in ("current", "min", "max")},
         kernel=f"{platform.system()} {platform.release()}",
         machine=platform.machine(),
         hypervisor=None if flags is None else "hypervisor" in flags.split(),
@@ -92,8 +93,7 @@ def memory_left(proc: Path = PROC, groups: Path = Path("/sys/fs/cgroup")) -> int
 
     https://docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html.
     """
-    memory = _tolerant(psutil.virtual_memory)
-    available = [memory.available if memory else 0]
+    available = [_available_memory(proc) or 0]
     own = re.search(r"^0::/(.*)$", text_of(proc / "self/cgroup"), re.M)
     folders = [groups / own[1], groups] if own else [groups]
     pairs = [(folder / "memory.max", folder / "memory.current") for folder in folders]
@@ -102,6 +102,12 @@ def memory_left(proc: Path = PROC, groups: Path = Path("/sys/fs/cgroup")) -> int
         with contextlib.suppress(ValueError):  # there is none, or it is "max"
             available.append(int(text_of(limit)) - int(text_of(used)))
     return max(0, min(available))
+
+
+def _available_memory(proc: Path) -> int | None:
+    """Return the bytes that are available on the host; None where the kernel doesn't say."""
+    match = re.search(r"^MemAvailable: +(\d+) kB$", text_of(proc / "meminfo"), re.M)
+    return int(match[1]) * 1024 if match else None
 
 
 _orphans_cpu_s: list[float] = []
@@ -151,16 +157,16 @@ class HostMonitor:
         if self._samples and self.clock() - self._samples[-1].time_s < self.interval_s:
             return
         pressures = {name: pressure for name in PRESSURES if (pressure := _pressure(self.proc, name))}
-        memory = _tolerant(psutil.virtual_memory)
+        load = text_of(self.proc / "loadavg").split()
         sample = HostSample(
             time_s=self.clock(),
-            load=_tolerant(lambda: os.getloadavg()[0]),
+            load=float(load[0]) if load else None,
             pressure_avg10={name: average for name, (average, _) in pressures.items()},
             pressure_total_s={name: total for name, (_, total) in pressures.items()},
             cpu_s=_cpu_seconds(self.proc),
             allowed_s=_cpu_seconds(self.proc, self.allowed),
             own_cpu_s=self.own_cpu(),
-            available_memory=memory and memory.available,
+            available_memory=_available_memory(self.proc),
             oom_kills=out_of_memory_kills(self.proc),
         )
         self._samples.append(sample)
@@ -293,11 +299,6 @@ def _governors(sys_folder: Path) -> tuple[str, ...] | None:
     files = (sys_folder / "devices/system/cpu").glob("cpu[0-9]*/cpufreq/scaling_governor")
     names = {text_of(file).strip() for file in files} - {""}
     return tuple(sorted(names)) or None
-
-
-def _frequency() -> dict[str, float | None] | None:
-    frequency = _tolerant(psutil.cpu_freq)
-    return frequency and {name: getattr(frequency, name) or None for name in ("current", "min", "max")}
 
 
 def _pressure(proc: Path, resource: str) -> tuple[float, float] | None:

@@ -5,9 +5,10 @@ import re
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TypeVar
 
-from opduel.harness.machine.host import out_of_memory_kills
+from opduel.harness.machine.host import PROC, out_of_memory_kills
 from opduel.records import Failure
 from opduel.records.measurement import FROM_OUTSIDE, SIDES, SKIPPED, Side
 from opduel.support.output import key_line
@@ -39,11 +40,8 @@ class WorkerLostError(AskError):
 
 
 def merged_error(errors: Mapping[Side, AskError]) -> AskError:
-    """Return one error for what went wrong on one side, or on both: of the worst kind.
-
-    Its failure is a timeout if one of them is: that may have been the run's own time, and then nothing is known of
-    that side. It is a skip only if both are.
-    """
+    """Return one error for what went wrong on one side, or on both: of the worst kind. Its failure is a timeout if one
+    of them is, which may have been the run's own time; it is a skip only if both are."""
     worst = next(
         error
         for kind in (WorkerLostError, CaseLostError, AskError)
@@ -75,10 +73,8 @@ def on_both_sides(call: Callable[[Side], T], sides: Sequence[Side] = SIDES) -> d
 
 
 def merged_failure(failures: Sequence[Failure]) -> Failure:
-    """Return one failure for several of one case: the last, on "both" sides unless all were on one.
-
-    A failure that may have come from outside isn't blamed on the build.
-    """
+    """Return one failure for several of one case: the last, on "both" sides unless all were on one. A failure that may
+    have come from outside isn't blamed on the build."""
     reported = next((failure for failure in failures if failure.kind in FROM_OUTSIDE), failures[-1])
     if len({failure.side for failure in failures}) == 1:
         return reported
@@ -97,18 +93,16 @@ def _reasons(failures: Sequence[Failure]) -> str:
 
 def refusal(side: Side, kind: str, reason: str, words: str) -> Failure:
     """Return a framework's error as a failure: ``kind`` and ``reason`` are the worker's, ``words`` the output tail.
-
-    Running out of memory is classified as such, whichever layer noticed.
-    """
+    Running out of memory is classified as such, whichever layer noticed."""
     if kind == "error" and _NO_MEMORY.search(reason):
         kind = "out-of-memory"
     return Failure(side, kind, reason, words)
 
 
-def cause_of_death(side: Side, code: int, words: str, kills_before: int | None) -> Failure:
+def cause_of_death(side: Side, code: int, words: str, kills_before: int | None, proc: Path = PROC) -> Failure:
     """Return what an exit code (-N: signal N) and the output tail say; ``kills_before``: the kernel's earlier count."""
     if code == -signal.SIGKILL:
-        if kills_before is not None and (out_of_memory_kills() or 0) > kills_before:
+        if kills_before is not None and (out_of_memory_kills(proc) or 0) > kills_before:
             return Failure(side, "out-of-memory", "killed by the kernel: out of memory", words)
         return Failure(side, "killed", "killed by SIGKILL (by hand, or a memory limit)", words)
     if code < 0:

@@ -4,20 +4,14 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
 from opduel.frameworks.base import SPECIFICATIONS
-from opduel.harness.specs.fields import (
-    ARGUMENT_PATTERN,
-    ARRAY_FRAMEWORKS,
-    DOTTED_PATTERN,
-    FUNCTION_FRAMEWORKS,
-    FUNCTION_PATTERN,
-    OPERATOR_PATTERN,
-)
+from opduel.harness.specs import fields
 from opduel.harness.specs.model import Spec
 from opduel.records.case import DTYPES
 
@@ -38,21 +32,21 @@ class _Generator(GenerateJsonSchema):
         return False
 
 
-def _tests_like(arguments: str, **fields: Any) -> dict[str, Any]:
+def _tests_like(arguments: str, **properties: Any) -> dict[str, Any]:
     """Return the JSON Schema of specs with these fields of tests, and with arguments as a definition below says."""
     inputs = {"additionalProperties": {"$ref": f"#/$defs/{arguments}"}, "items": {"$ref": f"#/$defs/{arguments}Inputs"}}
-    return {"properties": {"tests": {"items": {"properties": {**fields, "inputs": inputs}}}}}
+    return {"properties": {"tests": {"items": {"properties": {**properties, "inputs": inputs}}}}}
 
 
 def _arguments(name: str, restrictions: Mapping[str, Any]) -> dict[str, Any]:
     """Return the JSON Schema of an argument whose fields are restricted at every depth, but not within ``value``."""
     inner = {"$ref": f"#/$defs/{name}"}
-    fields = {
+    properties = {
         "value": True,
-        "kwargs": {"propertyNames": {"pattern": ARGUMENT_PATTERN}, "additionalProperties": inner},
+        "kwargs": {"propertyNames": {"pattern": fields.ARGUMENT_PATTERN}, "additionalProperties": inner},
         **restrictions,
     }
-    plain = {"$comment": RESTRICTS, "items": inner, "properties": fields, "additionalProperties": inner}
+    plain = {"$comment": RESTRICTS, "items": inner, "properties": properties, "additionalProperties": inner}
     return {
         name: plain,
         f"{name}Inputs": {"$comment": RESTRICTS, "properties": {"case": True}, "additionalProperties": inner},
@@ -61,8 +55,8 @@ def _arguments(name: str, restrictions: Mapping[str, Any]) -> dict[str, Any]:
 
 # What a function as an argument may be called, and whether calls may be arguments, depends on the framework.
 DEFINITIONS = {
-    **_arguments("AnyPackage", {"function": {"pattern": DOTTED_PATTERN}}),
-    **_arguments("OwnNamespaces", {"call": False, "function": {"pattern": FUNCTION_PATTERN}}),
+    **_arguments("AnyPackage", {"function": {"pattern": fields.DOTTED_PATTERN}}),
+    **_arguments("OwnNamespaces", {"call": False, "function": {"pattern": fields.FUNCTION_PATTERN}}),
     **_arguments("Tensors", {"dtype": {"enum": list(DTYPES)}, "sparse": False}),
     **_arguments("Arrays", dict.fromkeys(("stype", "grad_stype", "grad_req"), False)),
 }
@@ -76,12 +70,12 @@ def schema_text() -> str:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **Spec.model_json_schema(schema_generator=_Generator),
         "title": "opduel spec",
-        "if": {"properties": {"framework": {"enum": list(FUNCTION_FRAMEWORKS)}}},
-        "then": _tests_like("AnyPackage", operator={"pattern": DOTTED_PATTERN}),
-        "else": _tests_like("OwnNamespaces", operator={"pattern": OPERATOR_PATTERN}),
+        "if": {"properties": {"framework": {"enum": list(fields.FUNCTION_FRAMEWORKS)}}},
+        "then": _tests_like("AnyPackage", operator={"pattern": fields.DOTTED_PATTERN}),
+        "else": _tests_like("OwnNamespaces", operator={"pattern": fields.OPERATOR_PATTERN}),
         "allOf": [
             {
-                "if": {"properties": {"framework": {"enum": list(ARRAY_FRAMEWORKS)}}},
+                "if": {"properties": {"framework": {"enum": list(fields.ARRAY_FRAMEWORKS)}}},
                 "then": _tests_like("Arrays"),
                 "else": tensors,
             }
@@ -91,12 +85,12 @@ def schema_text() -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, file: Path = SCHEMA_FILE) -> int:
     """Print or write the schema, and return the exit code."""
     parser = argparse.ArgumentParser(prog="python -m opduel.harness.specs.schema", description=__doc__)
-    parser.add_argument("--write", action="store_true", help=f"write {SCHEMA_FILE.name} instead of printing it")
+    parser.add_argument("--write", action="store_true", help=f"write {file.name} instead of printing it")
     if parser.parse_args(arguments).write:
-        SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+        file.write_text(schema_text(), encoding="utf-8")
     else:
         sys.stdout.write(schema_text())
     return 0

@@ -123,11 +123,8 @@ def load_main():
 
 
 def level_allocator():
-    """Have glibc's malloc map each block that is too large for its lists of one size each.
-
-    The way to a block of those bins depends on what was freed before and on what lies beside it, so that processes of
-    one build would differ; this way is always the same.  Another C library's allocator stays as it is.
-    """
+    """Have glibc's malloc map each block that is too large for its lists of one size each: the way to a block of other
+    bins depends on what was freed before, so that processes of one build would differ."""
     with contextlib.suppress(AttributeError):
         ctypes.CDLL(None).mallopt(M_MMAP_THRESHOLD, LARGEST_IN_LISTS + 1)
 
@@ -135,9 +132,9 @@ def level_allocator():
 class ValgrindSession:
     """The case in preparation, and the valgrind that it runs on."""
 
-    def __init__(self, adaptor):
+    def __init__(self, adaptor, valgrind=None):
         self.adaptor = adaptor
-        self.valgrind = Valgrind()
+        self.valgrind = valgrind or Valgrind()
         self.call = None
 
     def discard(self, calls):

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 
 import pytest
+from watching import Watch
 
 import opduel.harness.rounds.pair
 
@@ -21,6 +22,11 @@ def wait_until() -> Callable[[Callable[[], bool]], bool]:
         return False
 
     return wait
+
+
+@pytest.fixture
+def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+    return Watch(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

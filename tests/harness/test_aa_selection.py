@@ -4,7 +4,7 @@ import os
 import random
 import signal
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 from resumable_run import ListLog
 from test_run import request
 from toy_bench import toy_bench, toy_case
+from watching import Watch
 
 from opduel.comparator import Looks
 from opduel.harness.checkpoint import Checkpoint
@@ -20,7 +21,7 @@ from opduel.harness.planning.aa_selection import AASchedule, draw_aa_cases, usua
 from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import PairPool
-from opduel.harness.processes.process import CaseProcess, Worker
+from opduel.harness.processes.process import CaseProcess
 from opduel.harness.rounds.pair import Round, RoundResult, run_round
 from opduel.harness.run_recording import without_measuring
 from opduel.records import Case, Stage
@@ -172,22 +173,16 @@ def test_one_that_fails_is_dropped_and_costs_the_run_nothing(operator: str, fork
 
 
 @pytest.fixture
-def log(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int, str]]:
+def log(watch: Watch) -> list[tuple[str, int, str]]:
     """Who was started, and asked to prepare what: (side, worker's process id, what)."""
     log: list[tuple[str, int, str]] = []
-    start, asking = Worker.__init__, CaseProcess.asking
 
-    def logged_start(self: Worker, side: Any, *arguments: Any, **named: Any) -> None:
-        start(self, side, *arguments, **named)
-        log.append((side, self.pid, "start"))
-
-    def logged_asking(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+    def note(process: CaseProcess, request: Mapping[str, Any]) -> None:
         if request["op"] == "prepare":
-            log.append((self._worker.side, self._worker.pid, f"{request['case']['id']} {request['slow']}"))
-        return asking(self, request, timeout_s)
+            log.append((process._worker.side, process._worker.pid, f"{request['case']['id']} {request['slow']}"))
 
-    monkeypatch.setattr(Worker, "__init__", logged_start)
-    monkeypatch.setattr(CaseProcess, "asking", logged_asking)
+    watch.started.append(lambda worker: log.append((worker.side, worker.pid, "start")))
+    watch.asking.append(note)
     return log
 
 

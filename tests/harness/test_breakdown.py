@@ -9,6 +9,7 @@ import pytest
 from test_run import Toy
 from test_run import request as toy_request
 from toy_bench import toy_bench, toy_build, toy_case
+from watching import Watch
 
 import opduel.harness.profiles
 from opduel.harness.measurement_plan import MeasurementResult
@@ -98,10 +99,8 @@ def test_what_changed_is_broken_down_first(monkeypatch: pytest.MonkeyPatch) -> N
     assert result.not_broken_down == 2
 
 
-def test_after_the_deadline_no_worker_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        opduel.harness.profiles.RestartingWorker, "ask", lambda *_, **__: pytest.fail("a worker was asked")
-    )
+def test_after_the_deadline_no_worker_is_started(watch: Watch) -> None:
+    watch.starting.append(lambda *_: pytest.fail("a worker was started"))
     case, result = toy_case("a"), MeasurementResult()
     comparisons = [replace(Comparison.without_figures(case, "unchanged"), control=1e6)]
     profiling = Profiling(toy_bench(), Toy(), 1, 1, deadline=time.monotonic())
@@ -109,11 +108,8 @@ def test_after_the_deadline_no_worker_is_started(monkeypatch: pytest.MonkeyPatch
     assert result.not_broken_down == 1
 
 
-def test_a_signal_meanwhile_keeps_what_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt("stopped by SIGTERM")
-
-    monkeypatch.setattr(opduel.harness.profiles, "_break_down", interrupted)
+def test_a_signal_meanwhile_keeps_what_was_measured(watch: Watch) -> None:
+    watch.interrupt("profile")
     report = run_ab(toy_request(replace(toy_case("a"), threshold=0.5)).configured(breakdown=True))
     assert report.comparisons[0].samples
     assert report.run.interrupted

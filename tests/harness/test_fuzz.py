@@ -93,19 +93,19 @@ def test_the_largest_difference_comes_first_and_what_fails_on_both_is_none() -> 
     assert [finding.case.id for finding in findings(draws, comparisons)] == ["4", "2", "0"]
 
 
-def attempts(refuses: Callable[[int], str | None]) -> Any:
+def refusing(monkeypatch: pytest.MonkeyPatch, refuses: Callable[[int], str | None]) -> None:
+    """Have a control that refuses cases, by how large they are, with a failure of that kind."""
+
     def smoke_check(build: object, framework: object, cases: Sequence[Case], *, seed: int, env: object) -> Any:
         for case in cases:
             kind = refuses(case.inputs["a"][0])
             yield SmokeCheck(case, None if kind else 1.0, Failure("treatment", kind, "no") if kind else None)
 
-    return smoke_check
+    monkeypatch.setattr(opduel.harness.other_runs.fuzz, "smoke_check", smoke_check)
 
 
 def test_what_the_control_refuses_is_left_out_and_what_crashes_it_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        opduel.harness.other_runs.fuzz, "smoke_check", attempts(lambda n: "error" if n % 2 else "crash")
-    )
+    refusing(monkeypatch, lambda n: "error" if n % 2 else "crash")
     cases = [LIKE, replace(LIKE, id="op_large/forward/error", metric="error")]
     drawn = draw_cases(cases, 8, 1, None, None, {})  # type: ignore[arg-type]
     assert 2 <= len(drawn) <= 8
@@ -117,7 +117,7 @@ def test_what_the_control_refuses_is_left_out_and_what_crashes_it_is_not(monkeyp
 
 
 def test_every_kind_of_inputs_has_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opduel.harness.other_runs.fuzz, "smoke_check", attempts(lambda n: None))
+    refusing(monkeypatch, lambda n: None)
     cases = [replace(LIKE, id=f"{name}/forward", operator=f"nd.{name}") for name in ("add", "dot", "exp")]
     drawn = draw_cases(cases, 7, 1, None, None, {})  # type: ignore[arg-type]
     counts = [sum(draw.template.like.operator == case.operator for draw, _ in drawn) for case in cases]
@@ -126,6 +126,6 @@ def test_every_kind_of_inputs_has_its_share(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_nothing_left_to_measure_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opduel.harness.other_runs.fuzz, "smoke_check", attempts(lambda n: "error"))
+    refusing(monkeypatch, lambda n: "error")
     with pytest.raises(RunError, match="nothing could be drawn that the control takes"):
         draw_cases([LIKE], 3, 1, None, None, {})  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -36,6 +35,7 @@ def _made_up(folder: Path, **changes: float) -> None:
         "idle0": 0,
         "steal0": 0,
         "available": 8,
+        "load": 0.5,
         **changes,
     }
     kinds = ("user", "", "", "idle", "", "", "", "steal", "", "")
@@ -47,8 +47,8 @@ def _made_up(folder: Path, **changes: float) -> None:
             "pressure/cpu": f"some avg10={state['cpu_avg10']:.2f} avg60=0.17 total={state['cpu_total'] * 1e6:.0f}\n"
             "full avg10=0.00 avg60=0.00 avg300=0.00 total=0\n",
             "stat": f"cpu  {' '.join(ticks)}\ncpu0 {' '.join(first)}\ncpu1 1 2 3 4 5 6 7 8 9 10\nintr 5\n",
-            "meminfo": f"MemTotal: 16000 kB\nMemFree: 1 kB\nMemAvailable:    {state['available']} kB\n"
-            + "".join(f"{name}: 1 kB\n" for name in ("Buffers", "Cached", "Active", "Inactive", "Shmem")),
+            "meminfo": f"MemTotal: 16000 kB\nMemFree: 1 kB\nMemAvailable:    {state['available']} kB\nBuffers: 1 kB\n",
+            "loadavg": f"{state['load']} 0.22 0.18 1/234 5678\n",
             "vmstat": f"nr_free_pages 7\noom_kill {state.get('oom_kill', 0)}\n",
         },
     )
@@ -57,25 +57,22 @@ def _made_up(folder: Path, **changes: float) -> None:
 class Run:
     """A monitor on a made-up host whose clock and own CPU time are set by hand."""
 
-    def __init__(self, proc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, proc: Path) -> None:
         self.proc = proc
-        self.load = 0.0
-        monkeypatch.setattr(psutil, "PROCFS_PATH", str(proc))
-        monkeypatch.setattr(os, "getloadavg", lambda: (self.load, 0.22, 0.18))
         self.now = 0.0
         self.own = 0.0
         clock, own = (lambda: self.now), (lambda: self.own)
         self.monitor = HostMonitor(proc, interval_s=1.0, clock=clock, own_cpu=own, allowed=frozenset({0}))
 
-    def at(self, now: float, own: float = 0.0, load: float = 0.5, **changes: float) -> None:
+    def at(self, now: float, own: float = 0.0, **changes: float) -> None:
         """Move the host on."""
-        self.now, self.own, self.load = now, own, load
+        self.now, self.own = now, own
         _made_up(self.proc, **changes)
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    return Run(tmp_path, monkeypatch)
+def run(tmp_path: Path) -> Run:
+    return Run(tmp_path)
 
 
 def noise_of(noise: NoiseRecord | None) -> NoiseRecord:
@@ -129,7 +126,6 @@ def test_a_host_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     for name in ("virtual_memory", "swap_memory", "cpu_freq"):
         monkeypatch.setattr(psutil, name, refuse)
-    monkeypatch.setattr(os, "getloadavg", refuse)
     fingerprint = host_fingerprint(tmp_path, tmp_path)
     unknown = {key for key, value in vars(fingerprint).items() if value is None}
     memory = {"memory_total", "memory_available", "swap_total", "swap_used"}
@@ -293,8 +289,8 @@ def test_a_host_is_called_by_its_name_or_as_it_is_told(monkeypatch: pytest.Monke
 @pytest.mark.parametrize(
     ("own", "files", "left_bytes"),
     [
-        ("", {}, 8000),
-        ("0::/one", {"one/memory.max": "max", "one/memory.current": "700", "memory.max": "max"}, 8000),
+        ("", {}, 8192),
+        ("0::/one", {"one/memory.max": "max", "one/memory.current": "700", "memory.max": "max"}, 8192),
         ("0::/one", {"one/memory.max": "1000", "one/memory.current": "700"}, 300),
         ("0::/", {"memory.max": "1000", "memory.current": "900"}, 100),
         ("0::/one", {"memory.max": "1000", "memory.current": "1100"}, 0),
@@ -303,14 +299,14 @@ def test_a_host_is_called_by_its_name_or_as_it_is_told(monkeypatch: pytest.Monke
             {"memory/memory.limit_in_bytes": "5000", "memory/memory.usage_in_bytes": "1000"},
             4000,
         ),
-        ("4:memory:/", {"memory/memory.limit_in_bytes": str(2**63 - 4096), "memory/memory.usage_in_bytes": "7"}, 8000),
+        ("4:memory:/", {"memory/memory.limit_in_bytes": str(2**63 - 4096), "memory/memory.usage_in_bytes": "7"}, 8192),
     ],
 )
 def test_what_memory_is_left_within_a_control_group(
-    own: str, files: dict[str, str], left_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own: str, files: dict[str, str], left_bytes: int, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=8000))
     text_by_path = {"proc/self/cgroup": f"{own}\n", **{f"groups/{name}": text for name, text in files.items()}}
+    text_by_path["proc/meminfo"] = "MemAvailable: 8 kB\n"
     for name, text in text_by_path.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)

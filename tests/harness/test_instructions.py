@@ -8,7 +8,6 @@ import platform
 import random
 import shutil
 import stat
-import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ import pytest
 from test_run import Toy
 from toy_bench import toy_bench, toy_case
 
-import opduel.harness.rounds.instructions
 from opduel.comparator import RunAnalysis, plan_looks
 from opduel.frameworks import Cases, ProfilingSetup, worker_environment
 from opduel.harness.measurement_plan import MeasurementPlan
@@ -31,6 +29,7 @@ from opduel.harness.rounds.instructions import (
     FEWEST_CALLS,
     MOST_CALLS,
     SCRIPT,
+    SLOWDOWN,
     callgrind,
     plan_counting,
     plan_counts,
@@ -42,6 +41,7 @@ from opduel.records import Case, UsageError
 
 HERE = Path(__file__).resolve().parent
 VALGRIND = shutil.which("valgrind")
+STAND_IN = str(HERE / "stand_in" / "valgrind")
 real_counts = pytest.mark.skipif(
     VALGRIND is None or platform.machine() != "x86_64", reason="instructions are counted by valgrind, on x86-64"
 )
@@ -53,17 +53,10 @@ def counted(name: str, operator: str = "work", **inputs: Any) -> Case:
     return case
 
 
-def with_counting(functions: tuple[str, ...] = ("work*",), valgrind: str = "", **environment: str) -> Bench:
-    """The toy's bench, its workers under ``valgrind`` or, without, beside the stand-in of toy_counting.py."""
+def with_counting(functions: tuple[str, ...] = ("work*",), valgrind: str = STAND_IN, **environment: str) -> Bench:
+    """The toy's bench, its workers under ``valgrind``; its stand-in counts turns."""
     variables = {**worker_environment(), "PYTHONPATH": str(HERE), "TOY_COUNTING": str(SCRIPT), **environment}
     return replace(toy_bench(**environment), counting=Counting(valgrind, functions, variables))
-
-
-@pytest.fixture
-def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No valgrind: the worker counts turns."""
-    monkeypatch.setattr(opduel.harness.rounds.instructions, "callgrind", lambda counting, paths: [])
-    monkeypatch.setattr(opduel.harness.rounds.instructions, "SCRIPT", HERE / "toy_counting.py")
 
 
 def one_round(bench: Bench, *cases: Case, inject: float = 0.0) -> RoundResult:
@@ -74,7 +67,6 @@ def one_round(bench: Bench, *cases: Case, inject: float = 0.0) -> RoundResult:
     return result
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_a_sample_is_the_count_a_call_on_either_side() -> None:
     result = one_round(with_counting(), counted("a", turns=2000, slower=1.5))
     (sample,) = result.samples
@@ -86,20 +78,17 @@ def test_a_sample_is_the_count_a_call_on_either_side() -> None:
     assert 0 < result.start_s < result.wall_s
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_an_injection_makes_that_share_of_calls_more() -> None:
     (sample,) = one_round(with_counting(), counted("a"), inject=0.01).samples
     assert (sample.control, sample.treatment, sample.calls) == (2000, 2020, 100)
 
 
-@pytest.mark.usefixtures("stand_in")
 @pytest.mark.parametrize(
     ("operator", "kind"),
     [("refuse", "error"), ("missing", "missing"), ("abort", "crash"), ("kill", "killed"), ("hang", "timeout")],
 )
-def test_a_case_that_fails_costs_no_other(operator: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opduel.harness.rounds.instructions, "SLOWDOWN", 1)
-    bad = replace(counted("bad", operator, only_on="treatment"), timeout_s=2.0)
+def test_a_case_that_fails_costs_no_other(operator: str, kind: str) -> None:
+    bad = replace(counted("bad", operator, only_on="treatment"), timeout_s=2.0 / SLOWDOWN)
     result = one_round(with_counting(), counted("a"), bad, counted("b"))
     assert {sample.case_id for sample in result.samples} == {"a/instructions", "b/instructions"}
     failure = {**result.refused, **result.lost}["bad/instructions"]
@@ -107,20 +96,17 @@ def test_a_case_that_fails_costs_no_other(operator: str, kind: str, monkeypatch:
     assert result.lost_worker is None
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_what_fails_on_both_sides_is_reported_so() -> None:
     failure = one_round(with_counting(), counted("bad", "refuse")).refused["bad/instructions"]
     assert (failure.side, failure.reason) == ("both", "ValueError: Shapes (2,) and (3,)")
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_a_call_in_which_nothing_is_counted_is_refused() -> None:
     failure = one_round(with_counting(TOY_COUNTS="nothing"), counted("a")).refused["a/instructions"]
     assert (failure.side, failure.kind) == ("both", "error")
     assert "executes nothing in the functions that are counted" in failure.reason
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_a_run_measures_by_both_metrics_and_finds_one_percent() -> None:
     cases = [replace(toy_case("a"), threshold=0.5), counted("a", slower=1.01), counted("b")]
     looks = plan_looks(5)
@@ -137,7 +123,6 @@ def test_a_run_measures_by_both_metrics_and_finds_one_percent() -> None:
     assert result.stopped is None
 
 
-@pytest.mark.usefixtures("stand_in")
 def test_what_does_not_fit_into_the_budget_leaves_the_rest_its_time() -> None:
     cases = [replace(toy_case("a"), threshold=1e-6), counted("a")]
     schedule = Schedule(with_counting(), MeasurementPlan(cases, plan_looks(30), 0.05, 1, time_budget=500.0))
@@ -194,11 +179,11 @@ def test_counting_asks_for_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> Non
     class OfNetworks(Countable):
         cases = Cases(networks=(toy_case("a").operator,))
 
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setenv("PATH", "")
     require_counting(Toy(), [toy_case("a")])
     with pytest.raises(UsageError, match=r"needs valgrind.*apt install valgrind"):
         require_counting(Countable(), [toy_case("a"), counted("a")])
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setenv("PATH", str(HERE / "stand_in"))
     require_counting(Countable(), [counted("a")])
     with pytest.raises(UsageError, match="which functions to count in"):
         require_counting(Toy(), [counted("a")])
@@ -281,10 +266,9 @@ def test_without_valgrind_a_request_does_nothing() -> None:
 
 
 @real_counts
-def test_real_counts_repeat_and_grow_with_the_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_real_counts_repeat_and_grow_with_the_work(temporary: Path) -> None:
     """zlib's crc32 runs in a library of its own, under a name that valgrind sees."""
     assert VALGRIND
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     bench = with_counting(("crc32_z",), VALGRIND)
     same, more = counted("same", "checksum", bytes=40_000), counted("more", "checksum", bytes=40_000, slower=1.01)
     samples = {sample.case_id: sample for sample in one_round(bench, same, more).samples}
@@ -293,7 +277,7 @@ def test_real_counts_repeat_and_grow_with_the_work(tmp_path: Path, monkeypatch: 
     assert samples["more/instructions"].log_ratio == pytest.approx(math.log(1.01), rel=0.2)
     nothing = one_round(bench, counted("none", "work")).refused["none/instructions"]
     assert "executes nothing" in nothing.reason
-    assert os.listdir(tmp_path) == [], "what callgrind wrote is gone"
+    assert os.listdir(temporary) == [], "what callgrind wrote is gone"
 
 
 def test_of_whole_calls_what_surrounds_them_is_subtracted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -317,9 +301,8 @@ def test_of_whole_calls_what_surrounds_them_is_subtracted(monkeypatch: pytest.Mo
             self.counts += 10 * self.on
 
     stub = Stub()
-    monkeypatch.setattr(counting, "Valgrind", lambda: stub)
     monkeypatch.setattr(counting, "level_allocator", lambda: None)
-    session = counting.CountingSession(SimpleNamespace(make_call=lambda case, seed: stub.call))
+    session = counting.CountingSession(SimpleNamespace(make_call=lambda case, seed: stub.call), stub)
     assert session.prepare({}, 1, whole_calls=True) == {"count": 10}
     assert session.count(3, 5) == {"count": 50}
     assert not stub.on

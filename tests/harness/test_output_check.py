@@ -2,7 +2,6 @@
 
 import math
 import os
-import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -13,12 +12,12 @@ import numpy
 import pytest
 from test_run import request
 from toy_bench import toy_bench, toy_case
+from watching import Watch
 
-import opduel.harness.numerics.output_check
 import opduel.harness.numerics.outputs
 from opduel.harness.numerics.output_check import OutputCheck
 from opduel.harness.numerics.outputs import Array, difference
-from opduel.harness.processes.restarting_worker import RestartingWorker
+from opduel.harness.processes.process import Worker
 from opduel.harness.run import run_ab
 from opduel.records import Case, Comparison, Tolerance
 
@@ -28,11 +27,10 @@ def numbers(name: str, operator: str = "work", **inputs: Any) -> Case:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(temporary: Path) -> Iterator[Path]:
     """Where temporary files go; none is left."""
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    yield tmp_path
-    assert os.listdir(tmp_path) == []
+    yield temporary
+    assert os.listdir(temporary) == []
 
 
 def compared(*cases: Case, **options: Any) -> dict[str, Comparison]:
@@ -116,17 +114,15 @@ def test_when_the_time_is_up_the_rest_is_open(folder: Path) -> None:
     assert (late["a"].verdict, late["a"].note) == ("inconclusive", "not compared: the time budget was spent")
 
 
-def test_no_worker_is_started_after_the_deadline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_worker_is_started_after_the_deadline(folder: Path, watch: Watch) -> None:
     """Of three workers that a case needs, the first takes all the time."""
     started: list[str] = []
-    real = opduel.harness.numerics.output_check.RestartingWorker.ask
 
-    def ask(worker: RestartingWorker, *arguments: Any, **options: Any) -> Any:
+    def wait(worker: Worker) -> None:
         started.append(worker.side)
         time.sleep(max(0.0, deadline - time.monotonic()))
-        return real(worker, *arguments, **options)
 
-    monkeypatch.setattr(opduel.harness.numerics.output_check.RestartingWorker, "ask", ask)
+    watch.started.append(wait)
     deadline = time.monotonic() + 0.5
     late = compared(numbers("a"), numbers("b"), deadline=deadline)
     assert len(started) == 1

@@ -3,6 +3,7 @@
 import math
 import os
 import random
+from collections.abc import Mapping
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from itertools import accumulate, groupby
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from toy_bench import run_one_round, toy_bench, toy_case
+from watching import Watch
 
 import opduel.harness.rounds.pair
 from opduel.harness.machine.cpus import plan_cpus
@@ -24,20 +26,13 @@ from opduel.records import Failure
 
 
 @pytest.mark.many_forks
-def test_each_case_is_measured_as_often_as_planned_and_one_without_a_plan_as_a_pilot() -> None:
+def test_each_case_is_measured_as_often_as_planned_and_one_without_a_plan_as_a_pilot(watch: Watch) -> None:
     """Each time in processes of its own, on either side; and all of it is one sample."""
     pids: set[int] = set()
-    original = CaseProcess.asking
-
-    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
-        pids.add(self.pid)
-        return (yield from original(self, request, timeout_s))
-
+    watch.asking.append(lambda process, _: pids.add(process.pid))
     requests = [CaseRequest(toy_case(name), 1) for name in ("often", "seldom", "new")]
     planned = {"often": Repetitions(5, 2), "seldom": Repetitions(1, 20)}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CaseProcess, "asking", watched)
-        result = run_one_round(toy_bench(), Round(requests, 0, repetitions=planned))
+    result = run_one_round(toy_bench(), Round(requests, 0, repetitions=planned))
     samples = {sample.case_id: sample for sample in result.samples}
     assert {name: (sample.forks, sample.blocks) for name, sample in samples.items()} == {
         "often": (5, 5 * 2 * 2),
@@ -81,7 +76,7 @@ def test_the_time_of_a_round_is_that_of_its_cases_and_of_its_pair() -> None:
     ],
 )
 def test_cases_on_a_device_come_one_after_the_other_and_share_processes(
-    contexts: str, operators: str, beside: bool, pids: int, monkeypatch: pytest.MonkeyPatch
+    contexts: str, operators: str, beside: bool, pids: int, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of others, each has its own, and is prepared while another is measured."""
     places, names = contexts.split(), (operators.split() * 3)[:3]
@@ -89,7 +84,7 @@ def test_cases_on_a_device_come_one_after_the_other_and_share_processes(
         replace(toy_case(case_id, name), context=place)
         for case_id, name, place in zip("abc", names, places, strict=True)
     ]
-    events = watched_steps(monkeypatch)
+    events = watched_steps(watch)
     monkeypatch.setattr(random.Random, "sample", lambda self, population, k: list(population)[:k])
     bench = toy_bench(TOY_CLOCK="real")  # so that there is time to prepare another
     result = run_one_round(bench, Round([CaseRequest(case, 1) for case in cases], 0))
@@ -103,43 +98,33 @@ def test_cases_on_a_device_come_one_after_the_other_and_share_processes(
 
 
 @pytest.mark.many_forks
-def test_each_fork_of_a_case_on_a_device_is_another_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    events = watched_steps(monkeypatch)
+def test_each_fork_of_a_case_on_a_device_is_another_process(watch: Watch) -> None:
+    events = watched_steps(watch)
     (sample,) = run_one_round(toy_bench(), Round([CaseRequest(replace(toy_case("a"), context="gpu"), 1)], 0)).samples
     assert sample.forks == 2
     assert len({pid for _, pid in events}) == 4
 
 
-def watched_steps(patch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+def watched_steps(watch: Watch) -> list[tuple[str, int]]:
     """What is asked of which process, and when it was answered, as it happens."""
     events: list[tuple[str, int]] = []
-    original = CaseProcess.asking
-
-    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
-        events.append((request["op"], self.pid))
-        answer = yield from original(self, request, timeout_s)
-        events.append((f"{request['op']} over", self.pid))
-        return answer
-
-    patch.setattr(CaseProcess, "asking", watched)
+    watch.asking.append(lambda process, request: events.append((request["op"], process.pid)))
+    watch.answered.append(lambda process, request: events.append((f"{request['op']} over", process.pid)))
     return events
 
 
 @pytest.mark.measures  # with all of the machine's processors
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
 @pytest.mark.parametrize("context", ["cpu", "gpu"])
-def test_a_case_on_a_device_is_prepared_where_it_is_measured(context: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_on_a_device_is_prepared_where_it_is_measured(context: str, watch: Watch) -> None:
     """There the work that is injected is measured against a call that takes as long as those that it is added to."""
     affinities_seen: list[list[set[int]]] = []
-    original = CaseProcess.asking
 
-    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
-        answer = yield from original(self, request, timeout_s)
+    def note(process: CaseProcess, request: Mapping[str, Any]) -> None:
         if request["op"] == "prepare":
-            affinities_seen.append(affinities(self.pid))
-        return answer
+            affinities_seen.append(affinities(process.pid))
 
-    monkeypatch.setattr(CaseProcess, "asking", watched)
+    watch.answered.append(note)
     bench = toy_bench()
     assert run_one_round(bench, Round([CaseRequest(replace(toy_case("a"), context=context), 1)], 0)).samples
     expected = bench.cpus.start if context == "cpu" else bench.cpus.measure
@@ -164,22 +149,18 @@ def test_a_case_that_was_prepared_or_refused_leaves_the_measuring_processors(
 
 
 @pytest.mark.measures  # with all of the machine's processors
-def test_both_sides_measure_on_the_same_processors() -> None:
+def test_both_sides_measure_on_the_same_processors(watch: Watch) -> None:
     affinities_seen: dict[str, list[set[int]]] = {"prepare": [], "low_block": [], "turns": []}
     controller: set[frozenset[int]] = set()
-    original = CaseProcess.asking
 
-    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
-        answer = yield from original(self, request, timeout_s)
-        affinities_seen[request["op"]].extend(affinities(self.pid))
+    def note(process: CaseProcess, request: Mapping[str, Any]) -> None:
+        affinities_seen[request["op"]].extend(affinities(process.pid))
         if request["op"] == "turns":
             controller.add(frozenset(os.sched_getaffinity(0)))
-        return answer
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(CaseProcess, "asking", watched)
-        bench = toy_bench()
-        run_one_round(bench, Round([CaseRequest(toy_case("a"), 1)], 0))
+    watch.answered.append(note)
+    bench = toy_bench()
+    run_one_round(bench, Round([CaseRequest(toy_case("a"), 1)], 0))
     assert affinities_seen["prepare"]
     assert all(cpus <= bench.cpus.start for cpus in affinities_seen["prepare"])
     for name in ("low_block", "turns"):
@@ -190,16 +171,10 @@ def test_both_sides_measure_on_the_same_processors() -> None:
 
 @pytest.mark.measures  # with all of the machine's processors
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
-def test_with_several_threads_the_controller_asks_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_several_threads_the_controller_asks_for_each_block(watch: Watch) -> None:
     """The side that waits is stopped, so that the other side can't ask it for its turn."""
     ops: list[str] = []
-    original = CaseProcess.asking
-
-    def watched(self: CaseProcess, request: Any, timeout_s: float) -> Any:
-        ops.append(request["op"])
-        return original(self, request, timeout_s)
-
-    monkeypatch.setattr(CaseProcess, "asking", watched)
+    watch.asking.append(lambda _, request: ops.append(request["op"]))
     plan = Round([CaseRequest(toy_case("a"), 1)], 0, repetitions={"a": Repetitions(1, 3)})
     (sample,) = run_one_round(replace(toy_bench(), cpus=plan_cpus(2)), plan).samples
     assert sample.blocks == 2 * 3

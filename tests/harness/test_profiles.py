@@ -10,6 +10,7 @@ import pytest
 from test_run import request as toy_request
 from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
+from watching import Watch
 
 import opduel.harness.profiles
 from opduel.harness.other_runs.single import SingleRequest, run_single
@@ -120,15 +121,13 @@ def test_a_folder_that_can_not_be_written_is_a_problem_of_its_case(tmp_path: Pat
     assert "a (control): its folder can't be written" in "".join(record.problems)
 
 
-def test_a_signal_meanwhile_keeps_what_was_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*_: object) -> None:
-        raise KeyboardInterrupt("stopped by SIGTERM")
-
-    monkeypatch.setattr(opduel.harness.profiles, "_profile", interrupted)
+def test_a_signal_meanwhile_keeps_what_was_measured(tmp_path: Path, watch: Watch) -> None:
+    watch.interrupt("write_profile")
     report = ab(tmp_path, toy_case("a"))
     assert report.comparisons[0].control is not None
     assert (report.run.interrupted, report.run.stop_reason) == (True, "stopped by SIGTERM")
     request = single_request(tmp_path)
+    watch.interrupt("write_profile")
     alone = run_single(request)
     assert alone.cases[0].time is not None
     assert (alone.run.interrupted, alone.run.stop_reason) == (True, "stopped by SIGTERM")

@@ -15,6 +15,7 @@ import psutil
 import pytest
 from resumable_run import FileLog, ListLog, kept_samples, logged_request, run, same, samples, slow, stop_at
 from toy_bench import toy_bench, toy_case
+from watching import Watch
 
 import opduel.harness.rounds.pair
 from opduel.comparator import plan_looks
@@ -24,7 +25,6 @@ from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, 
 from opduel.harness.numerics import output_check
 from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.pair_pool import PairPool
-from opduel.harness.processes.process import Worker
 from opduel.harness.run import InterruptedRunError, run_ab
 from opduel.records import Failure, PairSample
 
@@ -33,11 +33,8 @@ LOOKS = plan_looks(6)
 
 
 @pytest.fixture
-def no_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(*_: Any) -> None:
-        raise AssertionError("a process was started")
-
-    monkeypatch.setattr(Worker, "__init__", start)
+def no_process(watch: Watch) -> None:
+    watch.starting.append(lambda *_: pytest.fail("a process was started"))
 
 
 def test_a_log_that_settles_every_case_gives_the_report_without_a_process(request: pytest.FixtureRequest) -> None:
@@ -92,17 +89,9 @@ def test_a_signal_is_reported_and_the_next_start_goes_on() -> None:
     assert second.host.during.samples > watched.samples
 
 
-def test_a_resumed_run_makes_choices_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_resumed_run_makes_choices_of_its_own(watch: Watch) -> None:
     paddings: list[int] = []
-    start = Worker.__init__
-
-    def logged(
-        self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, *arguments: Any, **named: Any
-    ) -> None:
-        paddings.append(len(environment["OPDUEL_PADDING"]))
-        start(self, side, build, adaptor, environment, *arguments, **named)
-
-    monkeypatch.setattr(Worker, "__init__", logged)
+    watch.starting.append(lambda _, environment: paddings.append(len(environment["OPDUEL_PADDING"])))
     log = ListLog()
     drawn = []
     for rounds in (1, 2, 99):
@@ -112,17 +101,8 @@ def test_a_resumed_run_makes_choices_of_its_own(monkeypatch: pytest.MonkeyPatch)
     assert len({tuple(some) for some in drawn}) == 3
 
 
-def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = opduel.harness.rounds.pair.summarise
-    summaries: list[str] = []
-
-    def summarise(*arguments: Any) -> Any:
-        summaries.append("one")
-        if len(summaries) == 3:
-            raise KeyboardInterrupt
-        return original(*arguments)
-
-    monkeypatch.setattr(opduel.harness.rounds.pair, "summarise", summarise)
+def test_a_round_that_a_signal_cuts_short_is_kept_in_whole_samples(watch: Watch) -> None:
+    watch.interrupt("turns", processes=4)
     log, cases = ListLog(), [same(name) for name in "abcd"]
     first = run_ab(logged_request(log, *cases, sentinels=0))
     (stored,) = log.stored_rounds()
@@ -144,7 +124,6 @@ def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(PairPool, "retire", interrupt)
-    monkeypatch.setattr(opduel.harness.rounds.pair, "MOST_FORKS", 1)
     before = psutil.Process().children()  # another file's browser, perhaps
     report = run_ab(logged_request(None, same("a"), same("b")))
     assert report.run.interrupted
@@ -153,19 +132,14 @@ def test_a_signal_while_a_pair_ends_costs_no_sample(monkeypatch: pytest.MonkeyPa
     assert not [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_who_interrupts_before_anything_is_measured_is_distinguished() -> None:
+def test_who_interrupts_before_anything_is_measured_is_distinguished(watch: Watch) -> None:
     log = ListLog()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(opduel.harness.rounds.pair, "summarise", _interrupt)
-        with pytest.raises(InterruptedRunError, match=r"nothing was measured: interrupted"):
-            run_ab(logged_request(log, same()))
+    watch.interrupt("turns")
+    with pytest.raises(InterruptedRunError, match=r"nothing was measured: stopped by SIGTERM"):
+        run_ab(logged_request(log, same()))
     report = run_ab(logged_request(log, same()))
     assert report.run.complete
     assert report.run.resumed == (1,), "the round that was cut short has its number"
-
-
-def _interrupt(*_: Any) -> None:
-    raise KeyboardInterrupt
 
 
 def test_what_a_case_has_cost_is_remembered() -> None:

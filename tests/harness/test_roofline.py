@@ -10,7 +10,6 @@ from test_run import request as toy_request
 from test_smoke_check import Toy
 from toy_bench import toy_build, toy_case
 
-import opduel.harness.machine.cpus
 import opduel.harness.other_runs.single
 import opduel.harness.run
 from opduel.frameworks import worker_environment
@@ -41,10 +40,9 @@ def test_it_is_measured_as_the_workers_run(tmp_path: Path, monkeypatch: pytest.M
     """Neither the user's variables nor the user's processors, but those of the workers."""
     probe = tmp_path / "probe.py"
     probe.write_text(PROBE)
-    monkeypatch.setattr(opduel.harness.machine.cpus, "PROBE", probe)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     cpus, workers = plan_cpus(1), {**worker_environment(), "OMP_WAIT_POLICY": "PASSIVE", "OMP_NUM_THREADS": "1"}
-    measure_roofline(cpus, 1, workers)
+    measure_roofline(cpus, 1, workers, probe)
     roofline = json.loads(Path(f"{probe}.json").read_text(encoding="utf-8"))
     assert roofline["cpus"] == sorted(cpus.measure)
     confirmation = {"PYTHONPATH", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"}

@@ -17,7 +17,6 @@ from opduel.harness.run_request import RunRequest
 from opduel.records import Case, Comparison, RunConfiguration, RunError, UsageError
 from opduel.records.run_record import ForksRecord, RunLabels
 from opduel.reporters.document import from_text, to_bytes
-from opduel.support import redaction
 from opduel.support.redaction import redact
 
 
@@ -61,10 +60,10 @@ def test_the_users_variables_reach_both_sides(metric: str) -> None:
     assert report.run.environment["GIVEN"] == "***", "it may be a secret"
 
 
+@pytest.mark.usefixtures("nothing_masked")
 @pytest.mark.parametrize("metric", ["time", "memory", "error"])
-def test_a_users_variable_that_a_framework_prints_is_masked(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_users_variable_that_a_framework_prints_is_masked(metric: str) -> None:
     """It may be a secret, whatever its name; the values that are known to be harmless stay."""
-    monkeypatch.setattr(redaction, "_MASKED_VALUES", set())
     case = replace(toy_case("a", "variable", asked="GIVEN"), metric=metric)
     report = run_ab(replace(request(case), env={"GIVEN": "wonderful horse", "DNNL_VERBOSE": "profile_exec"}))
     assert report.comparisons[0].failure is not None
@@ -89,13 +88,13 @@ def test_a_run_knows_what_the_one_before_it_took() -> None:
     assert all(progress.end_s is not None for progress in progresses if progress.open_cases)
     assert {len(comparison.samples) for comparison in second.comparisons if comparison.case != "new"} == {2}
 
+
 def test_progress_says_what_is_left_of_the_time_budget_of_the_whole_run() -> None:
     for budget_s in (600.0, None):
         progresses: list[Progress] = []
         run_ab(request(toy_case("a"), max_rounds=2).configured(time_budget=budget_s), progresses.append)
         last = progresses[-1]
         assert last.budget_left_s == (math.inf if budget_s is None else budget_s - last.elapsed_s)
-
 
 
 def test_a_variable_that_one_build_sets_is_refused() -> None:

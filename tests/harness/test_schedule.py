@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,15 @@ from typing import Any
 import psutil
 import pytest
 from toy_bench import run_one_round, toy_bench, toy_case
+from watching import Watch
 
-import opduel.harness.rounds.pair
 from opduel.comparator import Looks, RunAnalysis
 from opduel.comparator.modes import modes_of
 from opduel.harness.collector import FAILED_STARTS
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.case_request import CaseRequest
-from opduel.harness.processes.process import CaseProcess, Worker
+from opduel.harness.processes.process import CaseProcess
 from opduel.harness.rounds.pair import Round
 from opduel.records import Case, Comparison
 
@@ -211,18 +212,16 @@ def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side:
 
 
 @pytest.mark.parametrize("victim", ["child", "worker"])
-def test_kill_9_costs_one_sample_and_is_reported(victim: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kill_9_costs_one_sample_and_is_reported(victim: str, watch: Watch) -> None:
     """Someone kills a process from outside, once, while it measures: the case is measured again, and decided."""
-    original = CaseProcess.asking
     count_by_op = Counter[str]()
 
-    def asking(self: CaseProcess, request: Any, timeout_s: float) -> Any:
+    def kill_once(process: CaseProcess, request: Mapping[str, Any]) -> None:
         count_by_op[request["op"]] += 1
         if count_by_op["turns"] == 4 and request["op"] == "turns":
-            os.kill(self.pid if victim == "child" else os.getsid(self.pid), signal.SIGKILL)
-        return original(self, request, timeout_s)
+            os.kill(process.pid if victim == "child" else os.getsid(process.pid), signal.SIGKILL)
 
-    monkeypatch.setattr(CaseProcess, "asking", asking)
+    watch.asking.append(kill_once)
     cases = [replace(toy_case(name), threshold=0.5) for name in "abc"]
     result, comparisons = run(*cases)
     (incident,) = result.incidents
@@ -276,17 +275,8 @@ def test_an_interrupt_ends_a_run_and_keeps_what_was_measured() -> None:
     assert not [child for child in children if child.status() != psutil.STATUS_ZOMBIE]
 
 
-def test_an_interrupt_within_a_round_keeps_the_cases_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    original = opduel.harness.rounds.pair.summarise
-    summaries: list[str] = []
-
-    def summarise(*arguments: Any) -> Any:
-        if len(summaries) == 2:
-            raise KeyboardInterrupt
-        summaries.append("one")
-        return original(*arguments)
-
-    monkeypatch.setattr(opduel.harness.rounds.pair, "summarise", summarise)
+def test_an_interrupt_within_a_round_keeps_the_cases_before_it(watch: Watch) -> None:
+    watch.interrupt("turns", processes=4)
     result, _ = run(*(toy_case(name) for name in "abcd"))
     assert sum(map(len, result.samples.values())) == 2
 
@@ -301,24 +291,15 @@ def test_progress_counts_down() -> None:
     assert progresses[-1].left_s == 0
 
 
-def test_every_asymmetry_is_drawn_from_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_asymmetry_is_drawn_from_the_seed(watch: Watch) -> None:
     """Order of cases, starts, preparations and blocks, and the environment's size: random, and repeatable."""
     log: list[Any] = []
-    start, asking = Worker.__init__, CaseProcess.asking
 
-    def logged_start(
-        self: Worker, side: Any, build: Any, adaptor: Any, environment: Any, *arguments: Any, **named: Any
-    ) -> None:
-        log.append(("start", side, len(environment["OPDUEL_PADDING"])))
-        start(self, side, build, adaptor, environment, *arguments, **named)
+    def note(process: CaseProcess, request: Mapping[str, Any]) -> None:
+        log.append((request["op"], process._worker.side, request.get("case", {}).get("id")))
 
-    def logged_asking(self: CaseProcess, request: Any, timeout_s: float) -> Any:
-        log.append((request["op"], self._worker.side, request.get("case", {}).get("id")))
-        return asking(self, request, timeout_s)
-
-    monkeypatch.setattr(Worker, "__init__", logged_start)
-    monkeypatch.setattr(CaseProcess, "asking", logged_asking)
-
+    watch.starting.append(lambda side, environment: log.append(("start", side, len(environment["OPDUEL_PADDING"]))))
+    watch.asking.append(note)
     bench = toy_bench()
     bench = replace(bench, cpus=replace(bench.cpus, start=bench.cpus.measure))  # nothing is started or prepared ahead
 

@@ -26,11 +26,10 @@ def test_no_field_may_be_null_or_untyped_by_mistake() -> None:
     assert document["properties"]["framework"] == {"enum": framework_names(), "type": "string"}
 
 
-def test_print_and_write(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_print_and_write(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert schema.main([]) == 0
     assert capsys.readouterr().out == schema.schema_text()
-    monkeypatch.setattr(schema, "SCHEMA_FILE", tmp_path / "spec.schema.json")
-    assert schema.main(["--write"]) == 0
+    assert schema.main(["--write"], tmp_path / "spec.schema.json") == 0
     assert (tmp_path / "spec.schema.json").read_text() == schema.schema_text()
 
 

@@ -81,28 +81,24 @@ def test_a_few_odd_readings_of_the_frequency_are_no_spread() -> None:
 
 
 class FakeMonitor:
-    """A host as configured, whatever the real one is."""
+    """A host as a test says, whatever the real one is."""
 
     before: NoiseRecord | None = None
     during: NoiseRecord | None = noise()
-    verifying: NoiseRecord | None = noise()
-
-    def __init__(self, **_: Any) -> None: ...
+    verifying: "FakeMonitor"
 
     def begin(self) -> None: ...
 
     def sample(self) -> None: ...
 
 
-class FakeMonitorWhileVerifying(FakeMonitor):
-    def __init__(self, **_: Any) -> None:
-        self.during = self.verifying
-
-
 @pytest.fixture(autouse=True)
-def quiet_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(opduel.harness.run, "HostMonitor", FakeMonitor)
-    monkeypatch.setattr(opduel.harness.verification, "HostMonitor", FakeMonitorWhileVerifying)
+def host(monkeypatch: pytest.MonkeyPatch) -> FakeMonitor:
+    """While cases are measured; another one is there while they are verified."""
+    monitor, monitor.verifying = FakeMonitor(), FakeMonitor()
+    monkeypatch.setattr(opduel.harness.run, "HostMonitor", lambda **_: monitor)
+    monkeypatch.setattr(opduel.harness.verification, "HostMonitor", lambda **_: monitor.verifying)
+    return monitor
 
 
 def slow_and_same() -> list[Case]:
@@ -125,11 +121,9 @@ def test_a_quiet_host_and_calm_sentinels_are_trusted() -> None:
 
 
 @pytest.mark.parametrize(("hold", "rounds"), [(True, 5), (True, 19), (False, 5)])
-def test_on_a_busy_host_verdicts_stand_that_rounds_enough_support(
-    monkeypatch: pytest.MonkeyPatch, hold: bool, rounds: int
-) -> None:
+def test_on_a_busy_host_verdicts_stand_that_rounds_enough_support(host: FakeMonitor, hold: bool, rounds: int) -> None:
     """Five rounds are too few for a test that knows nothing of the noise; where more are allowed, they are made."""
-    monkeypatch.setattr(FakeMonitor, "during", noise(neighbours=500))
+    host.during = noise(neighbours=500)
     cases = (*slow_and_same(), toy_case("bad", "refuse"))
     report = run_ab(run_request(*cases, busy_host="hold" if hold else "report", max_rounds=rounds))
     validity = report.run.validity
@@ -180,9 +174,11 @@ def test_a_change_far_beyond_what_the_checks_found_stands(monkeypatch: pytest.Mo
     assert re.fullmatch(r"held back: would be regressed; an A/A check was off by a factor of 1\.1\d", same.note)
 
 
-def test_after_load_and_a_bias_a_verdict_needs_more_rounds_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_load_and_a_bias_a_verdict_needs_more_rounds_too(
+    host: FakeMonitor, monkeypatch: pytest.MonkeyPatch
+) -> None:
     favour_the_control(monkeypatch, 0.15)
-    monkeypatch.setattr(FakeMonitor, "during", noise(stolen=0.5))
+    host.during = noise(stolen=0.5)
     cases = [replace(toy_case(name, slower=slower), threshold=0.02) for name, slower in (("slow", 3), ("same", 1))]
     few, many = (run_ab(run_request(*cases, sentinels=2, max_rounds=rounds)) for rounds in (6, 12))
     assert [comparison.held_back for comparison in few.comparisons] == ["regressed", "regressed"]
@@ -207,10 +203,10 @@ def test_without_sentinels_there_are_none() -> None:
 
 @pytest.mark.parametrize(("rounds", "verdict"), [(5, "inconclusive"), (12, "regressed")])
 def test_a_verification_on_a_busy_host_has_to_support_what_it_replicates(
-    monkeypatch: pytest.MonkeyPatch, rounds: int, verdict: str
+    host: FakeMonitor, rounds: int, verdict: str
 ) -> None:
     """What was not verified stands as it was: the host was quiet then."""
-    monkeypatch.setattr(FakeMonitor, "verifying", noise(stolen=0.5))
+    host.verifying.during = noise(stolen=0.5)
     report = run_ab(run_request(*slow_and_same(), verify=True, verify_after=0.0, max_rounds=rounds))
     (reason,) = report.run.validity.reasons
     assert reason.endswith("of opduel's processors, while verifying")
@@ -223,7 +219,7 @@ def test_a_verification_on_a_busy_host_has_to_support_what_it_replicates(
     assert report.host.verifying == noise(stolen=0.5)
 
 
-def test_an_undisturbed_verification_does_not_make_up_for_a_busy_host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FakeMonitor, "during", noise(stolen=0.5))
+def test_an_undisturbed_verification_does_not_make_up_for_a_busy_host(host: FakeMonitor) -> None:
+    host.during = noise(stolen=0.5)
     report = run_ab(run_request(*slow_and_same(), verify=True, verify_after=0.0, max_rounds=5))
     assert [comparison.held_back for comparison in report.comparisons] == ["regressed", "unchanged"]

@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from opduel.harness.machine import host
-from opduel.harness.processes import worker_errors
 from opduel.harness.processes.worker_errors import (
     CaseLostError,
     CaseRefusedError,
@@ -82,13 +80,12 @@ def test_an_exit_is_explained_by_its_code_and_output(code: int, words: str, kind
     ("before", "now", "kind"), [(3, 4, "out-of-memory"), (3, 3, "killed"), (None, 4, "killed"), (3, None, "killed")]
 )
 def test_a_sigkill_is_the_kernels_if_it_counts_one_more(
-    before: int | None, now: int | None, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    before: int | None, now: int | None, kind: str, tmp_path: Path
 ) -> None:
     """Where the kernel tells nothing it is not assumed to be."""
     if now is not None:
         (tmp_path / "vmstat").write_text(f"nr_free_pages 7\noom_kill {now}\n")
-    monkeypatch.setattr(worker_errors, "out_of_memory_kills", lambda: host.out_of_memory_kills(tmp_path))
-    assert cause_of_death("treatment", -signal.SIGKILL, "", before).kind == kind
+    assert cause_of_death("treatment", -signal.SIGKILL, "", before, tmp_path).kind == kind
 
 
 def test_a_skip_is_one_only_where_both_sides_skip() -> None:
