@@ -1,7 +1,7 @@
 """--round_log: what is kept is found again, whatever the process died of."""
 
-import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,8 @@ def test_a_device_is_refused() -> None:
         FileRoundLog(Path("/dev/full"), seven)
 
 
-def test_a_full_disk_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("opduel.commands.round_log.os.fsync", full)
+def test_a_full_disk_is_one_line(tmp_path: Path, full_disk: Callable[[str], None]) -> None:
+    full_disk("fsync")
     with pytest.raises(UsageError, match=r"cannot be written \(No space left on device\)"):
         FileRoundLog(tmp_path / "rounds", seven)
 

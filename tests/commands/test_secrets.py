@@ -34,7 +34,6 @@ from opduel.reporters.formats import FORMATS
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.remote.reporter import RemoteReporter
 from opduel.reporters.reproduce import reproduction
-from opduel.support import redaction
 
 MARKER = "M4rk3rSecret"
 DISGUISES = (  # as a secret can stand within a value that is kept
@@ -101,8 +100,8 @@ def test_a_configuration_has_no_field_for_what_may_be_a_secret() -> None:
     assert MARKER not in str(options.configuration())
 
 
-def test_a_program_s_variables_and_arguments_are_in_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_MASKED_VALUES", set())
+@pytest.mark.usefixtures("nothing_masked")
+def test_a_program_s_variables_and_arguments_are_in_no_report(tmp_path: Path) -> None:
     variables, spec = {"API_TOKEN": f"{MARKER}-1", "MODE": f"{MARKER}-2"}, tmp_path / "own.json"
     test = {"command": ["{program}", "{token}"], "env": variables, "identifier": "it"}
     spec.write_text(json.dumps({"framework": "generic", "tests": [test]}), encoding="utf-8")

@@ -13,7 +13,7 @@ from opduel.fleet import service
 
 def test_a_worker_that_dask_gives_up_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Dask does so where its own restart takes too long, or fails."""
-    monkeypatch.setattr(service, "default_folder", lambda: tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setattr(service, "RETRY_S", 0.2)
     settings = {**service.SETTINGS, "distributed.deploy.lost-worker-timeout": "1ms"}
     with dask.config.set(settings), service._local_fleet(1) as cluster:

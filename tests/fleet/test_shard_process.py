@@ -1,5 +1,6 @@
 """The process that measures a shard: what it keeps of its rounds, and the host's own command before it."""
 
+import json
 import os
 import subprocess
 import sys
@@ -30,16 +31,14 @@ def test_the_program_of_a_commit_is_in_this_hosts_copy_of_its_build() -> None:
     assert program_here(CONTROL, own_build) == own_build
 
 
-def test_rounds_are_lines_whatever_else_ends_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent_texts: list[str] = []
-    monkeypatch.setattr(shard_process, "_send_event", lambda event: sent_texts.append(event["text"]))
+def test_rounds_are_lines_whatever_else_ends_a_line(tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:
     texts = ['{"output": "a\u2028b\u2029c\x85d\x0be"}', "{}"]
     rounds = StreamedRounds(tmp_path / "rounds")
     assert rounds.rounds() == []
     for text in texts:
         rounds.keep(text)
     assert rounds.rounds() == texts
-    assert sent_texts == texts
+    assert [json.loads(line)["text"] for line in capsysbinary.readouterr().out.split(b"\n")[:-1]] == texts
     with (tmp_path / "rounds").open("ab") as file:
         file.write(b'{"cut off')
     rounds.keep(texts[0])

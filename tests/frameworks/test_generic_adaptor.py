@@ -128,14 +128,13 @@ def test_each_run_has_a_fresh_folder(script: Script, tmp_path: Path) -> None:
 
 
 def test_folders_of_killed_processes_are_removed(
-    script: Script, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    script: Script, temporary: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(adaptor.folders.tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "opduel-run-left").mkdir()
+    (temporary / "opduel-run-left").mkdir()
     with program.fresh_folder(None) as folder:
         monkeypatch.setattr(adaptor.folders, "YOUNG_S", -1)
         adaptor.make_call(script("exit 0", fresh_folder=True), 0)
-        assert list(tmp_path.glob("opduel-run-*")) == [Path(folder)]
+        assert list(temporary.glob("opduel-run-*")) == [Path(folder)]
 
 
 def test_what_is_run_around_a_program_is_not_measured(script: Script, tmp_path: Path) -> None:

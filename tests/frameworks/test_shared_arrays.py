@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -100,10 +99,10 @@ def test_a_process_that_ends_in_between_leaves_no_array(memory: int, monkeypatch
             raise KeyboardInterrupt
         return original(descriptor, content[: len(content) // 2] or content, offset)
 
-    monkeypatch.setattr(os, "pwrite", write_half)
-    with pytest.raises(KeyboardInterrupt):
-        draw_once("a", make)
-    monkeypatch.setattr(os, "pwrite", original)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", write_half)
+        with pytest.raises(KeyboardInterrupt):
+            draw_once("a", make)
     assert os.fstat(memory).st_size > NBYTES
     small = Draws((256, 257))  # after which what was left would be taken for another array's head
     second = MODULE.shared_array("b", small.shape, "float32", small)
@@ -177,7 +176,7 @@ def test_processes_at_the_same_time_keep_an_array_once(memory: int) -> None:
 
 
 def test_inputs_are_the_same_with_and_without_it(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path, str(COMMON)])
+    monkeypatch.syspath_prepend(COMMON)
     from opduel_common.inputs import Inputs
 
     def make_array(case_id: str, seed: int, size: int, **values: Any) -> Any:

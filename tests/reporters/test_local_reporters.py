@@ -28,10 +28,6 @@ def _files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
 
 
-def _fail(*_: Any) -> None:
-    raise OSError(28, "No space left on device")
-
-
 def _at_once(count: int, work: Callable[[int], Any]) -> None:
     """Run ``work`` in ``count`` threads that start together."""
     barrier = threading.Barrier(count)
@@ -258,10 +254,12 @@ def test_at_once_no_report_is_lost(tmp_path: Path) -> None:
     assert {read_report(path).run.id for path in tmp_path.glob("*.json")} == set(map(str, range(12)))
 
 
-def test_a_failed_simple_write_leaves_all_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_simple_write_leaves_all_as_it_was(
+    tmp_path: Path, full_disk: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     reporter = SimpleLocalReporter(tmp_path)
     reporter.report(samples.report(id="old"))
-    monkeypatch.setattr(os, "fsync", _fail)
+    full_disk("fsync")
     with pytest.raises(RunError, match="No space left on device"):
         reporter.report(samples.report(id="new"))
     monkeypatch.undo()
@@ -269,8 +267,8 @@ def test_a_failed_simple_write_leaves_all_as_it_was(tmp_path: Path, monkeypatch:
     assert read_report(tmp_path / "report.json").run.id == "old"
 
 
-def test_a_failed_local_write_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "fsync", _fail)
+def test_a_failed_local_write_leaves_no_folder(tmp_path: Path, full_disk: Callable[[str], None]) -> None:
+    full_disk("fsync")
     with pytest.raises(RunError, match="No space left on device"):
         LocalReporter(tmp_path).report(samples.report())
     assert os.listdir(run_folder(tmp_path, samples.report())) == []
@@ -296,14 +294,19 @@ def test_what_both_write_is_the_same_document(tmp_path: Path, kind: Callable[[Pa
     assert document == json.loads(json.dumps(report.to_json()))
 
 
-@BOTH
-def test_a_page_that_fails_costs_no_report(
-    tmp_path: Path, kind: Callable[[Path], Reporter], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: Any) -> str:
+@pytest.fixture
+def break_pages(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    def broken(_: object) -> str:
         raise ZeroDivisionError("oops")
 
-    monkeypatch.setattr(page, "to_html", broken)
+    return lambda: monkeypatch.setattr(page, "to_html", broken)
+
+
+@BOTH
+def test_a_page_that_fails_costs_no_report(
+    tmp_path: Path, kind: Callable[[Path], Reporter], break_pages: Callable[[], None]
+) -> None:
+    break_pages()
     outcome = report_all([kind(tmp_path)], samples.report())
     (path,) = tmp_path.rglob("report.json")
     assert outcome.lines == (f"report: {path}",)
@@ -313,9 +316,9 @@ def test_a_page_that_fails_costs_no_report(
     assert not list(tmp_path.rglob("*.html"))
 
 
-def test_no_page_of_another_run_is_left_beside_a_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_page_of_another_run_is_left_beside_a_report(tmp_path: Path, break_pages: Callable[[], None]) -> None:
     reporter = SimpleLocalReporter(tmp_path)
     reporter.report(samples.report(id="old"))
-    monkeypatch.setattr(page, "to_html", lambda _: 1 / 0)
+    break_pages()
     report_all([reporter], samples.report(id="new"))
     assert _files(tmp_path) == ["report-old.html", "report-old.json", "report.json"]

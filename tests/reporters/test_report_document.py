@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -270,18 +271,14 @@ def test_a_number_that_is_no_float_is_no_number(tmp_path: Path) -> None:
         read_report(path)
 
 
-def _fail(*_: Any) -> None:
-    raise OSError(28, "No space left on device")
-
-
 @pytest.mark.parametrize("broken", ["fsync", "replace"])
 def test_a_failed_write_leaves_the_old_file_and_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+    tmp_path: Path, full_disk: Callable[[str], None], broken: str
 ) -> None:
     path = tmp_path / "report.json"
     write_report(path, samples.report())
     before = path.read_bytes()
-    monkeypatch.setattr(os, broken, _fail)
+    full_disk(broken)
     with pytest.raises(OSError, match="No space"):
         write_report(path, samples.report([]))
     assert path.read_bytes() == before

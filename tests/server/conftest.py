@@ -8,6 +8,8 @@ from made_nights import made_reports
 from postgres import Postgres, programs, running_postgres
 from results_server import CASES, COMMIT_URL, RUNS, RunningServer, running_server
 
+from opduel.server import upload as receiving
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
@@ -33,6 +35,15 @@ def server(tmp_path: Path) -> Iterator[RunningServer]:
     """Yield a server on an SQLite database of its own."""
     with running_server(tmp_path) as running:
         yield running
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """Return the requests whose bodies a server has begun to read."""
+    requests: list[object] = []
+    check = receiving._check_type
+    monkeypatch.setattr(receiving, "_check_type", lambda request: (requests.append(request), check(request)))
+    return requests
 
 
 @pytest.fixture(scope="session")

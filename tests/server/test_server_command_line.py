@@ -92,9 +92,9 @@ def test_a_database_that_is_in_use_or_an_interrupt_is_one_line(
             other.execute("BEGIN IMMEDIATE")
             return database
 
-        monkeypatch.setattr(command_line, "_open_existing", taken_when_opened)
-        result = run("token", "revoke", "ci")
-    monkeypatch.setattr(command_line, "_open_existing", opened)
+        with monkeypatch.context() as patch:
+            patch.setattr(command_line, "_open_existing", taken_when_opened)
+            result = run("token", "revoke", "ci")
     assert (result.code, result.err) == (3, "the database can't be used (database is locked): try again\n")
 
     def interrupted(*_: object) -> None:

@@ -84,12 +84,9 @@ def test_without_room_for_a_body_nothing_is_stored_and_later_is_said(
 
 
 def test_who_is_cut_off_by_its_end_is_asked_to_retry(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, starts: list[object], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(app, "_LAST_REQUESTS_S", 1)
-    starts: list[int] = []
-    check = receiving._check_type
-    monkeypatch.setattr(receiving, "_check_type", lambda request: (starts.append(1), check(request)))
     with ThreadPoolExecutor(1) as pool:
         with running_server(tmp_path) as server:
             head = f"POST {REPORTS} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\nContent-Type: application/json\r\n"

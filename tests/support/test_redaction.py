@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opduel.records import Failure, RunError
-from opduel.support import redaction
 from opduel.support.redaction import (
     bare_address,
     mask_everywhere,
@@ -106,8 +105,8 @@ def test_a_large_environment_costs_a_short_text_little(monkeypatch: pytest.Monke
     assert time.process_time() - began < 2  # 8 s when each text searched all names anew
 
 
-def test_what_the_user_gave_to_keep_is_found_anywhere_and_line_by_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redaction, "_MASKED_VALUES", set())
+@pytest.mark.usefixtures("nothing_masked")
+def test_what_the_user_gave_to_keep_is_found_anywhere_and_line_by_line() -> None:
     mask_everywhere(["a\\b is secret", "first line\nsecond line\nx", "short", "1234567"])
     text = repr(ValueError("a\\b is secret"))
     assert redact(f"{text}; a\\b is secret; second line; first%20line; x; short; 1234567") == (
