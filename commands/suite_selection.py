@@ -55,10 +55,11 @@ FURTHER = dict.fromkeys(("time", "test"), ("memory", "process_memory"))
 class SuiteSelection:
     """A suite that the options name: its files, then its cases on two builds."""
 
-    def __init__(self, options: HarnessOptions) -> None:
+    def __init__(self, options: HarnessOptions, discover: Callable[..., Discovered] = discover) -> None:
         """Take the suite's files, and a copy of them for either side. UsageError: options that don't go with a suite,
         or there is no such suite; RunError: it can't be had."""
         assert options.suite is not None
+        self._discover = discover
         suite_framework(options.framework)
         refuse_options(options, "a suite")
         spec = [options.benchmark_file] if options.benchmark_file else []
@@ -200,7 +201,7 @@ class SuiteSelection:
         benchmarks_by_digest: dict[str, Discovered] = {}  # by the build's digest
         for side, build in sides.items():
             if build.digest not in benchmarks_by_digest:
-                benchmarks_by_digest[build.digest] = discover(
+                benchmarks_by_digest[build.digest] = self._discover(
                     build,
                     self.framework,
                     self.work.copies[side],

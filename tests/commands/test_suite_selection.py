@@ -2,14 +2,13 @@
 
 import functools
 import os
-import sys
 import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_suite import BUILD, FIXTURE, FRAMEWORK
 
-from opduel.commands import suite_selection
 from opduel.commands.case_selection import Choice
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.launch import run_harness
@@ -18,32 +17,28 @@ from opduel.commands.suite_patterns import check_patterns, named_by
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, discover
 from opduel.driver.suites.source import literal_words
-from opduel.frameworks import get_framework
-from opduel.records import Build, Case, UsageError
+from opduel.records import Case, UsageError
 
 GRADIENT = Benchmark("m.time", "time", "b.m", ("grid",), (), frozenset(), None, None, None, "seconds", "v", None, True)
-FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
-BUILD = Build("asv", "this one", "interpreter", sys.executable, "1", "3", "d1")
 
 
 @functools.cache
 def discovered() -> Discovered:
     """What this environment finds: asked once."""
     with tempfile.TemporaryDirectory() as folder:
-        return discover(BUILD, get_framework("asv"), FIXTURE / "made_benchmarks", Path(folder))
-
-
-@pytest.fixture(autouse=True)
-def asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(suite_selection, "discover", lambda *_: discovered())
+        return discover(BUILD, FRAMEWORK, FIXTURE / "made_benchmarks", Path(folder))
 
 
 def parsed(*words: str) -> HarnessOptions:
     return read_options(["--suite", str(FIXTURE), *words])
 
 
-def chosen(*words: str) -> Choice:
-    selection = SuiteSelection(parsed(*words))
+def select(*words: str, suite: Discovered | None = None) -> SuiteSelection:
+    return SuiteSelection(parsed(*words), lambda *_: suite or discovered())
+
+
+def chosen(*words: str, suite: Discovered | None = None) -> Choice:
+    selection = select(*words, suite=suite)
     return selection.choose(selection.on_sides({"control": BUILD, "treatment": BUILD}))
 
 
@@ -125,7 +120,10 @@ def test_higher_is_better_where_an_option_says_so() -> None:
             ("-b", "no_such"),
             "-b no_such: matches no benchmark of the suite by its name or as a regular expression: the",
         ),
-        (("--bench", "nosuch", "-b", "other"), "--bench nosuch -b other: matches no benchmark of the suite by its"),
+        (
+            ("--bench", "nosuch", "-b", "other"),
+            "--bench nosuch -b other: matches no benchmark of the suite by its name",
+        ),
         (("--bench", "("), "--bench (: is not a regular expression"),
         (("-b", "kinds.time_smu"), "by its name or as a regular expression: did you mean kinds.time_sum?"),
         (
@@ -152,7 +150,7 @@ def test_what_chooses_nothing_is_refused(words: tuple[str, ...], message: str) -
 
 
 def test_what_can_match_nothing_is_refused_before_there_are_builds() -> None:
-    selection = SuiteSelection(parsed("-b", r"^kinds\.Sorted\.time_srot", "--bench", "nosuch"))
+    selection = select("-b", r"^kinds\.Sorted\.time_srot", "--bench", "nosuch")
     with pytest.raises(
         UsageError, match=r"matches no benchmark of the suite: no file of it or of the repository has 'nosuch' or"
     ):
@@ -193,7 +191,7 @@ def test_a_suite_needs_two_builds_and_its_options_need_a_suite(words: tuple[str,
 
 
 def test_a_sample_of_a_suite_is_drawn_by_the_seed() -> None:
-    selection = SuiteSelection(parsed("--sample", "5"))
+    selection = select("--sample", "5")
     builds = selection.on_sides({"control": BUILD, "treatment": BUILD})
     some = [case.id for case in selection.choose(builds, 1).cases]
     assert len(some) == 5
@@ -241,7 +239,7 @@ def test_packages_of_a_suite_are_replaced_by_an_option(tmp_path: Path, caplog: p
 
 
 def test_benchmarks_without_a_limit_have_the_configurations() -> None:
-    selection = SuiteSelection(parsed("-b", "kinds.time_sum"))
+    selection = select("-b", "kinds.time_sum")
     configuration = replace(selection.suite.configuration, timeout_s=300.0)
     selection.suite = replace(selection.suite, configuration=configuration)
     (case,) = selection.choose(selection.on_sides({"control": BUILD, "treatment": BUILD})).cases
@@ -256,10 +254,9 @@ def test_modules_are_found_where_asv_looks_for_them(tmp_path: Path, monkeypatch:
     assert SuiteSelection(parsed("--env", "PYTHONPATH=/own")).options.variables == {"PYTHONPATH": "/own"}
 
 
-def test_a_build_without_pympler_is_said_where_a_suite_has_what_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_build_without_pympler_is_said_where_a_suite_has_what_needs_it() -> None:
     suite = discovered()
     without = replace(suite, benchmarks=tuple(benchmark for benchmark in suite.benchmarks if benchmark.kind != "mem"))
-    monkeypatch.setattr(suite_selection, "discover", lambda *_: without)
-    record = chosen("-b", "time_sum").suite_record
+    record = chosen("-b", "time_sum", suite=without).suite_record
     assert record is not None
     assert record.problems[-1] == "this one: has no pympler, without which mem_* aren't found: install it there"

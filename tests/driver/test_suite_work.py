@@ -2,29 +2,17 @@
 
 import os
 import signal
-import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_suite import BUILD, FIXTURE, FRAMEWORK, PLAIN, opened
 
 from opduel.driver.suites import work as suite_work
-from opduel.driver.suites.discovery import Benchmark, SuiteCase, all_cases, discover
-from opduel.driver.suites.source import Suite, open_suite
+from opduel.driver.suites.discovery import SuiteCase, all_cases, discover
 from opduel.driver.suites.work import CacheOrder, SuiteWork, cache_orders, new_work_folder
-from opduel.frameworks import get_framework
-from opduel.records import Build
-
-FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
-FRAMEWORK = get_framework("asv")
-BUILD = Build("asv", "this one", "interpreter", sys.executable, "1", "3", "d1")
-PLAIN = Benchmark("m.time_one", "time", "b.m", (), (), frozenset(), None, None, None, "seconds", "v", None, True)
-
-
-def opened(text: str, folder: Path) -> Suite:
-    return open_suite(text, folder / "cache", folder / "scratch")
 
 
 def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_side(
@@ -115,9 +103,8 @@ def test_one_setup_cache_that_writes_too_much_into_the_suite_costs_no_other(
     }
 
 
-def test_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    (tmp_path / "opduel-suite-of-nobody").mkdir()  # it may be about to be locked
+def test_folders_of_killed_processes_are_removed(temporary: Path) -> None:
+    (temporary / "opduel-suite-of-nobody").mkdir()  # it may be about to be locked
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -139,7 +126,7 @@ def test_folders_of_killed_processes_are_removed(tmp_path: Path, monkeypatch: py
         os.waitpid(child, 0)
     living.append(new_work_folder())
     names = {Path(case.name).name for case in living}
-    assert {path.name for path in tmp_path.iterdir()} == {*names, "opduel-suite-of-nobody"}
+    assert {path.name for path in temporary.iterdir()} == {*names, "opduel-suite-of-nobody"}
 
 
 def test_a_shared_cache_is_made_by_a_benchmark_that_the_side_has(

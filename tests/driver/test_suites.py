@@ -3,27 +3,17 @@
 import re
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_repository import serve
+from made_suite import BUILD, FIXTURE, FRAMEWORK, PLAIN, opened
 
 from opduel.driver.suites.configuration import SuiteConfiguration
-from opduel.driver.suites.discovery import Benchmark, Discovered, all_cases, discover, problems_of
-from opduel.driver.suites.source import Suite, copy_suite, files_of, find_benchmarks, open_suite
-from opduel.frameworks import get_framework
-from opduel.records import Build, RunError, UsageError
-
-FIXTURE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite"
-FRAMEWORK = get_framework("asv")
-BUILD = Build("asv", "this one", "interpreter", sys.executable, "1", "3", "d1")
-PLAIN = Benchmark("m.time_one", "time", "b.m", (), (), frozenset(), None, None, None, "seconds", "v", None, True)
-
-
-def opened(text: str, folder: Path) -> Suite:
-    return open_suite(text, folder / "cache", folder / "scratch")
+from opduel.driver.suites.discovery import Discovered, all_cases, discover, problems_of
+from opduel.driver.suites.source import copy_suite, files_of, find_benchmarks, open_suite
+from opduel.records import RunError, UsageError
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
 """What a host is sent: a suite's files and its setup_cache, files of cases; on this environment, without Dask."""
 
 import hashlib
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from made_samples import a_case
+from made_suite import BUILD, FRAMEWORK
 
 from opduel.driver.suites.elsewhere import ChosenSuite, pack_suite, unpack_suite
 from opduel.driver.suites.source import Suite, open_suite
@@ -15,15 +15,12 @@ from opduel.driver.suites.work import CacheOrder, without_suite
 from opduel.fleet.archives import Archives
 from opduel.fleet.job import BUILDS, Job, SuiteJob
 from opduel.fleet.received import KEPT_SUITES, SuiteHere, cases_with_files
-from opduel.frameworks import get_framework
 from opduel.harness.models import fetch_files
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, Commit, ModelFile, RunConfiguration, RunError, RunLabels, UsageError
 from opduel.records.measurement import SIDES, Side
 
-BUILD = Build("asv", "this one", "interpreter", sys.executable, "1", "3", "d1")
 BUILDS_OF_SIDES: dict[Side, Build] = dict.fromkeys(SIDES, BUILD)
-FRAMEWORK = get_framework("asv")
 CODE = """
 from pathlib import Path
 
@@ -129,6 +126,9 @@ def test_another_suite_than_the_runs_is_refused(suite: Suite, tmp_path: Path) ->
         unpack_suite(archive, suite.digest, tmp_path / "nowhere")
     (suite.folder / "one.py").write_text("")
     with pytest.raises(RunError, match="bench: was changed since it was read: start the run again"):
+        pack_suite(suite, archive)
+
+
 def test_tests_of_a_project_are_sent_without_the_rest_of_it(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "tests").mkdir(parents=True)
@@ -142,9 +142,6 @@ def test_tests_of_a_project_are_sent_without_the_rest_of_it(tmp_path: Path) -> N
     copy = Path(builds["control"].environment["OPDUEL_SUITE"])
     files = {str(path.relative_to(copy)) for path in copy.rglob("*") if path.is_file()}
     assert files == {"pyproject.toml", "tests/test_it.py"}
-
-
-        pack_suite(suite, archive)
 
 
 def test_only_what_the_cases_of_a_shard_need_is_prepared(suite: Suite) -> None:
