@@ -17,20 +17,16 @@ _ASK = (
     "import os, sys; print('%s %d.%d %s' % (sys.implementation.name, sys.version_info[0], sys.version_info[1],"
     " os.path.realpath(getattr(sys, '_base_executable', None) or sys.executable)))"
 )
-_SYSTEM_FOLDERS = (Path("/usr/bin"), Path("/usr/local/bin"))
-_OPT = Path("/opt")
 
 
-def find_interpreter(python: str) -> Path:
+def find_interpreter(python: str, root: Path = Path("/")) -> Path:
     """Return an interpreter whose version is ``python`` ("3.11"), as an absolute path.
 
-    Looked for in this order: the one that runs opduel, PATH, pyenv's versions, uv's own, the usual system folders.
-
-    Raises:
-        RunError: there is none; says where it was looked for and how to give one.
+    Looked for in this order: the one that runs opduel, PATH, pyenv's versions, uv's own, the system's folders below
+    ``root``. RunError: there is none; says where it was looked for and how to give one.
     """
     own = [Path(sys.executable)] if "{}.{}".format(*sys.version_info) == python else []
-    for candidate in itertools.chain(own, (folder / f"python{python}" for folder in _folders(python))):
+    for candidate in itertools.chain(own, (folder / f"python{python}" for folder in _folders(python, root))):
         if interpreter := _ask(candidate, python):
             return interpreter
     raise RunError(
@@ -40,16 +36,16 @@ def find_interpreter(python: str) -> Path:
     )
 
 
-def _folders(python: str) -> Iterator[Path]:
+def _folders(python: str, root: Path) -> Iterator[Path]:
     """Yield the folders in which interpreters of that version may be; of pyenv's, the newest patch release first."""
     yield from (Path(folder).absolute() for folder in os.environ.get("PATH", "").split(os.pathsep) if folder)
     versions = [path.name for path in _pyenv_versions().glob(f"{python}*") if re.fullmatch(r"[0-9.]+", path.name)]
     patches = [version for version in versions if f"{version}.".startswith(f"{python}.")]
     yield from (_pyenv_versions() / version / "bin" for version in sorted(patches, key=Version, reverse=True))
     yield from (interpreter.parent for interpreter in uv.managed_interpreters(python))
-    yield from _SYSTEM_FOLDERS
-    yield from sorted(_OPT.glob("python*/bin"))
-    yield from sorted(_OPT.glob("python/*/bin"))
+    yield from (root / "usr/bin", root / "usr/local/bin")
+    yield from sorted(root.glob("opt/python*/bin"))
+    yield from sorted(root.glob("opt/python/*/bin"))
 
 
 def _pyenv_versions() -> Path:

@@ -46,6 +46,17 @@ def with_packages(requested: Sequence[str], needed: Sequence[str]) -> tuple[str,
     return (*requested, *(line for line in needed if package_of(line) not in names))
 
 
+def _resolve(
+    requested: Sequence[str], text: str, python: str, *, sdists: bool, preferred: str, without: str | None
+) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "requirements.in")
+        path.write_text(text, encoding="utf-8")
+        interpreter = find_interpreter(python)
+        words = " ".join(requested)
+        return uv.resolve(words, path, interpreter, sdists=sdists, preferred=preferred, without=without)
+
+
 def lock(
     requested: Sequence[str],
     place: Path,
@@ -55,6 +66,7 @@ def lock(
     preferred: Path | None = None,
     without: str | None = None,
     besides: Sequence[str] = (),
+    resolve: Callable[..., str] = _resolve,
 ) -> LockedRecipe:
     """Return the recipe for the requirements, resolved for the Python that one of them names (``python==3.12``), else
     for ``python``, else for the one that runs this; ``place`` is the folder in which the answer is kept for the next
@@ -62,11 +74,8 @@ def lock(
 
     ``sdists``: source distributions are taken, too. ``preferred``: a file with an answer to similar requirements, whose
     versions are kept where they can be; this answer replaces it, so that a treatment prefers what its control has.
-    ``without``: a package that is left out. ``besides``: further requirements, which no message mentions.
-
-    Raises:
-        UsageError: they can't be met.
-        RunError: they can't be resolved, or the answer can't be kept.
+    ``without``: a package that is left out. ``besides``: further requirements, which no message mentions. ``resolve``:
+    in place of uv. UsageError: they can't be met; RunError: they can't be resolved, or the answer can't be kept.
     """
     python = python_of(requested) or python or "{}.{}".format(*sys.version_info)
     text = "".join(f"{line}\n" for line in with_packages(requested, besides) if not _PYTHON.fullmatch(line))
@@ -77,7 +86,7 @@ def lock(
         if not answer_path.exists():
             place.mkdir(parents=True, exist_ok=True)
             earlier = preferred.read_text(encoding="utf-8") if preferred and preferred.exists() else ""
-            answer = _resolve(requested, text, python, sdists=sdists, preferred=earlier, without=without)
+            answer = resolve(requested, text, python, sdists=sdists, preferred=earlier, without=without)
             write_atomically(answer_path, answer.encode())
         recipe = LockedRecipe(tuple(requested), python, answer_path.read_text(encoding="utf-8"), sdists)
     except OSError as error:
@@ -131,17 +140,6 @@ def _prefer(path: Path, answer: str) -> None:
     with suppress(OSError):  # a cache that is only read has answers still
         if not path.exists() or path.read_text(encoding="utf-8") != answer:
             write_atomically(path, answer.encode())
-
-
-def _resolve(
-    requested: Sequence[str], text: str, python: str, *, sdists: bool, preferred: str, without: str | None
-) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "requirements.in")
-        path.write_text(text, encoding="utf-8")
-        interpreter = find_interpreter(python)
-        words = " ".join(requested)
-        return uv.resolve(words, path, interpreter, sdists=sdists, preferred=preferred, without=without)
 
 
 def _lines_of(path: Path) -> tuple[str, ...]:

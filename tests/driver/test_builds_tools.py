@@ -34,13 +34,11 @@ def nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", f"{tmp_path / 'one'}:{tmp_path / 'two'}:")
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
-    monkeypatch.setattr(interpreters, "_SYSTEM_FOLDERS", (tmp_path / "bin",))
-    monkeypatch.setattr(interpreters, "_OPT", tmp_path / "opt")
     return tmp_path
 
 
 def test_the_running_interpreter_comes_first_and_is_no_environments(nowhere: Path) -> None:
-    interpreter = find_interpreter(PYTHON)
+    interpreter = find_interpreter(PYTHON, nowhere)
     prefix = run([interpreter, "-c", "import sys; print(sys.prefix == sys.base_prefix)"], timeout=60)
     assert prefix.stdout.strip() == "True"
 
@@ -48,7 +46,7 @@ def test_the_running_interpreter_comes_first_and_is_no_environments(nowhere: Pat
 def test_a_shim_that_does_not_run_is_passed_over(nowhere: Path) -> None:
     script(nowhere / "one" / "python3.98", "echo 'pyenv: python3.98: command not found' >&2; exit 127")
     script(nowhere / "two" / "python3.98", "echo cpython 3.98 /real/python3.98")
-    assert find_interpreter("3.98") == Path("/real/python3.98")
+    assert find_interpreter("3.98", nowhere) == Path("/real/python3.98")
 
 
 @pytest.mark.parametrize(
@@ -58,25 +56,25 @@ def test_a_shim_that_does_not_run_is_passed_over(nowhere: Path) -> None:
 def test_another_interpreter_under_that_name_is_passed_over(nowhere: Path, answer: str) -> None:
     script(nowhere / "one" / "python3.98", answer)
     with pytest.raises(RunError, match=r"no Python 3\.98 found"):
-        find_interpreter("3.98")
+        find_interpreter("3.98", nowhere)
 
 
 def test_pyenv_gives_its_newest_patch_release(nowhere: Path) -> None:
     for version in ("3.98.2", "3.98.10", "3.9.8", "3.981.0", "3.98-dev"):
         path = nowhere / "pyenv" / "versions" / version / "bin" / "python3.98"
         script(path, f"echo cpython {version.rpartition('.')[0]} {path}")
-    assert find_interpreter("3.98") == nowhere / "pyenv" / "versions" / "3.98.10" / "bin" / "python3.98"
+    assert find_interpreter("3.98", nowhere) == nowhere / "pyenv" / "versions" / "3.98.10" / "bin" / "python3.98"
 
 
-@pytest.mark.parametrize("place", ["bin", "opt/python3.98/bin", "opt/python/cp398-cp398/bin"])
+@pytest.mark.parametrize("place", ["usr/bin", "opt/python3.98/bin", "opt/python/cp398-cp398/bin"])
 def test_system_folders_are_searched(nowhere: Path, place: str) -> None:
     script(nowhere / place / "python3.98", "echo cpython 3.98 /real/python3.98")
-    assert find_interpreter("3.98") == Path("/real/python3.98")
+    assert find_interpreter("3.98", nowhere) == Path("/real/python3.98")
 
 
 def test_none_names_the_places_and_the_fix(nowhere: Path) -> None:
     with pytest.raises(RunError) as caught:
-        find_interpreter("3.98")
+        find_interpreter("3.98", nowhere)
     assert str(nowhere / "pyenv" / "versions") in str(caught.value)
     assert "install Python 3.98" in str(caught.value)
     assert "the path of another environment" in str(caught.value)
