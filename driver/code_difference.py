@@ -20,7 +20,8 @@ PACKAGE_FILE = "__init__.py"
 _WITHOUT_EFFECT = re.compile(r".*\.(pyi|pyc|pyx|pxd|pxi|md|rst)|(.*/)?(py\.typed|meson\.build)")
 _METADATA = re.compile(r"([^/-]+)-[^/]*\.(?:dist|egg)-info/(.*)")
 _ENTRY_POINTS = "entry_points.txt"
-_EXTENSION = re.compile(r".*\.(cpython-[\w-]+|abi3)\.so")  # a module that Python imports by itself
+_EXTENSION = re.compile(r"(?:.*/)?([^/.]+)\.(?:cpython-[\w-]+|abi3)\.so")  # a module that Python imports by itself
+_SOURCE = re.compile(r"(?:.*/)?([^/.]+)\.(?:c|cc|cpp|cxx)")
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,9 @@ def compare_installed(control: Path, treatment: Path) -> CodeDifference:
     files: dict[str, list[str]] = {}
     lookups: set[str] = set()
     everything: list[str] = []
-    for path in sorted(our_files.keys() | their_files.keys()):
+    paths = sorted(our_files.keys() | their_files.keys())
+    extensions = {_module_of(match) for match in map(_EXTENSION.fullmatch, paths) if match}
+    for path in paths:
         is_in_both = path in our_files and path in their_files
         if is_in_both and _is_same(our_files[path], their_files[path]):
             continue
@@ -111,6 +114,8 @@ def compare_installed(control: Path, treatment: Path) -> CodeDifference:
             lookups |= {path} if change.adds else set()
             lookups |= set() if is_in_both else {owner or ""}
             continue
+        if (source := _SOURCE.fullmatch(path)) and _module_of(source) in extensions:
+            continue  # what was compiled of it counts
         parts.append(path)
         if _EXTENSION.fullmatch(path):
             files.setdefault(path, []).append(path)
@@ -119,6 +124,11 @@ def compare_installed(control: Path, treatment: Path) -> CodeDifference:
         else:
             everything.append(path)
     return CodeDifference(parts, frozenset(functions), files, frozenset(lookups), everything, ours, theirs)
+
+
+def _module_of(match: re.Match[str]) -> tuple[str, str]:
+    """Return the outermost package of a compiled module, or of its source, and its name."""
+    return match[0].partition("/")[0], match[1]
 
 
 def _files(root: Path) -> dict[str, Path]:

@@ -13,6 +13,8 @@ FILES = {
     "pkg/work.py": "def slow():\n    return 1\n\n\ndef other():\n    return 2\n",
     "pkg/_fast.cpython-311-x86_64-linux-gnu.so": "native",
     "pkg/_build.pyx": "source",
+    "pkg/src/_fast.c": "source",
+    "pkg/src/kernel.c": "compiled when it is needed",
     "pkg/data/table.csv": "1,2",
     "pkg/tests/__init__.py": "",
     "pkg/tests/test_work.py": "def test(): ...\n",
@@ -65,7 +67,8 @@ def test_other_code_libraries_and_data_reach_what_imports_them(differ: Differ) -
     assert difference.reason(reach()) == "pkg/work.py"
     assert difference.reason(reach(imported=frozenset({library}))) == library
     assert difference.reason(reach(imported=frozenset({"pkg/__init__.py"}))) is None
-    assert differ({"pkg/data/table.csv": "1,3"}).reason(reach()) == "pkg/data/table.csv"
+    for path in ("pkg/data/table.csv", "pkg/src/kernel.c"):
+        assert differ({path: "changed"}).reason(reach()) == path
 
 
 @pytest.mark.parametrize("path", ["pkg.libs/libfast.so.1", "pkg-1.0.dist-info/entry_points.txt", "new.pth"])
@@ -77,6 +80,7 @@ def test_what_any_case_may_use_reaches_every_case(differ: Differ, path: str) -> 
 
 def test_what_is_neither_run_nor_read_reaches_nothing(differ: Differ) -> None:
     changes: dict[str, str | None] = {"pkg/_build.pyx": "a", "pkg-1.0.dist-info/METADATA": "b", "pkg/work.pyi": "c"}
+    changes["pkg/src/_fast.c"] = "what the compiler made of it counts"
     assert differ(changes).parts == []
     difference = differ({"pkg/tests/test_work.py": "def test():\n    more()\n", "pkg/tests/test_new.py": "print()\n"})
     assert difference.reason(reach(SLOW, OTHER)) is None
