@@ -259,13 +259,13 @@ def _unusual_commands(configuration: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _pythons(configuration: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line if the configuration doesn't list this Python."""
+    """Yield a line if the configuration lists versions of Python, and not this one."""
     versions = [str(python) for python in configuration.get("pythons") or []]
+    versions = [version for version in versions if re.fullmatch(r"3\.\d+", version)]
     if versions and _THIS_PYTHON not in versions:
-        version = next((python for python in versions if re.fullmatch(r"3\.\d+", python)), "3.12")
         yield (
             f"{CONFIGURATION}: pythons: {', '.join(versions)}: builds have Python {_THIS_PYTHON}; for another, add "
-            f"python=={version} to both builds' requirements, or for commits to --with_packages"
+            f"python=={versions[-1]} to both builds' requirements, or for commits to --with_packages"
         )
 
 

@@ -78,10 +78,10 @@ def test_limits_and_the_place_of_the_package() -> None:
     ("configuration", "lines"),
     [
         (
-            {"pythons": ["2.7", "3.9"], "dvcs": "hg", "branches": ["main", "old"]},
+            {"pythons": ["2.7", "3.8", "3.9"], "dvcs": "hg", "branches": ["main", "old"]},
             [
                 "asv.conf.json: not followed: dvcs (only git repositories can be measured)",
-                f"asv.conf.json: pythons: 2.7, 3.9: builds have Python {PYTHON}; for another, add python==3.9 to both "
+                f"asv.conf.json: pythons: 3.8, 3.9: builds have Python {PYTHON}; for another, add python==3.9 to both "
                 "builds' requirements, or for commits to --with_packages",
                 "asv.conf.json: branches: the first one is used, main (others: --branch)",
             ],
