@@ -1,26 +1,33 @@
 """opduel init: the settings and the workflow by which a package is measured, written after looking at what is there."""
 
+import json
 import os
 import re
 import shlex
 import tomllib
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 from opduel.commands.checkout import OwnSuite, Package, find_suite, package_of
 from opduel.commands.entry import DONE
 from opduel.commands.project import OWN_FILE, SHARED_FILE
+from opduel.commands.suite_size import SuiteSize, size_of
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.local import top_of
 from opduel.records import UsageError
 from opduel.reporters.stream import print_result
 from opduel.support.atomic import write_atomically
 from opduel.support.files import MissingError, UnreadableError, read_text
+from opduel.support.text import duration
 
 TEMPLATES = Path(__file__).resolve().parent / "workflows"
 GITLAB_FILE, GITLAB_OTHER_FILE = ".gitlab-ci.yml", ".gitlab/opduel.yml"
 GITHUB_FILE = ".github/workflows/opduel.yml"
 SHOWN = 3  # names of files in a line
+_TO_FILL_IN = re.compile(r'(?<=uv tool install )".*')  # in a template: where opduel is installed from
+_REACHABLE = re.compile(r"(git\+)?https?://[\w.:/~%+-]+(@[0-9a-f]{40,64})?")  # from elsewhere, without a password
 
 
 @dataclass(frozen=True)
@@ -52,17 +59,27 @@ def init(options: InitOptions) -> int:
     top = top_of(folder)
     package = package_of(folder, top)
     suite = find_suite(package.folder) or find_suite(top)
-    settings = _settings(package, suite)
+    size = size_of(suite) if suite else SuiteSize(0)
+    settings = _settings(package, suite, size)
     host = options.ci or _code_host(top)
     measured = suite is not None or settings.path is None
-    steps = [settings, *([] if host == "none" else [_workflow(top, package, host, measured)])]
-    lines = [f"{package.name}: {_described(package, suite)}"]
+    source = _source()
+    steps = [settings, *([] if host == "none" else [_workflow(top, package, host, measured, source)])]
+    size_words = f", {size.words}" if size.cases else ""
+    lines = [f"{package.name}: {_described(package, suite)}{size_words}"]
     for step in steps:
         verb = "would write " if options.dry_run else "wrote "
         lines.append(f"{verb if step.path else ''}{step.words}")
         lines += [f"    {line}".rstrip() for line in step.added.splitlines()]
         if step.path is not None and not options.dry_run:
             _write(step.path, step.content)
+    if not size.fits:
+        lines.append(
+            f"note: {size.words} take about {duration(size.needed_s)} on a shared runner where a change reaches all: "
+            "with a smaller time_budget some stay undecided; bench in the settings, or --bench, chooses benchmarks"
+        )
+    if source is None and steps[1:] and steps[1].path is not None:
+        lines.append(f"fill in where opduel is installed from, in {steps[1].path}: this one is from a folder")
     lines += _next_lines(package, suite, settings)
     print_result("".join(f"{line}\n" for line in lines))
     return DONE
@@ -80,7 +97,7 @@ def _described(package: Package, suite: OwnSuite | None) -> str:
     return f"tests that use the fixture benchmark in {', '.join(names[:SHOWN])}{more}"
 
 
-def _settings(package: Package, suite: OwnSuite | None) -> Step:
+def _settings(package: Package, suite: OwnSuite | None, size: SuiteSize) -> Step:
     """Return the settings that are added to the package's project file, or to a file of opduel's own without one."""
     place = package.folder / SHARED_FILE
     text = _text_of(place)
@@ -94,11 +111,13 @@ def _settings(package: Package, suite: OwnSuite | None) -> Step:
     place, prefix = (own, "") if text is None else (place, "tool.opduel.")
     module = package.module or "mypackage"
     measured = [f'suite = "{os.path.relpath(suite.folder, package.folder)}"'] if suite else []
+    too_few = "" if size.fits else f"; too few where a change reaches all {size.words}: give more, or choose by bench"
+    measured += [] if size.fits else ['# bench = ["time_sort"]  # regular expressions: which benchmarks are measured']
     measured = measured or [f'# setup = "import {module}; x = 1"', f'# statement = ["{module}.f(x)"]']
     lines = [
         *(["[tool.opduel]"] if prefix else []),
         'threshold = "5%"  # the smallest change that matters',
-        "time_budget = 180  # seconds of measuring",
+        f"time_budget = {size.budget_s}  # seconds of measuring{too_few}",
         f"[{prefix}local]",
         *measured,
     ]
@@ -108,9 +127,28 @@ def _settings(package: Package, suite: OwnSuite | None) -> Step:
     return Step(f"{len(lines)} lines to {place}:", place, content, added)
 
 
-def _workflow(top: Path, package: Package, host: str, measured: bool) -> Step:
-    """Return the workflow of a code host; ``measured``: the settings say already what it measures."""
+def _source() -> str | None:
+    """Return what installs this opduel elsewhere: its name if it came from an index, or its address, of a repository
+    with the commit (packaging.python.org/specifications/direct-url); None of one that another machine doesn't have."""
+    try:
+        text = distribution("opduel").read_text("direct_url.json")
+    except PackageNotFoundError:  # it runs in its own checkout
+        return None
+    if text is None:
+        return "opduel"
+    with suppress(ValueError, KeyError, TypeError):
+        origin = json.loads(text)
+        vcs = origin.get("vcs_info")
+        address = f"{vcs['vcs']}+{origin['url']}@{vcs['commit_id']}" if vcs else origin["url"]
+        return f"opduel @ {address}" if _REACHABLE.fullmatch(address) else None
+    return None
+
+
+def _workflow(top: Path, package: Package, host: str, measured: bool, source: str | None) -> Step:
+    """Return the workflow of a code host; ``measured``: the settings say already what it measures; ``source``: what
+    installs opduel there, if that is known."""
     text = (TEMPLATES / f"opduel.{host}.yml").read_text(encoding="utf-8")
+    text = _TO_FILL_IN.sub(f'"{source}"', text) if source else text
     if package.folder != top:
         text = text.replace("opduel local", f"opduel local {shlex.quote(str(package.folder.relative_to(top)))}")
     place, effect = top / (GITLAB_FILE if host == "gitlab" else GITHUB_FILE), "which measures each pull request"

@@ -28,6 +28,7 @@ from opduel.reporters.summary import Conclusion, caveats, conclusion, worst_firs
 from opduel.reporters.text import printable, shorten
 from opduel.reporters.units import human_value
 from opduel.support.files import UnreadableError, read_text
+from opduel.support.text import counted
 
 Kind = Literal["error", "warning", "notice"]
 MOST_SHOWN = 10  # annotations of a kind that GitHub shows of one step
@@ -139,11 +140,20 @@ def _annotations_by_kind(report: Report) -> dict[Kind, list[tuple[str, str]]]:
     return {
         "error": [_title_and_message(comparison) for comparison in ordered if comparison.is_worse],
         "warning": [
+            *_undecided(report),
             *(("opduel", _short(doubt, _LONGEST_MESSAGE)) for doubt in caveats(report)),
             *map(_title_and_message, failed),
         ],
         "notice": [_title_and_message(comparison) for comparison in ordered if comparison.verdict == "improved"],
     }
+
+
+def _undecided(report: Report) -> list[tuple[str, str]]:
+    """Return how many cases a run that isn't complete left undecided; nothing of another run."""
+    count = report.count("inconclusive")
+    if not count or conclusion(report) != "incomplete":
+        return []
+    return [("opduel: not completed", f"{count} of {counted(len(report.comparisons), 'case')} undecided")]
 
 
 def _title_and_message(comparison: Comparison) -> tuple[str, str]:

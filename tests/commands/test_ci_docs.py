@@ -1,5 +1,6 @@
 """The workflows for CI systems: what those systems' schemas take, and commands that are ours with options of ours."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -8,15 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import report_samples as samples
 import yaml
 from command_line import ROOT
+from plain_package import PlainPackage
 
 from opduel.commands.driver_options import driver_parser, parse_driver_options
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, USAGE
 from opduel.commands.init import TEMPLATES
 from opduel.commands.options import harness_parser
 from opduel.commands.words import words_of_checkout
+from opduel.records import Failure
 from opduel.reporters.github import OUTPUTS
+from opduel.reporters.summary import unsettled_lines
 
 EXAMPLES = ROOT / "docs" / "examples"
 SCHEMAS = {"opduel.github.yml": "github-workflows", "opduel.gitlab.yml": "gitlab-ci"}
@@ -83,14 +88,16 @@ def test_nothing_from_outside_gets_into_a_script_but_by_variables(name: str) -> 
     assert not [script for script in scripts(recipe(name)) if "${{" in script]
 
 
-def test_what_the_workflow_may_do_is_little_and_its_actions_have_tags() -> None:
+def test_what_the_workflow_may_do_is_little_and_its_actions_are_pinned() -> None:
     workflow = recipe("opduel.github.yml")
     assert workflow["permissions"] == {"contents": "read", "pull-requests": "write"}
     steps = workflow["jobs"]["opduel"]["steps"]
     assert ["GITHUB_TOKEN" in step.get("env", {}) for step in steps].count(True) == 1
     used = [step["uses"] for step in steps if "uses" in step]
     assert used
-    assert all(re.fullmatch(r"(actions|astral-sh)/[a-z-]+(/[a-z]+)?@v\d+", action_name) for action_name in used)
+    assert all(re.fullmatch(r"(actions|astral-sh)/[a-z-]+(/[a-z]+)?@[0-9a-f]{40}", name) for name in used)
+    text = (EXAMPLES / "opduel.github.yml").read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if "uses: " in line and not re.search(r" # v\d+\.\d+\.\d+$", line)] == []
     (checkout,) = [step["with"] for step in steps if step.get("uses", "").startswith("actions/checkout@")]
     assert checkout == {"fetch-depth": 0, "persist-credentials": False}, "a shallow clone has no merge base"
 
@@ -98,9 +105,9 @@ def test_what_the_workflow_may_do_is_little_and_its_actions_have_tags() -> None:
 def test_builds_are_saved_whatever_the_exit_code() -> None:
     """A job that found a regression has failed: of the action for caches alone, nothing would be saved then."""
     steps = recipe("opduel.github.yml")["jobs"]["opduel"]["steps"]
-    (restored,) = [step for step in steps if step.get("uses") == "actions/cache/restore@v4"]
+    (restored,) = [step for step in steps if step.get("uses", "").startswith("actions/cache/restore@")]
     saved = steps[-1]
-    assert saved["uses"] == "actions/cache/save@v4"
+    assert saved["uses"] == restored["uses"].replace("restore", "save")
     assert saved["if"] == "always() && steps.restored.outcome == 'success'"
     assert saved["with"] == {name: restored["with"][name] for name in ("path", "key")}
     assert restored["with"]["key"].startswith(restored["with"]["restore-keys"])
@@ -112,29 +119,63 @@ def test_all_outputs_are_explained() -> None:
     assert all(f"| `{name}` |" in TEXT for name in OUTPUTS)
 
 
+NOTHING = samples.report([samples.failed("a", Failure("both", "error", "no"))])
+
+
 @pytest.mark.parametrize("name", SCHEMAS)
 @pytest.mark.parametrize(
-    ("line", "code", "wanted"),
+    ("line", "code", "has_report", "expected"),
     [
-        ("Nothing was compared: every case failed", 3, 2),
-        ("This run can't be trusted", 3, None),
-        ("1 regressed", 1, 1),
-        ("0 regressed", 0, 0),
+        (unsettled_lines(NOTHING)[0].capitalize(), 3, True, "failed"),
+        ("opduel local: error: the control can't be built", 3, False, "failed"),
+        ("this run can't be trusted", 3, True, "warned"),
+        ("1 regressed", 1, True, 1),
+        ("", 2, False, 2),
+        ("0 regressed", 0, True, 0),
+        ("nothing to measure: no file is changed", 0, False, 0),
     ],
 )
-def test_a_job_fails_where_no_case_can_run_and_is_only_warned_of_a_busy_machine(
-    tmp_path: Path, name: str, line: str, code: int, wanted: int | None
+def test_a_job_fails_where_no_case_is_compared_and_warns_of_a_run_that_is_not_complete(
+    tmp_path: Path, name: str, line: str, code: int, has_report: bool, expected: int | str
 ) -> None:
     """By the script itself, with a program in opduel's place. GitLab's own rules make a warning of 3."""
-    program = tmp_path / "opduel"
-    program.write_text(f'#!/bin/sh\necho "{line}" >&2\nexit {code}\n')
+    program, is_github = tmp_path / "opduel", name == "opduel.github.yml"
+    report = "mkdir opduel-reports; touch opduel-reports/report.json" if has_report else "true"
+    program.write_text(f'#!/bin/sh\necho "{line}" >&2\n{report}\nexit {code}\n')
     program.chmod(0o755)
     (script,) = [script for script in scripts(recipe(name)) if "opduel local" in script]
-    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
-    ended = subprocess.run(
-        ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, check=False
+    summary = tmp_path / "summary"
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin", "GITHUB_STEP_SUMMARY": str(summary)}
+    process = subprocess.run(
+        ["bash", "-e", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    assert ended.returncode == ({"opduel.github.yml": 0, "opduel.gitlab.yml": 3}[name] if wanted is None else wanted)
+    code_of = {"failed": 3, "warned": 0} if is_github else {"failed": 2, "warned": 3}
+    assert process.returncode == code_of.get(str(expected), expected)
+    assert ("no case was compared" in process.stdout) == (expected == "failed")
+    assert summary.exists() == (is_github and expected == "failed")
+
+
+@pytest.mark.parametrize(
+    ("changed", "is_measured"),
+    [("docs/index.md", False), ("README.md", False), ("src/notes.rst", False), ("src/smoother/__init__.py", True)],
+)
+def test_documentation_alone_is_not_measured(home: Path, changed: str, is_measured: bool) -> None:
+    package = PlainPackage(home / "checkout")
+    base = package.git("rev-parse", "HEAD")
+    package.write(changed, "changed\n")
+    package.commit("Changed")
+    script = recipe("opduel.gitlab.yml")["opduel"]["before_script"][0]
+    process = subprocess.run(
+        ["bash", "-e", "-c", f"{script}\necho measured"],
+        cwd=package.folder, env={**os.environ, "CI_MERGE_REQUEST_DIFF_BASE_SHA": base},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert (process.stdout == "measured\n") == is_measured
+    workflow: dict[Any, Any] = {**recipe("opduel.github.yml")}
+    patterns = workflow[True]["pull_request"]["paths-ignore"]  # YAML 1.1 reads "on" as true
+    regexes = {"**/": "(.*/)?", "**": ".*", "*": "[^/]*", ".": r"\."}
+    ignored = [re.sub(r"\*\*/?|[*.]", lambda match: regexes[match[0]], pattern) for pattern in patterns]
+    assert any(re.fullmatch(pattern, changed) for pattern in ignored) != is_measured
 
 
 def test_exit_codes_are_explained() -> None:

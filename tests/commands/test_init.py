@@ -1,14 +1,19 @@
 """opduel init: what it finds in a checkout, what it writes, and that it overwrites nothing."""
 
+import json
 import tomllib
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import yaml
 from command_line import Outcome, fresh_logging
 from plain_package import PROJECT, PlainPackage
 
+from opduel.commands import init as init_module
 from opduel.commands.init import TEMPLATES
 from opduel.commands.opduel import main
 
@@ -23,8 +28,9 @@ def package(home: Path) -> PlainPackage:
 
 @pytest.fixture
 def init(package: PlainPackage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Init:
-    """Run ``opduel init`` in the checkout."""
+    """Run ``opduel init`` in the checkout, by an opduel that isn't installed."""
     monkeypatch.chdir(package.folder)
+    install(monkeypatch, PackageNotFoundError())
 
     def call(*arguments: str) -> Outcome:
         with fresh_logging():
@@ -32,6 +38,19 @@ def init(package: PlainPackage, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
         return Outcome(code, *capsys.readouterr())
 
     return call
+
+
+def install(monkeypatch: pytest.MonkeyPatch, origin: object) -> None:
+    """Let opduel be installed from there: what the installer has noted, None for an index."""
+
+    def distribution(name: str) -> SimpleNamespace:
+        assert name == "opduel"
+        if isinstance(origin, Exception):
+            raise origin
+        text = origin if isinstance(origin, str | None) else json.dumps(origin)
+        return SimpleNamespace(read_text={"direct_url.json": text}.get)
+
+    monkeypatch.setattr(init_module, "distribution", distribution)
 
 
 def add_suite(package: PlainPackage) -> None:
@@ -77,7 +96,9 @@ def test_tests_with_the_fixture_are_a_suite(init: Init, package: PlainPackage) -
     package.write("tests/test_speed.py", "def test_smooth(benchmark):\n    benchmark(sum, [1])\n")
     package.write("tests/test_other.py", "def test_other(benchmarked):\n    pass\n")
     package.write(".venv/lib/test_theirs.py", "def test_theirs(benchmark):\n    pass\n")
-    assert init().out.startswith("smoother: tests that use the fixture benchmark in tests/test_speed.py\n")
+    assert init().out.startswith(
+        "smoother: tests that use the fixture benchmark in tests/test_speed.py, about 1 case\n"
+    )
 
 
 def test_a_merge_request_is_measured_where_the_remote_is_a_gitlab(init: Init, package: PlainPackage) -> None:
@@ -90,6 +111,67 @@ def test_a_merge_request_is_measured_where_the_remote_is_a_gitlab(init: Init, pa
     assert ".gitlab/opduel.yml, which measures each merge request when .gitlab-ci.yml has" in outcome.out
     assert "    include: .gitlab/opduel.yml" in outcome.out
     assert (package.folder / ".gitlab-ci.yml").read_text() == "test: {script: [make]}\n"
+
+
+@pytest.mark.parametrize(
+    ("cases", "budget", "words"), [(2, 180, "2 cases"), (100, 420, "100 cases"), (900, 1200, "900 cases")]
+)
+def test_the_time_budget_fits_the_suite_or_the_file_says_that_it_does_not(
+    init: Init, package: PlainPackage, cases: int, budget: int, words: str
+) -> None:
+    add_suite(package)
+    package.write("benchmarks/benchmarks/own.py", f"def time_it(n): ...\ntime_it.params = range({cases})\n")
+    out = init().out
+    assert out.startswith(f"smoother: an asv suite in benchmarks, about {words}\n")
+    text = (package.folder / "pyproject.toml").read_text()
+    assert tomllib.loads(text)["tool"]["opduel"]["time_budget"] == budget
+    note = "note: about 900 cases take about 1 h on a shared runner where a change reaches all: with a smaller"
+    too_few = "; too few where a change reaches all about 900 cases: give more, or choose by bench\n"
+    assert (note in out, too_few in text, "\n# bench = [" in text) == ((cases > 300,) * 3)
+    assert (note in init().out) == (cases > 300), "also where there are settings"
+
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize("host", ["github", "gitlab"])
+@pytest.mark.parametrize(
+    ("origin", "source"),
+    [
+        (None, "opduel"),
+        (
+            {"url": "https://git.example.org/opduel", "vcs_info": {"vcs": "git", "commit_id": COMMIT}},
+            f"opduel @ git+https://git.example.org/opduel@{COMMIT}",
+        ),
+        (
+            {"url": "https://example.org/opduel-1.0-py3-none-any.whl", "archive_info": {}},
+            "opduel @ https://example.org/opduel-1.0-py3-none-any.whl",
+        ),
+        ({"url": "file:///home/ada/opduel", "dir_info": {}}, None),
+        ({"url": "https://ada:secret@git.example.org/o", "vcs_info": {"vcs": "git", "commit_id": COMMIT}}, None),
+        ({"url": 'https://example.org/$(id)"', "archive_info": {}}, None),
+        ({"vcs_info": {}}, None),
+        ("not JSON", None),
+        (PackageNotFoundError(), None),
+    ],
+)
+def test_the_workflow_installs_opduel_from_where_this_one_came(
+    init: Init, package: PlainPackage, monkeypatch: pytest.MonkeyPatch, origin: object, source: str | None, host: str
+) -> None:
+    install(monkeypatch, origin)
+    out = init("--ci", host).out
+    path = package.folder / {"github": WORKFLOW, "gitlab": ".gitlab-ci.yml"}[host]
+    job = yaml.safe_load(path.read_text())
+    lines = job["opduel"]["before_script"] if host == "gitlab" else [step.get("run", "") for step in steps_of(job)]
+    (line,) = [line for line in lines if line.startswith("uv tool install")]
+    to_fill_in = f"fill in where opduel is installed from, in {path}: this one is from a folder"
+    assert (to_fill_in in out, "fill in where opduel comes from" in path.read_text()) == ((source is None,) * 2)
+    assert line == f'uv tool install "{source or "opduel @ git+https://FILL-IN.example/opduel"}"'
+
+
+def steps_of(workflow: dict[str, Any]) -> list[dict[str, Any]]:
+    steps: list[dict[str, Any]] = workflow["jobs"]["opduel"]["steps"]
+    return steps
 
 
 def test_without_a_project_file_the_settings_are_in_a_file_of_their_own(init: Init, package: PlainPackage) -> None:

@@ -3,6 +3,7 @@ the wheel of this checkout in place of the package index's.
 """
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -59,7 +60,7 @@ class Workspace:
 
     def run(self, script: str) -> "subprocess.CompletedProcess[str]":
         """Run a step as the runner does."""
-        script = script.replace("uv tool install opduel", f"uv tool install --quiet {self.wheel}")
+        script = re.sub(r'uv tool install ".*"', f"uv tool install --quiet {self.wheel}", script)
         return subprocess.run(
             ["bash", "-e", "-c", script.replace("pip install --quiet uv", "true")],
             cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, capture_output=True, text=True,

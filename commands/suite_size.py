@@ -1,0 +1,178 @@
+"""How many cases a checkout's suite has, as far as its files say it without being run, and the time that they need."""
+
+import ast
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeGuard
+
+from opduel.commands.checkout import OwnSuite
+from opduel.driver.suites.source import find_benchmarks
+from opduel.records import UsageError
+from opduel.support.files import UnreadableError, read_text
+from opduel.support.text import counted
+
+CASE_S = 4.0  # on a shared runner: twice what a case takes on a quiet machine (docs/explanation/proof.md)
+SHORTEST_S, LONGEST_S = 180, 1200  # of a time budget for a pull request
+_OF_ASV = re.compile(r"(time|timeraw|track|mem|peakmem)_.+|(Time|Timeraw|Track|Mem|PeakMem)[A-Z_].+")
+_FIXTURE = re.compile(r"(codspeed_)?benchmark")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+Constants = Mapping[str, ast.expr]  # what a module or a class assigns to names
+
+
+@dataclass(frozen=True)
+class SuiteSize:
+    """The number of a suite's cases; at least so many if not all parameters could be counted."""
+
+    cases: int
+    is_exact: bool = True
+
+    @property
+    def words(self) -> str:
+        """The number as people say it."""
+        return f"{'about' if self.is_exact else 'at least'} {counted(self.cases, 'case')}"
+
+    @property
+    def needed_s(self) -> float:
+        """Seconds for all cases on a shared runner, where a change reaches all."""
+        return self.cases * CASE_S
+
+    @property
+    def fits(self) -> bool:
+        """Whether the time budget is enough for all cases."""
+        return self.needed_s <= LONGEST_S
+
+    @property
+    def budget_s(self) -> int:
+        """The time budget that fits, in seconds: full minutes, and not too many for a pull request."""
+        return min(max(SHORTEST_S, math.ceil(self.needed_s / 60) * 60), LONGEST_S)
+
+
+def size_of(suite: OwnSuite) -> SuiteSize:
+    """Return the size of a suite; none of its files is executed. A file that can't be read counts nothing."""
+    try:
+        files = suite.files or sorted(find_benchmarks(suite.folder)[0].rglob("*.py"))
+    except UsageError:  # which measuring reports
+        files = []
+    count = _count_tests if suite.files else _count_benchmarks
+    sets: list[int | None] = []
+    for path in files:
+        try:
+            sets += count(ast.parse(read_text(path, pipes=False)))
+        except (UnreadableError, SyntaxError, ValueError, RecursionError):
+            continue
+    return SuiteSize(sum(1 if number is None else number for number in sets), None not in sets)
+
+
+def _count_benchmarks(module: ast.Module) -> Iterator[int | None]:
+    """Yield for each of a module's benchmarks for asv the number of its sets of parameters; None if that isn't plain.
+    Base classes are followed within the module."""
+    constants = _assigned(module.body)
+    classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
+    for node in _public(module.body):
+        if isinstance(node, _FUNCTIONS) and _OF_ASV.fullmatch(node.name):
+            yield _sets(constants.get(f"{node.name}.params"), constants)
+        elif isinstance(node, ast.ClassDef):
+            bodies = [base.body for base in _with_bases(node, classes)]
+            own = {key: value for body in reversed(bodies) for key, value in _assigned(body).items()}
+            methods = {item.name for body in bodies for item in body if isinstance(item, _FUNCTIONS)}
+            number = _sets(own.get("params"), {**constants, **own})
+            yield from (number for name in methods if _OF_ASV.fullmatch(name))
+
+
+def _count_tests(module: ast.Module) -> Iterator[int | None]:
+    """Yield for each of a module's timed tests for pytest the number of its sets of parameters; None if that isn't
+    plain. In a module without any by itself, whose fixtures another one has, all tests are timed."""
+    constants = _assigned(module.body)
+    tests = [(node, node.decorator_list) for node in _public(module.body) if _is_test(node)]
+    for owner in module.body:
+        if isinstance(owner, ast.ClassDef) and owner.name.startswith("Test"):
+            tests += [(node, node.decorator_list + owner.decorator_list) for node in owner.body if _is_test(node)]
+    timed = [
+        (node, decorators)
+        for node, decorators in tests
+        if any(_FIXTURE.fullmatch(argument.arg) for argument in node.args.args)
+        or any(_FIXTURE.fullmatch(_name(decorator)) for decorator in decorators)
+    ]
+    for _, decorators in timed or tests:
+        marks = [mark for mark in decorators if isinstance(mark, ast.Call) and _name(mark) == "parametrize"]
+        yield _product(_length(mark.args[1] if len(mark.args) > 1 else None, constants) for mark in marks)
+
+
+def _is_test(node: ast.stmt) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return isinstance(node, _FUNCTIONS) and node.name.startswith("test")
+
+
+def _public(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
+    yield from (node for node in body if not getattr(node, "name", "_").startswith("_"))
+
+
+def _with_bases(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef], depth: int = 0) -> Iterator[ast.ClassDef]:
+    """Yield a class and its base classes in the same module, the nearest first."""
+    yield node
+    for base in node.bases:
+        if depth < len(classes) and (inner := classes.get(_name(base))):
+            yield from _with_bases(inner, classes, depth + 1)
+
+
+def _assigned(body: Sequence[ast.stmt]) -> dict[str, ast.expr]:
+    """Return what is assigned to names, and to attributes of names: ``time_it.params``."""
+    assigned: dict[str, ast.expr] = {}
+    for node in body:
+        if isinstance(node, ast.Assign):
+            assigned |= {ast.unparse(target): node.value for target in node.targets}
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            assigned[ast.unparse(node.target)] = node.value
+    return assigned
+
+
+def _name(node: ast.expr) -> str:
+    """Return the last name of ``a.b.name(...)``."""
+    node = node.func if isinstance(node, ast.Call) else node
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def _sets(params: ast.expr | None, constants: Constants) -> int | None:
+    """Return the number of sets that asv makes of ``params``: a list of values, or one for each parameter."""
+    if params is None:
+        return 1
+    params = _resolved(params, constants)
+    if isinstance(params, (ast.List, ast.Tuple)) and params.elts:
+        lengths = [_length(value, constants) for value in params.elts]
+        if any(length is not None for length in lengths):
+            return _product(lengths)
+        if isinstance(_resolved(params.elts[0], constants), (ast.Call, ast.ListComp, ast.Name, ast.Subscript)):
+            return None  # it may be a list
+    return _length(params, constants)
+
+
+def _resolved(node: ast.expr, constants: Constants) -> ast.expr:
+    """Return what a name stands for, if it is assigned here."""
+    return constants.get(node.id, node) if isinstance(node, ast.Name) else node
+
+
+def _length(node: ast.expr | None, constants: Constants) -> int | None:
+    """Return the number of values of a list that is written out, a name for one, or a range; None of others."""
+    node = node and _resolved(node, constants)
+    if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+        return None if any(isinstance(item, ast.Starred) for item in node.elts) else len(node.elts)
+    if isinstance(node, ast.Call) and _name(node) in ("list", "tuple", "sorted") and len(node.args) == 1:
+        return _length(node.args[0], constants)
+    if isinstance(node, ast.Call) and _name(node) == "range":
+        try:
+            return len(range(*map(ast.literal_eval, node.args)))
+        except (ValueError, TypeError):
+            return None
+    return None
+
+
+def _product(numbers: Iterable[int | None]) -> int | None:
+    """Return the product; None if a number isn't known."""
+    product = 1
+    for number in numbers:
+        if number is None:
+            return None
+        product *= number
+    return product

@@ -1,0 +1,105 @@
+"""How many cases a suite has, by its files alone."""
+
+from pathlib import Path
+
+import pytest
+
+from opduel.commands.checkout import find_suite
+from opduel.commands.suite_size import LONGEST_S, SHORTEST_S, SuiteSize, size_of
+
+ASV = """
+import numpy as np
+
+SIZES = [10, 100, 1000]
+
+class _Base:
+    params = [[1, 2], ["a", "b", "c"]]
+
+    def time_inherited(self, n, kind): ...
+
+class Suite(_Base):
+    def setup(self, n, kind): ...
+    def time_own(self, n, kind): ...
+    def helper(self): ...
+
+class Flat:
+    params = [np.float32, np.float64]
+    def track_size(self, dtype): ...
+
+class Named:
+    params: list = [SIZES, range(2)]
+    def peakmem_it(self, n, times): ...
+
+def time_plain(): ...
+def time_several(n): ...
+time_several.params = SIZES
+def not_timed(): ...
+"""
+TESTS = """
+import pytest
+
+def test_plain(benchmark): ...
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize("kind", ("a", "b"))
+def test_several(benchmark, n, kind): ...
+@pytest.mark.benchmark
+def test_marked(): ...
+def test_untimed(): ...
+@pytest.mark.parametrize("n", range(4))
+class TestGroup:
+    def test_it(self, n, benchmark): ...
+    def test_other(self, n): ...
+"""
+
+
+def write(folder: Path, files: dict[str, str]) -> Path:
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+def size(folder: Path) -> SuiteSize:
+    suite = find_suite(folder)
+    assert suite is not None
+    return size_of(suite)
+
+
+def asv(folder: Path, text: str) -> SuiteSize:
+    return size(write(folder, {"asv.conf.json": "{}", "benchmarks/__init__.py": "", "benchmarks/inner/own.py": text}))
+
+
+def test_benchmarks_for_asv_count_for_each_set_of_parameters(tmp_path: Path) -> None:
+    assert asv(tmp_path, ASV) == SuiteSize(6 + 6 + 2 + 6 + 1 + 3)
+
+
+def test_tests_count_for_each_set_of_parameters(tmp_path: Path) -> None:
+    assert size(write(tmp_path, {"tests/test_speed.py": TESTS})) == SuiteSize(1 + 6 + 1 + 4)
+
+
+def test_tests_that_are_timed_by_a_fixture_of_their_own_count(tmp_path: Path) -> None:
+    fixture = "import pytest\n@pytest.fixture\ndef timed(benchmark): return benchmark\n"
+    tests = "def test_one(timed): ...\ndef test_two(timed): ...\n"
+    assert size(write(tmp_path, {"tests/conftest.py": fixture, "tests/test_speed.py": tests})) == SuiteSize(2)
+
+
+@pytest.mark.parametrize(
+    "params", ["names()", "[list(names()), [1, 2]]", "[*SIZES, 3]", "range(N)", "[x for x in (1, 2)]", "[names()]"]
+)
+def test_parameters_that_only_running_would_tell_count_once(tmp_path: Path, params: str) -> None:
+    suite_size = asv(tmp_path, f"def time_it(n): ...\ntime_it.params = {params}\ndef time_other(): ...\n")
+    assert suite_size == SuiteSize(2, is_exact=False)
+    assert suite_size.words == "at least 2 cases"
+
+
+def test_a_file_that_is_no_python_and_a_suite_without_its_folder_count_nothing(tmp_path: Path) -> None:
+    assert asv(tmp_path / "a", "def time_it(:\n") == SuiteSize(0)
+    assert size(write(tmp_path / "b", {"asv.conf.json": "{}"})) == SuiteSize(0)
+
+
+@pytest.mark.parametrize("cases", range(0, 2000, 7))
+def test_a_time_budget_is_enough_for_all_cases_or_does_not_fit(cases: int) -> None:
+    suite_size = SuiteSize(cases)
+    assert SHORTEST_S <= suite_size.budget_s <= LONGEST_S
+    assert suite_size.budget_s % 60 == 0
+    assert suite_size.fits == (suite_size.needed_s <= suite_size.budget_s)
