@@ -87,11 +87,8 @@ class ChangedCode:
 
 
 def changed_code(repository: Repository, good: Commit, bad: Commit, causes: Mapping[str, Cause]) -> ChangedCode:
-    """Compare what changed between the last good and the first bad commit with the causes of cases.
-
-    Raises:
-        RunError: git can't read the changes.
-    """
+    """Compare what changed between the last good and the first bad commit with the causes of cases. RunError: git can't
+    read the changes."""
     code = _Code(repository, good, bad)
     functions = {case: parts for case, cause in causes.items() if (parts := _functions_of(cause))}
     matches = [match for case, parts in functions.items() for part in parts for match in code.matches(case, *part)]
@@ -132,8 +129,8 @@ def changed_code_lines(code: ChangedCode) -> Iterable[str]:
             yield f"{words}: {file} ({', '.join(functions)})"
     if code.looked_at and not code.matches and code.compiled:  # of which a cause may have no names
         more = f" and {len(code.compiled) - MOST_NAMED} more" if len(code.compiled) > MOST_NAMED else ""
-        files = ", ".join(code.compiled[:MOST_NAMED])
-        yield f"the culprit changes compiled code, of which the cause names no function: {files}{more}"
+        names = ", ".join(code.compiled[:MOST_NAMED])
+        yield f"the culprit changes compiled code, of which the cause names no function: {names}{more}"
     elif code.looked_at and not code.matches:
         yield "no function in the cause is in a file that the culprit changed"
     if code.dependencies:
@@ -177,10 +174,10 @@ class _Code:
         )
         self.build = tuple(
             path for path in paths if path in compiled or (path not in submodules and _matches(path, _BUILD))
-        self.compiled = tuple(file.path for file in self._files if PurePosixPath(file.path).suffix in _COMPILED)
         )
         configured = (_PROJECT, *_DEPENDENCIES, *_BUILD)
         self._files = [file for file in files if not file.is_submodule and not _matches(file.path, configured)]
+        self.compiled = tuple(file.path for file in self._files if PurePosixPath(file.path).suffix in _COMPILED)
 
     def matches(self, case: str, is_native: bool, part: Candidate) -> Iterator[Match]:
         """Return the files with the strongest relation to a function; none if it has no name to look for."""
@@ -231,9 +228,12 @@ class _Code:
         parsed = [ranges for ranges in versions if ranges is not None]
         if len(parsed) == 2:
             own_names = (part.name, part.was or part.name, *part.merged)
-            ranges = [_ranges_called(own_names, version) for version in parsed]
+            ranges = [
+                [lines for own, lines in version.items() if any(_is_called(name, own) for name in own_names)]
+                for version in parsed
+            ]
             changed = any(
-                _overlap(lines, function_lines)
+                max(lines.start, function_lines.start) < min(lines.stop, function_lines.stop)
                 for hunk in file.hunks
                 for lines, functions in zip((hunk.before, hunk.after), ranges, strict=True)
                 for function_lines in functions
@@ -283,15 +283,6 @@ def _compiled(project: Mapping[str, Any]) -> list[Any]:
     tools = {name: dict(project.get("tool", {}).get(name, {})) for name in _BACKENDS}
     tools["poetry"].pop("dependencies", None)
     return [system, tools]
-
-
-def _ranges_called(names: Sequence[str], functions: Mapping[str, range]) -> list[range]:
-    """Return the lines of those of a file's functions that may have one of the names."""
-    return [lines for own, lines in functions.items() if any(_is_called(name, own) for name in names)]
-
-
-def _overlap(lines: range, other_lines: range) -> bool:
-    return max(lines.start, other_lines.start) < min(lines.stop, other_lines.stop)
 
 
 def _is_module_of(file: ChangedFile, name: str) -> bool:
