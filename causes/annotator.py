@@ -5,8 +5,9 @@ A fault in here costs causes alone: no verdict depends on them.
 
 import logging
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from opduel.causes.wording.instructions import attribute_changes
 from opduel.causes.wording.sentence import cause_of
@@ -16,19 +17,26 @@ from opduel.harness.profiles import Profiling
 from opduel.harness.run_request import RunRequest
 from opduel.records import FLAGGED, Cause, Comparison
 
+if TYPE_CHECKING:
+    from opduel.causes.evidence import Evidence
+
 MOST_EXPLAINED = 20  # cases of a run, the largest changes first
 TOO_MANY = f"its cause was not looked for: the run has {MOST_EXPLAINED} larger changes"
 log = logging.getLogger(__name__)
 
 
 def find_causes(
-    comparisons: Sequence[Comparison], request: RunRequest, findings: MeasurementResult, profiling: Profiling
+    comparisons: Sequence[Comparison],
+    request: RunRequest,
+    findings: MeasurementResult,
+    profiling: Profiling,
+    collect: "Callable[..., Mapping[str, Evidence]] | None" = None,
 ) -> list[Comparison]:
     """Return the comparisons in their order, those of ``changes_to_explain`` with a cause, whose sentence is added to
     the note. Notes also say what time and instructions mean together, where both were compared.
 
     An aborted run gets no causes, and nothing is begun after the deadline of ``profiling``. A signal meanwhile costs
-    the causes, and is noted in ``findings``.
+    the causes, and is noted in ``findings``. ``collect``: in place of ``collect_evidence``.
     """
     comparisons = attribute_changes(comparisons)
     changes = changes_to_explain(comparisons, request)
@@ -36,27 +44,27 @@ def find_causes(
         return comparisons
     from opduel.causes.evidence import collect_evidence  # here, because it takes long to import
 
-    explained, cases = changes[:MOST_EXPLAINED], {case.id: case for case in request.cases}
+    explained = {comparison.case: comparison for comparison in changes[:MOST_EXPLAINED]}
     notes = {comparison.case: TOO_MANY for comparison in changes[MOST_EXPLAINED:]}
-    causes: dict[str, Cause | None] = {}
+    causes: dict[str, Cause] = {}
     try:
-        evidence = collect_evidence(
-            {comparison.case: comparison for comparison in explained}, cases, request, profiling
-        )
+        cases = {case.id: case for case in request.cases}
+        evidence = (collect or collect_evidence)(explained, cases, request, profiling)
     except KeyboardInterrupt as error:
         findings.stop(error)
         return comparisons
     except Exception as error:  # a fault of opduel's own
-        notes = {comparison.case: _describe_fault(error) for comparison in explained}
-    else:
-        for comparison in explained:
-            of_case = evidence[comparison.case]
-            try:
-                causes[comparison.case] = cause_of(comparison, of_case.examinations, of_case.compilers)
-            except Exception as error:  # likewise, of this case alone
-                notes[comparison.case] = _describe_fault(error)
+        evidence, notes = {}, dict.fromkeys(explained, _describe_fault(error))
+    for case_id, of_case in evidence.items():
+        try:
+            if cause := cause_of(explained[case_id], of_case.examinations, of_case.compilers):
+                causes[case_id], notes[case_id] = cause, cause.words
+        except Exception as error:  # likewise, of this case alone
+            notes[case_id] = _describe_fault(error)
     return [
-        _with_cause(comparison, causes.get(comparison.case), notes.get(comparison.case, ""))
+        replace(comparison, cause=causes.get(case_id), note="; ".join(filter(None, (comparison.note, notes[case_id]))))
+        if (case_id := comparison.case) in notes
+        else comparison
         for comparison in comparisons
     ]
 
@@ -67,6 +75,7 @@ def changes_to_explain(comparisons: Sequence[Comparison], request: RunRequest) -
     earlier one are; none with ``--explain none``."""
     if request.configuration.explain == "none":
         return []
+    takes_all = request.configuration.explain == "all" or request.first_measurement is not None
     changes = [
         comparison
         for comparison in comparisons
@@ -74,13 +83,8 @@ def changes_to_explain(comparisons: Sequence[Comparison], request: RunRequest) -
         and comparison.ratio
         and comparison.metric in EXPLAINED_METRICS
         and not comparison.injected
+        and (takes_all or (comparison.verification and comparison.verification.verdict == comparison.verdict))
     ]
-    if request.configuration.explain == "confirmed" and request.first_measurement is None:
-        changes = [
-            comparison
-            for comparison in changes
-            if comparison.verification is not None and comparison.verification.verdict == comparison.verdict
-        ]
     return sorted(changes, key=lambda comparison: -abs(math.log(comparison.ratio or 1.0)))
 
 
@@ -88,10 +92,3 @@ def _describe_fault(error: Exception) -> str:
     """Return in one line why there is no cause."""
     log.warning("a cause was lost", exc_info=error if log.isEnabledFor(logging.DEBUG) else None)
     return f"its cause was not found: {type(error).__name__}: {' '.join(str(error).split())}"
-
-
-def _with_cause(comparison: Comparison, cause: Cause | None, note: str) -> Comparison:
-    note = cause.words if cause else note
-    if not note:
-        return comparison
-    return replace(comparison, cause=cause, note="; ".join(filter(None, (comparison.note, note))))

@@ -1,7 +1,7 @@
 """Asks every collector about changed cases, and divides what it saw among the parts of a call: the examinations."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -9,15 +9,8 @@ from opduel.causes.attribution.call_division import divide_by_call
 from opduel.causes.attribution.flame import flame_of_stacks, same_functions
 from opduel.causes.attribution.moved_functions import rename_moved_functions
 from opduel.causes.attribution.shares import examine
-from opduel.causes.collectors import (
-    libraries,
-    operators,
-    primitives,
-    python_functions,
-    resources,
-    sampled_functions,
-)
-from opduel.causes.collectors.allocations import ALLOCATIONS, MAPPED, Kind, observe_allocations
+from opduel.causes.collectors import libraries, operators, primitives, python_functions, resources, sampled_functions
+from opduel.causes.collectors.allocations import ALLOCATIONS, MAPPED, observe_allocations
 from opduel.causes.collectors.native_functions import observe_native
 from opduel.causes.collectors.process_pairs import Answers, ask_in_pairs
 from opduel.causes.collectors.valgrind_pairs import Observed
@@ -34,6 +27,19 @@ BRANCHES = "conditional branches and indirect jumps, by valgrind's model of a pr
 
 
 @dataclass(frozen=True)
+class Collectors:
+    """What looks at both builds of changed cases, each in process pairs of its own."""
+
+    ask: Callable[..., Mapping[str, Answers]] = ask_in_pairs
+    ask_for_operators: Callable[..., Mapping[str, Answers]] = operators.ask_for_operators
+    native: Callable[..., Mapping[str, Observed]] = observe_native
+    allocations: Callable[..., Mapping[str, tuple[Observed, Observed]]] = observe_allocations
+
+
+COLLECTORS = Collectors()
+
+
+@dataclass(frozen=True)
 class Evidence:
     """What was seen of one case. ``compilers``: see ``libraries.other_compilers``."""
 
@@ -42,7 +48,11 @@ class Evidence:
 
 
 def collect_evidence(
-    changes: Mapping[str, Comparison], cases: Mapping[str, Case], request: RunRequest, profiling: Profiling
+    changes: Mapping[str, Comparison],
+    cases: Mapping[str, Case],
+    request: RunRequest,
+    profiling: Profiling,
+    collectors: Collectors = COLLECTORS,
 ) -> dict[str, Evidence]:
     """Return the evidence of each change (by case id); ``cases`` are all cases of the run by id.
 
@@ -52,7 +62,7 @@ def collect_evidence(
     profiling = replace(profiling, deadline=min(profiling.deadline, time.monotonic() + LONGEST_S))
     changed_cases, builds = [cases[case_id] for case_id in changes], profiling.bench.builds
     questions = [module.QUESTION for module in (python_functions, resources, sampled_functions, libraries)]
-    answers = ask_in_pairs(profiling, changed_cases, questions)
+    answers = collectors.ask(profiling, changed_cases, questions)
     evidence = {
         case_id: _examine_answers(answers[case_id], comparison, builds) for case_id, comparison in changes.items()
     }
@@ -62,25 +72,26 @@ def collect_evidence(
             observations = primitives.primitive_observations(logged)
             evidence[case_id].examinations.append(_examine("primitives", observations, note))
     folder = callgrind_folder(request)
-    native = observe_native(profiling, changed_cases, env=request.env, folder=folder, among=request.cases)
+    native = collectors.native(profiling, changed_cases, env=request.env, folder=folder, among=request.cases)
     for case_id, observed in native.items():
         evidence[case_id].examinations.extend(_examine_native(observed))
     if operators.has_profiler(profiling.framework):
-        for case_id, profiled in operators.ask_for_operators(profiling, changed_cases).items():
+        for case_id, profiled in collectors.ask_for_operators(profiling, changed_cases).items():
             evidence[case_id].examinations.extend(_examine_operators(profiled))
     of_memory = [
         case for case in changed_cases if concerns_memory(evidence[case.id].examinations, changes[case.id].ratio or 1.0)
     ]
     if of_memory:
-        misses = observe_native(profiling, of_memory, env=request.env, misses=True)
+        misses = collectors.native(profiling, of_memory, env=request.env, misses=True)
         for case_id, observed in misses.items():
-            evidence[case_id].examinations.append(
-                examine("simulated cache misses", "count", observed.observations, observed.note)
-            )
+            examination = examine("simulated cache misses", "count", observed.observations, observed.note)
+            evidence[case_id].examinations.append(examination)
         for kind in (MAPPED, ALLOCATIONS):
-            allocated = observe_allocations(profiling, of_memory, kind, env=request.env)
+            allocated = collectors.allocations(profiling, of_memory, kind, env=request.env)
             for case_id, (numbers, sizes) in allocated.items():
-                evidence[case_id].examinations.extend(_examine_memory(kind, numbers, sizes))
+                if kind == ALLOCATIONS and numbers.observations:
+                    evidence[case_id].examinations.append(examine(kind, "count", numbers.observations, numbers.note))
+                evidence[case_id].examinations.append(examine(kind, "bytes", sizes.observations, sizes.note))
     return evidence
 
 
@@ -93,22 +104,23 @@ def callgrind_folder(request: RunRequest) -> Path | None:
 def _examine_answers(answers: Answers, comparison: Comparison, builds: Mapping[Side, Build]) -> Evidence:
     samples = sampled_functions.sample_observations(answers)
     examinations = [
-        *_examine_python(answers, comparison),
+        _examine_python(answers, comparison),
         _examine("sampled functions", samples, sampled_functions.NOTE),
         *_examine_resources(answers),
-        *_examine_libraries(answers, builds),
     ]
+    if differences := libraries.describe_differences(answers, builds):
+        examinations.append(Examination("libraries", "", 1, note=one_line(differences)))
     return Evidence(examinations, libraries.other_compilers(answers, builds))
 
 
-def _examine_python(answers: Answers, comparison: Comparison) -> list[Examination]:
+def _examine_python(answers: Answers, comparison: Comparison) -> Examination:
     functions = python_functions.function_observations(answers)
     if isinstance(functions, str):
-        return [Examination("Python functions", "ns", 0, note=functions)]
+        return Examination("Python functions", "ns", 0, note=functions)
     functions, note = rename_moved_functions(functions), python_functions.function_note(answers)
     examination = examine("Python functions", "ns", divide_by_call(functions), note, _measured_change(comparison))
     flame = flame_of_stacks(python_functions.function_stacks(answers), same_functions(functions))
-    return [replace(examination, flame=flame)]
+    return replace(examination, flame=flame)
 
 
 def _measured_change(comparison: Comparison) -> tuple[float, float, float] | None:
@@ -130,13 +142,7 @@ def _examine_resources(answers: Answers) -> list[Examination]:
     ]
 
 
-def _examine_libraries(answers: Answers, builds: Mapping[Side, Build]) -> list[Examination]:
-    differences = libraries.describe_differences(answers, builds)
-    return [Examination("libraries", "", 1, note=one_line(differences))] if differences else []
-
-
 def _examine(source: Source, observations: Sequence[Observation] | str, note: str) -> Examination:
-    """Return the examination of times, or why there are none."""
     if isinstance(observations, str):
         return Examination(source, "ns", 0, note=observations)
     return examine(source, "ns", observations, note)
@@ -154,15 +160,6 @@ def _examine_native(observed: Observed) -> list[Examination]:
 
 
 def _examine_operators(answers: Answers) -> list[Examination]:
-    """Return the examinations of kernels, where there are any, and of operators."""
     kernels, observations = (operators.operator_observations(answers, of_kernels) for of_kernels in (True, False))
     examinations = [] if isinstance(kernels, str) else [examine("kernels", "ns", kernels)]
     return [*examinations, _examine("operators", observations, operators.NOTE)]
-
-
-def _examine_memory(kind: Kind, numbers: Observed, sizes: Observed) -> list[Examination]:
-    """Return the examinations by the number of allocations, and by bytes; of mapped memory by bytes alone."""
-    examinations = [examine(kind, "bytes", sizes.observations, sizes.note)]
-    if kind == ALLOCATIONS and numbers.observations:
-        examinations.insert(0, examine(kind, "count", numbers.observations, numbers.note))
-    return examinations

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from opduel.causes.collectors.allocation_parts import parts_of
 from opduel.causes.collectors.massif_file import Allocated, Stack, allocated_between
-from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, Tool, look_in_pairs, reading_files, why_not
+from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, Tool, look_in_pairs, reading_files
 from opduel.frameworks import run_environment
 from opduel.harness.processes.case_request import CaseRequest, time_left
 from opduel.harness.profiles import Profiling
@@ -45,45 +45,34 @@ def observe_allocations(
     *,
     env: Mapping[str, str] | None = None,
     pairs: int = PAIRS,
+    longest_pair_s: float = LONGEST_PAIR_S,
 ) -> dict[str, tuple[Observed, Observed]]:
     """Return for each case id, by native function, how many times a call allocates (or how many pages it maps), and how
-    many bytes, in ``pairs`` fresh process pairs, both sides at once.
-
-    Arguments are those of ``observe_native``. Never raises for what a worker does: it costs a case its observations.
-    """
-    framework = profiling.framework
-    unfit = {case.id: Observed(note=reason) for case in cases if (reason := why_not(framework, case))}
-    fit = [case for case in cases if case.id not in unfit]
-    if not fit:
-        return {case_id: (observed, observed) for case_id, observed in unfit.items()}
-    counting = plan_counting(framework, env, fit)
+    many bytes, in ``pairs`` fresh process pairs, both sides at once. Arguments and failures: as of
+    ``observe_native``."""
+    framework, counting = profiling.framework, plan_counting(profiling.framework, env, cases)
     # malloc as it is in production: where memory is mapped, the memory that malloc holds back decides
     environment = {
         **run_environment(framework, 1, env or {}),
-        **framework.preparation(fit),
+        **framework.preparation(cases),
         **framework.profiling.counting_variables,
     }
     command = massif(counting.valgrind, kind)
-    tool = Tool(kind, SCRIPT, "OPDUEL_ALLOCATIONS", environment, lambda _paths: command, LONGEST_PAIR_S)
-    seen = look_in_pairs(profiling, fit, tool, _count, pairs)
-    return {
-        case.id: (unfit[case.id],) * 2 if case.id in unfit else _observed(*seen[case.id], NOTES[kind]) for case in cases
-    }
+    tool = Tool(kind, SCRIPT, "OPDUEL_ALLOCATIONS", environment, lambda _paths: command, longest_pair_s)
+    seen = look_in_pairs(profiling, cases, tool, _count, pairs)
+    return {case_id: _observed(of_case, note, NOTES[kind]) for case_id, (of_case, note) in seen.items()}
 
 
 def _observed(
     pairs: Sequence[tuple[Observation, Observation]], note: str, explanation: str
 ) -> tuple[Observed, Observed]:
-    """Return the observations of numbers, and of bytes."""
     if not pairs:
-        return Observed(note=note), Observed(note=note)
+        return (Observed(note=note),) * 2
     note = "; ".join(filter(None, (note, explanation)))
     return Observed([numbers for numbers, _ in pairs], note), Observed([sizes for _, sizes in pairs], note)
 
 
 def _count(processes: Processes, request: CaseRequest, this_round: Round) -> tuple[Observation, Observation]:
-    """Return the number and the bytes of what both sides allocate in one case."""
-
     def ask(message: Mapping[str, Any]) -> dict[Side, dict[str, Any]]:
         limit_s = time_left(request.case, this_round.deadline, SLOWDOWN)
         return ask_both(processes, dict.fromkeys(SIDES, message), limit_s)

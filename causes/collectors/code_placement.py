@@ -5,7 +5,7 @@ A processor fetches and decodes code by lines of 64 bytes, and what a jump costs
 take a third longer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from opduel.causes.collectors.callgrind_file import CallgrindProfile, FunctionCost, FunctionId
 from opduel.causes.collectors.machine_code import LONGEST, without_relative_parts
@@ -14,17 +14,20 @@ from opduel.causes.collectors.stripped import StrippedLibrary, library_at
 from opduel.causes.function_names import is_of_the_interpreter, short_name
 from opduel.records.cause import CODE_OF, ELSEWHERE
 
+OpenLibrary = Callable[[str], StrippedLibrary | None]
 LINE = 64  # bytes
 MOST = 0.5  # share of all instructions from which on a function's place may be what differs
 
 
-def describe_placement(control: CallgrindProfile, treatment: CallgrindProfile, shared: set[str]) -> str:
+def describe_placement(
+    control: CallgrindProfile, treatment: CallgrindProfile, shared: set[str], open_library: OpenLibrary = library_at
+) -> str:
     """Return a line about the function that executes most by itself on both sides; empty if it is another one on either
     side or Python's interpreter's, executes less than half of all, or its code can't be read."""
     before, after = (_largest(profile) for profile in (control, treatment))
     if before is None or after is None or part_name(before[0], shared) != part_name(after[0], shared):
         return ""
-    codes = _hot_codes(before, after)
+    codes = _hot_codes(before, after, open_library=open_library)
     if codes is None:
         return ""
     name = short_name(part_name(after[0], shared).removeprefix(CODE_OF))
@@ -44,11 +47,11 @@ def _largest(profile: CallgrindProfile) -> tuple[FunctionId, FunctionCost] | Non
     return None if is_of_the_interpreter(function.name, place_of(cost) or function.library) else largest
 
 
-def _hot_codes(*sides: tuple[FunctionId, FunctionCost]) -> list[list[bytes]] | None:
+def _hot_codes(*sides: tuple[FunctionId, FunctionCost], open_library: OpenLibrary) -> list[list[bytes]] | None:
     """Return for each side the instructions that are hot on one of them, without what is relative to their own place;
     None if a file doesn't have them. They are found by their distance from the first hot one, or, if they differ so,
     from the function's beginning: either may be another on one side."""
-    libraries = [library for function, _ in sides if (library := library_at(function.library))]
+    libraries = [library for function, _ in sides if (library := open_library(function.library))]
     if len(libraries) < len(sides):
         return None
     first_hot = [cost.hot[0] for _, cost in sides]
@@ -57,14 +60,15 @@ def _hot_codes(*sides: tuple[FunctionId, FunctionCost]) -> list[list[bytes]] | N
     for starts in (first_hot, [start for start in functions if start is not None]):
         if len(starts) < len(sides):
             continue
-        distances = {address - start for (_, cost), start in zip(sides, starts, strict=True) for address in cost.hot}
-        codes = [_codes(library, start, sorted(distances)) for library, start in zip(libraries, starts, strict=True)]
+        distances = sorted(
+            {address - start for (_, cost), start in zip(sides, starts, strict=True) for address in cost.hot}
+        )
+        codes = [
+            [without_relative_parts(library.read(start + distance, LONGEST)) for distance in distances]
+            for library, start in zip(libraries, starts, strict=True)
+        ]
         if all(all(code) for code in codes):
             if codes[0] == codes[1]:
                 return codes
             readable = readable or codes
     return readable
-
-
-def _codes(library: StrippedLibrary, start: int, distances: Sequence[int]) -> list[bytes]:
-    return [without_relative_parts(library.read(start + distance, LONGEST)) for distance in distances]

@@ -2,19 +2,18 @@
 
 import math
 import platform
-import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from test_instructions import real_counts
+from test_instructions import STAND_IN, real_counts
 from test_run import Toy
 from toy_bench import toy_bench, toy_case
 
 from opduel.causes.attribution.shares import examine
-from opduel.causes.collectors import allocations
 from opduel.causes.collectors.allocation_parts import NOWHERE, part_name, parts_of
 from opduel.causes.collectors.allocations import KINDS, MOST_CALLS, Kind, massif, observe_allocations, plan_calls
 from opduel.causes.collectors.massif_file import UNKNOWN, Allocated, Function, Stack, allocated_between
@@ -185,22 +184,21 @@ def observed(
     return observe_allocations(profiling, cases, kind, pairs=pairs, **options)
 
 
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="valgrind's counts are of x86-64")
 def test_without_valgrind_or_time_a_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setenv("PATH", "")
     missing = Observed(note="needs valgrind, which is not on the PATH")
     assert observed(toy_case("a")) == {"a": (missing, missing)}
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setenv("PATH", str(Path(STAND_IN).parent))
     late = Observed(note=NO_TIME_LEFT)
     assert observed(toy_case("a"), deadline=time.monotonic()) == {"a": (late, late)}
 
 
 @real_counts
-def test_a_pair_that_takes_too_long_costs_the_rest_of_its_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pair_that_takes_too_long_costs_the_rest_of_its_cases() -> None:
     """And a case that has no observation of the first pair is not looked at in further ones."""
-    monkeypatch.setattr(allocations, "LONGEST_PAIR_S", 0.01)
     began, late = time.monotonic(), Observed(note=NO_TIME_LEFT)
-    assert observed(toy_case("a"), pairs=3) == {"a": (late, late)}
+    assert observed(toy_case("a"), pairs=3, longest_pair_s=0.01) == {"a": (late, late)}
     assert time.monotonic() - began < 30
 
 

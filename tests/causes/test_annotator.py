@@ -1,8 +1,9 @@
 """Which changes get a cause, in which order, what is collected for them, and what becomes of the rest."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,18 @@ import pytest
 from test_run import request as toy_request
 from toy_bench import toy_bench, toy_case
 
-from opduel.causes import annotator, evidence, find_causes
+from opduel.causes import find_causes
 from opduel.causes.annotator import MOST_EXPLAINED, TOO_MANY, changes_to_explain
 from opduel.causes.collectors import operators
 from opduel.causes.collectors.allocations import ALLOCATIONS, Kind
 from opduel.causes.collectors.process_pairs import Answers
 from opduel.causes.collectors.valgrind_pairs import Observed
-from opduel.causes.evidence import Evidence, callgrind_folder
+from opduel.causes.evidence import Collectors, Evidence, callgrind_folder, collect_evidence
 from opduel.causes.wording.resources import OF_MEMORY
-from opduel.causes.wording.sentence import cause_of
 from opduel.harness.measurement_plan import FirstMeasurement, MeasurementResult
 from opduel.harness.profiles import Profiling
 from opduel.harness.run_request import RunRequest
-from opduel.records import Case, Comparison, Part, Verification
+from opduel.records import Case, Comparison, Examination, Part, Verification
 from opduel.records.cause import Observation
 from opduel.records.measurement import SIDES
 
@@ -70,26 +70,23 @@ def test_what_a_second_measurement_did_not_confirm_is_not_explained() -> None:
     assert changes_to_explain([comparison], make_request(explain="confirmed")) == []
 
 
-def explain(*comparisons: Comparison, findings: MeasurementResult | None = None) -> list[Comparison]:
+def no_evidence(changes: Mapping[str, Comparison], *_: object) -> dict[str, Evidence]:
+    return {case_id: Evidence([], {}) for case_id in changes}
+
+
+def explain(
+    *comparisons: Comparison, findings: MeasurementResult | None = None, collect: Callable[..., Any] = no_evidence
+) -> list[Comparison]:
     request = make_request(*(toy_case(comparison.case) for comparison in comparisons))
     profiling = Profiling(toy_bench(), request.framework, 1, 1)
-    return find_causes(comparisons, request, findings or MeasurementResult(), profiling)
+    return find_causes(comparisons, request, findings or MeasurementResult(), profiling, collect)
 
 
-def without_evidence(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
-    """Collect nothing; return the cases that evidence is asked for, by call."""
-    calls: list[list[str]] = []
-
-    def collect(changes: dict[str, Comparison], *_: Any) -> dict[str, Evidence]:
-        calls.append(list(changes))
-        return {case_id: Evidence([], {}) for case_id in changes}
-
-    monkeypatch.setattr(evidence, "collect_evidence", collect)
-    return calls
+def no_operators(*_: object) -> dict[str, Answers]:
+    return {}
 
 
-def test_a_cause_is_stored_and_its_sentence_is_in_the_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_evidence(monkeypatch)
+def test_a_cause_is_stored_and_its_sentence_is_in_the_note() -> None:
     unchanged, changed = explain(Comparison.without_figures(B, "unchanged"), replace(compared(A), note="slower"))
     assert (unchanged.cause, unchanged.note) == (None, "")
     assert changed.cause is not None
@@ -97,51 +94,51 @@ def test_a_cause_is_stored_and_its_sentence_is_in_the_note(monkeypatch: pytest.M
     assert changed.note == f"slower; cause: {changed.cause.sentence}"
 
 
-def test_changes_beyond_the_largest_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changes_beyond_the_largest_say_so() -> None:
     cases = [toy_case(f"case{number}") for number in range(MOST_EXPLAINED + 2)]
-    calls = without_evidence(monkeypatch)
-    explained = explain(*(compared(case, 2 + number) for number, case in enumerate(cases)))
-    assert calls == [[case.id for case in reversed(cases[2:])]]
+    changed_ids: list[str] = []
+
+    def collect(changes: Mapping[str, Comparison], *_: object) -> dict[str, Evidence]:
+        changed_ids.extend(changes)
+        return no_evidence(changes)
+
+    explained = explain(*(compared(case, 2 + number) for number, case in enumerate(cases)), collect=collect)
+    assert changed_ids == [case.id for case in reversed(cases[2:])]
     assert [comparison.note for comparison in explained[:2]] == [TOO_MANY] * 2
     assert all(comparison.cause is not None for comparison in explained[2:])
 
 
-def test_an_aborted_run_is_not_explained_and_a_signal_costs_the_causes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = without_evidence(monkeypatch)
-    assert explain(compared(A), findings=MeasurementResult(aborted=True)) == [compared(A)]
-    assert calls == []
-
+def test_an_aborted_run_is_not_explained_and_a_signal_costs_the_causes_alone() -> None:
     def interrupt(*_: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(evidence, "collect_evidence", interrupt)
+    assert explain(compared(A), findings=MeasurementResult(aborted=True), collect=interrupt) == [compared(A)]
     findings = MeasurementResult()
-    assert explain(compared(A), findings=findings) == [compared(A)]
+    assert explain(compared(A), findings=findings, collect=interrupt) == [compared(A)]
     assert (findings.aborted, findings.interrupted) == (True, True)
 
 
-def test_a_fault_costs_a_case_its_cause_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    without_evidence(monkeypatch)
-
-    def fail_on_the_first(comparison: Comparison, *arguments: Any) -> Any:
-        if comparison.case == A.id:
+def test_a_fault_costs_a_case_its_cause_alone() -> None:
+    class Faulty:
+        @property
+        def examinations(self) -> list[Examination]:
             raise IndexError("list index\nout of range")
-        return cause_of(comparison, *arguments)
 
-    monkeypatch.setattr(annotator, "cause_of", fail_on_the_first)
-    first, second = explain(compared(A), compared(B))
+    def collect(changes: Mapping[str, Comparison], *_: object) -> dict[str, Any]:
+        return {**no_evidence(changes), A.id: Faulty()}
+
+    first, second = explain(compared(A), compared(B), collect=collect)
     assert (first.verdict, first.cause) == (compared(A).verdict, None)
     assert first.note == "its cause was not found: IndexError: list index out of range"
     assert second.cause is not None
 
 
-def test_a_fault_while_collecting_costs_the_causes_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_while_collecting_costs_the_causes_alone() -> None:
     def fail(*_: Any) -> Any:
         raise ValueError("nonsense")
 
-    monkeypatch.setattr(evidence, "collect_evidence", fail)
     findings = MeasurementResult()
-    (comparison,) = explain(compared(A), findings=findings)
+    (comparison,) = explain(compared(A), findings=findings, collect=fail)
     assert comparison == replace(compared(A), note="its cause was not found: ValueError: nonsense")
     assert not findings.aborted
 
@@ -172,9 +169,12 @@ def answers(seconds: float) -> Answers:
     return Answers(of={"functions": pairs, "libraries": around}, problems=refused)
 
 
-def test_callgrinds_files_are_with_the_profiles_or_where_the_run_has_them(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def collecting(**collectors: Callable[..., Any]) -> Callable[..., dict[str, Evidence]]:
+    """Collect what these say, and of Python functions what ``answers`` does."""
+    return partial(collect_evidence, collectors=Collectors(**{"ask": lambda *_: {A.id: answers(50.0)}, **collectors}))
+
+
+def test_callgrinds_files_are_with_the_profiles_or_where_the_run_has_them(tmp_path: Path) -> None:
     request = make_request(A)
     for_the_run = replace(request, callgrind=tmp_path / "run")
     with_profiles = for_the_run.configured(profile_output=str(tmp_path / "profiles"))
@@ -186,23 +186,23 @@ def test_callgrinds_files_are_with_the_profiles_or_where_the_run_has_them(
         observed.append((folder, among))
         return {A.id: Observed()}
 
-    monkeypatch.setattr(evidence, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
-    monkeypatch.setattr(evidence, "observe_native", observe)
-    monkeypatch.setattr(operators, "has_profiler", lambda _: False)
-    find_causes([compared(A)], for_the_run, MeasurementResult(), Profiling(toy_bench(), request.framework, 1, 1))
+    profiling = Profiling(toy_bench(), request.framework, 1, 1)
+    collect = collecting(native=observe, ask_for_operators=no_operators)
+    find_causes([compared(A)], for_the_run, MeasurementResult(), profiling, collect)
     assert observed == [(tmp_path / "run", request.cases)]
 
 
-def test_kernels_have_an_examination_of_their_own_where_there_are_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evidence, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
-    monkeypatch.setattr(evidence, "observe_native", lambda *_, **__: {A.id: Observed([], "no valgrind")})
+def test_kernels_have_an_examination_of_their_own_where_there_are_any() -> None:
     call = {
         "operators": {"aten::add": [10], "cudaLaunchKernel": [7], "add_kernel": [30, 40]},
         "kernels": ["add_kernel"],
     }
     pairs = [{side: {"calls": [call, call]} for side in SIDES}] * 3
-    monkeypatch.setattr(operators, "ask_for_operators", lambda *_: {A.id: Answers({"profile": pairs})})
-    (comparison,) = explain(compared(A))
+    collect = collecting(
+        native=lambda *_, **__: {A.id: Observed([], "no valgrind")},
+        ask_for_operators=lambda *_: {A.id: Answers({"profile": pairs})},
+    )
+    (comparison,) = explain(compared(A), collect=collect)
     assert comparison.cause is not None
     kernels, profiled_operators = (
         examination for examination in comparison.cause.examinations if examination.source in ("kernels", "operators")
@@ -215,14 +215,15 @@ def test_kernels_have_an_examination_of_their_own_where_there_are_any(monkeypatc
     )
 
 
-def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_source_has_an_examination_or_says_why_not() -> None:
     observations: list[Observation] = [{"control": {"work": Part(100.0)}, "treatment": {"work": Part(150.0)}}] * 3
-    monkeypatch.setattr(evidence, "ask_in_pairs", lambda *_: {A.id: answers(50.0)})
-    monkeypatch.setattr(evidence, "observe_native", lambda *_, **__: {A.id: Observed(observations, "no symbols")})
     profiled = [{"operators": {"toy_work": [10]}}]
     pairs = [{side: {"calls": profiled} for side in SIDES}] * 3
-    monkeypatch.setattr(operators, "ask_for_operators", lambda *_: {A.id: Answers({"profile": pairs})})
-    (comparison,) = explain(compared(A))
+    collect = collecting(
+        native=lambda *_, **__: {A.id: Observed(observations, "no symbols")},
+        ask_for_operators=lambda *_: {A.id: Answers({"profile": pairs})},
+    )
+    (comparison,) = explain(compared(A), collect=collect)
     assert comparison.cause is not None
     by_source = {examination.source: examination for examination in comparison.cause.examinations}
     python, native, resources, libraries, profiler = (
@@ -240,7 +241,7 @@ def test_each_source_has_an_examination_or_says_why_not(monkeypatch: pytest.Monk
     assert math.isclose(python.control or 0, 100.0)
 
 
-def test_memory_is_looked_at_where_instructions_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_looked_at_where_instructions_are_the_same() -> None:
     """Of those cases alone, by number and by bytes, and of memory that is mapped by bytes."""
     same: list[Observation] = [{side: {"work": Part(100.0)} for side in SIDES}] * 3
     more: list[Observation] = [{"control": {"work": Part(100.0)}, "treatment": {"work": Part(150.0)}}] * 3
@@ -253,20 +254,19 @@ def test_memory_is_looked_at_where_instructions_are_the_same(monkeypatch: pytest
         case_observed = (Observed(block), Observed(size)) if kind == ALLOCATIONS else (Observed(note="none"),) * 2
         return {case.id: case_observed for case in cases}
 
-    monkeypatch.setattr(
-        evidence, "ask_in_pairs", lambda *_: {case.id: Answers(failures=["not asked"]) for case in (A, B)}
-    )
-
     def native(_: Any, cases: Sequence[Case], misses: bool = False, **__: Any) -> Any:
         calls.append(([case.id for case in cases], "misses" if misses else "instructions"))
         if misses:
             return {case.id: Observed(more, "a model") for case in cases}
         return {A.id: Observed(same), B.id: Observed(more)}
 
-    monkeypatch.setattr(evidence, "observe_native", native)
-    monkeypatch.setattr(evidence, "observe_allocations", allocations)
-    monkeypatch.setattr(operators, "has_profiler", lambda _: False)
-    first, second = explain(compared(A), compared(B))
+    collect = collecting(
+        ask=lambda *_: {case.id: Answers(failures=["not asked"]) for case in (A, B)},
+        native=native,
+        allocations=allocations,
+        ask_for_operators=no_operators,
+    )
+    first, second = explain(compared(A), compared(B), collect=collect)
     looked = [([A.id, B.id], "instructions"), ([A.id], "misses"), ([A.id], "mapped memory"), ([A.id], "allocations")]
     assert calls == looked
     assert first.cause is not None

@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
-import pytest
-
-from opduel.causes.collectors import code_placement
 from opduel.causes.collectors.callgrind_file import CallgrindProfile, FunctionCost, FunctionId
+from opduel.causes.collectors.code_placement import describe_placement
 from opduel.records.cause import CODE_OF
 
 # movss xmm0,[rcx+rax*4]; comiss xmm0,[rip+DISPLACEMENT]; call RELATIVE; add rax,1; jne to the first
@@ -30,7 +28,6 @@ def profile(path: str, addresses: Sequence[int], name: str = f"{CODE_OF}lib::Max
 
 
 def placed(
-    monkeypatch: pytest.MonkeyPatch,
     control: dict[int, bytes],
     treatment: dict[int, bytes],
     hot: Sequence[int] = range(5),
@@ -44,58 +41,52 @@ def placed(
             read=lambda address, size: both[path].get(address, b"")[:size], function_at=lambda address: start
         )
 
-    monkeypatch.setattr(code_placement, "library_at", at)
     some = [address for number, address in enumerate(treatment) if number in hot]
-    return code_placement.describe_placement(
-        profile("/c/lib.so", list(control)), profile("/t/lib.so", some), shared=set()
-    )
+    return describe_placement(profile("/c/lib.so", list(control)), profile("/t/lib.so", some), set(), at)
 
 
-def test_the_same_code_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_code_elsewhere() -> None:
     """What is relative to an instruction's own place moves with the code between."""
-    assert placed(monkeypatch, library(0x6DB908), library(0x6FCEA8, "12345678")) == (
+    assert placed(library(0x6DB908), library(0x6FCEA8, "12345678")) == (
         "the machine code of lib::Max::Compute is the same, 40 bytes into a line of 64 where it was 8"
     )
-    assert placed(monkeypatch, library(0x1008), library(0x2008)) == (
+    assert placed(library(0x1008), library(0x2008)) == (
         "the machine code of lib::Max::Compute is the same, 8 bytes into a line of 64 as before"
     )
 
 
-def test_what_is_hot_on_one_side_alone_is_compared_on_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "is the same, 8 bytes" in placed(monkeypatch, library(0x1008), library(0x2008), hot=(0, 1, 3, 4))
+def test_what_is_hot_on_one_side_alone_is_compared_on_both() -> None:
+    assert "is the same, 8 bytes" in placed(library(0x1008), library(0x2008), hot=(0, 1, 3, 4))
 
 
-def test_what_begins_with_another_hot_instruction_is_found_from_the_function_s_beginning(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    assert "is the same, 13 bytes" in placed(monkeypatch, library(0x1008), library(0x2008), hot=(1, 2, 3, 4))
+def test_what_begins_with_another_hot_instruction_is_found_from_the_function_s_beginning() -> None:
+    assert "is the same, 13 bytes" in placed(library(0x1008), library(0x2008), hot=(1, 2, 3, 4))
 
 
-def test_other_code_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_code_is_said() -> None:
     words = "the machine code of lib::Max::Compute is another"
-    assert placed(monkeypatch, library(0x1008), library(0x1008, other="4883c002")) == words
+    assert placed(library(0x1008), library(0x1008, other="4883c002")) == words
 
 
-def test_nothing_is_said_of_code_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert placed(monkeypatch, library(0x1008), library(0x1008, other="48ffc0")) == "", "no instruction begins there"
-    monkeypatch.setattr(code_placement, "library_at", lambda path: None)
+def test_nothing_is_said_of_code_that_cannot_be_read() -> None:
+    assert placed(library(0x1008), library(0x1008, other="48ffc0")) == "", "no instruction begins there"
     loop_profile = profile("/c/lib.so", list(library(0x1008)))
-    assert code_placement.describe_placement(loop_profile, loop_profile, set()) == ""
+    assert describe_placement(loop_profile, loop_profile, set(), lambda _: None) == ""
 
 
 def test_nothing_is_said_where_another_function_is_the_largest_or_nothing_is_known() -> None:
     maximum, other = profile("/c/lib.so", (8,)), profile("/c/lib.so", (8,), "g")
-    assert code_placement.describe_placement(maximum, other, set()) == ""
+    assert describe_placement(maximum, other, set()) == ""
     unknown = CallgrindProfile({FunctionId("g", "/c/lib.so"): FunctionCost(5)}, 5)
-    assert code_placement.describe_placement(other, unknown, set()) == ""
-    assert code_placement.describe_placement(CallgrindProfile(), CallgrindProfile(), set()) == ""
+    assert describe_placement(other, unknown, set()) == ""
+    assert describe_placement(CallgrindProfile(), CallgrindProfile(), set()) == ""
     interpreter = profile("/usr/lib/libpython3.11.so.1.0", (8,), "_PyEval_EvalFrameDefault")
-    assert code_placement.describe_placement(interpreter, interpreter, set()) == ""
+    assert describe_placement(interpreter, interpreter, set()) == ""
     small = replace(other, total=20_000)
-    assert code_placement.describe_placement(small, small, set()) == "", "less than half of all"
+    assert describe_placement(small, small, set()) == "", "less than half of all"
 
 
-def test_an_instruction_goes_as_far_as_it_surely_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_instruction_goes_as_far_as_it_surely_does() -> None:
     """Behind a jump lies what is never executed, and moves."""
 
     def jumping(start: int, behind: str) -> dict[int, bytes]:
@@ -103,4 +94,4 @@ def test_an_instruction_goes_as_far_as_it_surely_does(monkeypatch: pytest.Monkey
         return {start: code, start + 8: code[8:]}
 
     control, treatment = jumping(0x1000, "488d05112233"), jumping(0x2000, "488d05445566")
-    assert "is the same" in placed(monkeypatch, control, treatment)
+    assert "is the same" in placed(control, treatment)

@@ -1,10 +1,11 @@
 """Instructions by native function: which parts a call has, what is asked of workers, and real functions."""
 
 import math
+import os
 import platform
 import re
-import shutil
 import time
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from test_instructions import HERE, VALGRIND, counting_module, real_counts
+from test_instructions import HERE, STAND_IN, VALGRIND, counting_module, real_counts
 from test_run import Toy
 from toy_bench import toy_bench, toy_case
+from watching import Watch
 
 import opduel.causes.collectors.native_functions
 from opduel.causes.attribution.shares import examine
@@ -38,8 +40,9 @@ from opduel.causes.collectors.native_parts import (
 from opduel.causes.collectors.valgrind_pairs import Observed, why_not
 from opduel.frameworks import Cases
 from opduel.harness.planning.budget import NO_TIME_LEFT
+from opduel.harness.processes.process import CaseProcess
 from opduel.harness.profiles import Profiling
-from opduel.harness.rounds.instructions import MOST_CALLS
+from opduel.harness.rounds.instructions import MACHINES, MOST_CALLS
 from opduel.records import Case, Frame
 from opduel.records.cause import CODE_OF, ONE_BY_ONE, Part
 
@@ -48,13 +51,10 @@ NUMPY = "/x/site-packages/numpy/_core/_multiarray_umath.cpython-311-x86_64-linux
 
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No valgrind: the worker counts turns of the toy's work, and writes files as callgrind does."""
-    native = opduel.causes.collectors.native_functions
-    monkeypatch.setattr(native, "callgrind", lambda counting, paths, more: [])
-    monkeypatch.setattr(native, "SCRIPT", HERE / "toy_counting.py")
-    monkeypatch.setattr(native, "has_avx512", lambda: False)
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
+    """In place of valgrind: the worker counts turns of the toy's work, and writes files as callgrind does."""
+    if platform.machine() not in MACHINES:
+        pytest.skip("valgrind's counts are of x86-64")
+    monkeypatch.setenv("PATH", f"{Path(STAND_IN).parent}{os.pathsep}{os.environ['PATH']}")
 
 
 def observed(
@@ -78,9 +78,10 @@ def test_each_process_pair_is_an_observation_per_call(tmp_path: Path) -> None:
     observed_by_case = observed(toy_case("a/forward", turns=2000, slower=1.5), toy_case("b"), folder=tmp_path)
     part = Part(2000.0, None, "toy.c:7")
     slower = {"control": {"work": part}, "treatment": {"work": replace(part, amount=3000.0)}}
-    assert observed_by_case["a/forward"] == Observed([slower] * 2, flame=frames_of_work(2000.0, 3000.0))
+    note = NO_AVX512 if has_avx512() else ""
+    assert observed_by_case["a/forward"] == Observed([slower] * 2, note, frames_of_work(2000.0, 3000.0))
     equal = {"control": {"work": part}, "treatment": {"work": part}}
-    assert observed_by_case["b"] == Observed([equal] * 2, flame=frames_of_work(2000.0, 2000.0))
+    assert observed_by_case["b"] == Observed([equal] * 2, note, frames_of_work(2000.0, 2000.0))
     paths = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*"))
     assert paths == [f"{case}/{side}/callgrind.out" for case in ("a/forward", "b") for side in ("control", "treatment")]
     text = (tmp_path / "a" / "forward" / "treatment" / "callgrind.out").read_text()
@@ -89,17 +90,17 @@ def test_each_process_pair_is_an_observation_per_call(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("stand_in")
 def test_a_case_that_fails_costs_no_other_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    look, tried = valgrind_pairs._look_in_a_pair, list[set[str]]()
+    watch, tried = Watch(monkeypatch), Counter[str]()
 
-    def noted(profiling: Profiling, requests: Any, *further: Any) -> dict[str, str]:
-        tried.append({request.case.id for request in requests})
-        return look(profiling, requests, *further)
+    def note(process: CaseProcess, request: Mapping[str, Any]) -> None:
+        if request["op"] == "prepare" and process._worker.side == "treatment":
+            tried[request["case"]["id"]] += 1
 
-    monkeypatch.setattr(valgrind_pairs, "_look_in_a_pair", noted)
+    watch.asking.append(note)
     bad = [toy_case(name, name, only_on="treatment") for name in ("refuse", "abort")]
     observed_by_case = observed(toy_case("a"), *bad)
     assert len(observed_by_case["a"].observations) == 2
-    assert tried == [{"a", "refuse", "abort"}, {"a"}], "what fails is not tried again"
+    assert tried == {"a": 2, "refuse": 1, "abort": 1}, "what fails is not tried again"
     assert (observed_by_case["refuse"].observations, observed_by_case["abort"].observations) == ((), ())
     assert observed_by_case["refuse"].note == "treatment: ValueError: Shapes (2,) and (3,) (under valgrind)"
     assert observed_by_case["abort"].note == "treatment: killed by SIGABRT (under valgrind)"
@@ -163,9 +164,10 @@ def test_fewer_pairs_than_were_asked_for_are_said(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(valgrind_pairs, "_look_in_a_pair", look_in_the_first)
     case_observed = observed(toy_case("a"), pairs=3, deadline=time.monotonic() + 100)["a"]
     assert len(case_observed.observations) == 1
-    assert case_observed.note == f"1 of 3 process pairs: {NO_TIME_LEFT}"
+    assert case_observed.note.startswith(f"1 of 3 process pairs: {NO_TIME_LEFT}")
 
 
+@pytest.mark.usefixtures("stand_in")
 def test_what_can_not_be_looked_at_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     class OnProcessors(Toy):
         cases = Cases(networks=("zoo",))
@@ -177,8 +179,6 @@ def test_what_can_not_be_looked_at_is_said(monkeypatch: pytest.MonkeyPatch) -> N
         calls_in_worker = False
 
     case, framework = toy_case("a"), OnProcessors()
-    monkeypatch.setattr(shutil, "which", lambda name: f"/usr/bin/{name}")
-    monkeypatch.setattr(platform, "machine", lambda: "x86_64")
     assert why_not(framework, case) == ""
     for any_framework in (framework, Toy()):  # whether or not it can be forked there
         assert why_not(any_framework, replace(case, context="gpu")) == "a case on gpu can't be looked at under valgrind"
@@ -186,7 +186,7 @@ def test_what_can_not_be_looked_at_is_said(monkeypatch: pytest.MonkeyPatch) -> N
     assert "program" in why_not(Programs(), case)
     monkeypatch.setattr(platform, "machine", lambda: "aarch64")
     assert why_not(framework, case) == "works only on x86-64, not on aarch64"
-    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.setenv("PATH", "")
     bench = toy_bench()
     assert (
         observe_native(Profiling(bench, framework, 1, 1), [case])["a"].note
@@ -266,7 +266,7 @@ def test_what_ctypes_calls_counts_for_the_library_that_calls_it() -> None:
     assert list(parts_of(profile({ffi: FunctionCost(10, 1)}), 1, set())) == ["what ctypes calls (libffi.so)"]
 
 
-def test_files_of_calls_and_of_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_files_of_calls_and_of_none(tmp_path: Path) -> None:
     """Of calls that are set up one by one, too: as many beginnings and ends, and the set-up isn't counted."""
     counting = counting_module()
 
@@ -291,8 +291,7 @@ def test_files_of_calls_and_of_none(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     def call() -> None:
         stub.take(10)
 
-    monkeypatch.setattr(counting, "Valgrind", lambda: stub)
-    session = counting.CountingSession(SimpleNamespace())
+    session = counting.CountingSession(SimpleNamespace(), stub)
     session.call, session.whole_calls = call, True
     assert session.functions(2, 5) == {"count": 50, "dump": str(tmp_path / "2"), "empty": str(tmp_path / "3")}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "3"], "what was discarded is gone"
