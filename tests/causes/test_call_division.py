@@ -49,23 +49,31 @@ def differences(observations: list[Observation]) -> dict[str, float]:
     return {name: value for name, value in differences_by_name.items() if abs(value) > 1e-9}
 
 
+def divided(before: Tree, after: Tree) -> dict[str, float]:
+    return differences(divide_by_call(observed(before, after)))
+
+
+def of_parts(before: dict[str, Part], after: dict[str, Part]) -> dict[str, float]:
+    return differences(divide_by_call([{"control": before, "treatment": after}] * 3))
+
+
 def test_a_new_call_has_all_that_it_calls_and_the_place_that_calls_it() -> None:
     after: Tree = {**BEFORE, "prod": (30, 2, "reshape"), "reduce": (70, 2, "prod"), "add": (200, 2, "reduce")}
-    divided = divide_by_call(observed(BEFORE, after))
-    assert differences(divided) == {"prod": 300}
-    assert divided[0]["treatment"]["prod"].where == "reshape.py:9"
+    observations = divide_by_call(observed(BEFORE, after))
+    assert differences(observations) == {"prod": 300}
+    assert observations[0]["treatment"]["prod"].where == "reshape.py:9"
 
 
 def test_a_call_that_got_slower_is_followed_to_where_it_did() -> None:
     before: Tree = {**BEFORE, "prod": (30, 2, "reshape"), "reduce": (70, 2, "prod")}
     after: Tree = {**before, "reduce": (170, 2, "prod")}
-    assert differences(divide_by_call(observed(before, after))) == {"reduce": 100}
+    assert divided(before, after) == {"reduce": 100}
 
 
 def test_a_difference_that_spreads_is_divided_where_it_does() -> None:
     before: Tree = {**BEFORE, "prod": (30, 1, "reshape"), "leaf": (5, 1, "prod")}
     after: Tree = {**before, "check": (80, 1, "reshape"), "leaf": (65, 1, "prod"), "reshape": (140, 1, "case")}
-    assert differences(divide_by_call(observed(before, after))) == {"check": 60, "prod": 60, "reshape": 40}
+    assert divided(before, after) == {"check": 60, "prod": 60, "reshape": 40}
 
 
 def test_each_part_of_a_difference_that_spreads_is_followed_to_a_call_that_came_or_went() -> None:
@@ -73,7 +81,7 @@ def test_each_part_of_a_difference_that_spreads_is_followed_to_a_call_that_came_
     before: Tree = {**BEFORE, "_expect": (30, 1, "reshape"), "fun": (5, 9, "_expect"), "pmf": (400, 9, "fun")}
     after: Tree = {**BEFORE, "_expect": (32, 1, "reshape"), "fun": (5, 9, "_expect"), "_pmf": (100, 9, "fun")}
     before["check"], after["check"] = (120, 1, "reshape"), (20, 1, "reshape")
-    assert differences(divide_by_call(observed(before, after))) == {
+    assert divided(before, after) == {
         "check": -100,
         "pmf": -400,
         "_pmf": 100,
@@ -81,9 +89,7 @@ def test_each_part_of_a_difference_that_spreads_is_followed_to_a_call_that_came_
     }
     slower: Tree = {**BEFORE, "check": (320, 1, "reshape"), "_expect": (30, 1, "reshape"), "fun": (505, 9, "_expect")}
     faster: Tree = {**slower, "check": (20, 1, "reshape"), "fun": (5, 9, "_expect")}
-    assert differences(divide_by_call(observed(slower, faster))) == {"check": -300, "_expect": -500}, (
-        "nothing came or went"
-    )
+    assert divided(slower, faster) == {"check": -300, "_expect": -500}, "nothing came or went"
 
 
 def test_a_caller_that_is_gone_does_not_hide_what_it_called() -> None:
@@ -92,14 +98,13 @@ def test_a_caller_that_is_gone_does_not_hide_what_it_called() -> None:
     inner: Tree = {"check": (20, 1, "getitem"), "take": (40, 1, "getitem")}
     before: Tree = {"case": (10, 1, None), "gone": (2, 1, "case"), "getitem": (5, 1, "gone"), **inner}
     after: Tree = {"case": (10, 1, None), "getitem": (6, 1, "case"), **inner, "check": (27, 1, "getitem")}
-    divided = divide_by_call(observed(before, after))
-    assert differences(divided) == {"gone": -2, "getitem": 1, "check": 7}
+    assert divided(before, after) == {"gone": -2, "getitem": 1, "check": 7}
 
 
 def test_a_call_that_is_made_more_often_is_not_looked_into() -> None:
     before: Tree = {**BEFORE, "prod": (30, 1, "reshape"), "leaf": (50, 1, "prod")}
     after: Tree = {**BEFORE, "prod": (60, 2, "reshape"), "leaf": (100, 2, "prod")}
-    assert differences(divide_by_call(observed(before, after))) == {"prod": 80}
+    assert divided(before, after) == {"prod": 80}
 
 
 def test_more_calls_belong_to_the_caller_that_makes_them() -> None:
@@ -113,8 +118,7 @@ def test_more_calls_belong_to_the_caller_that_makes_them() -> None:
             "prod": Part(10 * prods, prods, "", callers, "reshape.py:9", 10 * prods),
         }
 
-    divided = divide_by_call([{"control": parts(20, 1), "treatment": parts(20, 3)}] * 3)
-    assert differences(divided) == {"prod": 20}
+    assert of_parts(parts(20, 1), parts(20, 3)) == {"prod": 20}
 
 
 def test_parts_without_inclusive_amounts_stay_as_they_are() -> None:
@@ -128,8 +132,8 @@ def test_recursion_and_callers_that_are_not_there_end() -> None:
         "g": Part(4.0, 1, "", {"f": 1.0}, "", 5.0),
         "h": Part(4.0, 1, "", {"nowhere": 1.0, "h": 3.0}, "", 4.0),
     }
-    divided = divide_by_call([{"control": {}, "treatment": parts}] * 3)
-    assert sum(part.amount for part in divided[0]["treatment"].values()) == pytest.approx(9.0)
+    observations = divide_by_call([{"control": {}, "treatment": parts}] * 3)
+    assert sum(part.amount for part in observations[0]["treatment"].values()) == pytest.approx(9.0)
 
 
 Seen = list[tuple[str, str, float, float, float, str | None]]  # module, function, own ns, inclusive ns, calls, caller
@@ -252,8 +256,8 @@ def test_the_amounts_of_a_side_add_up_to_what_they_did(rows: list[tuple[float, f
         for side in (0, 1):
             trees[side][NAMES[number]] = (row[side], float(row[2 + side]), caller if caller != NAMES[number] else None)
     before = observed(*trees)
-    divided = divide_by_call(before)
-    for old, new in zip(before, divided, strict=True):
+    observations = divide_by_call(before)
+    for old, new in zip(before, observations, strict=True):
         for side in SIDES:
             total = sum(part.amount for part in old[side].values())
             assert sum(part.amount for part in new[side].values()) == pytest.approx(total, abs=1e-3)
@@ -267,8 +271,7 @@ def test_calls_in_a_circle_are_below_the_part_that_calls_into_it() -> None:
         "deepcopy": Part(60, 13, callers={"pad": 0.1, "deepcopy_dict": 0.9}, inclusive=100),
         "deepcopy_dict": Part(40, 2, callers={"deepcopy": 1.0}, inclusive=90),
     }
-    observation: Observation = {"control": control, "treatment": treatment}
-    assert differences(divide_by_call([observation] * 3)) == {"deepcopy": 100}
+    assert of_parts(control, treatment) == {"deepcopy": 100}
 
 
 def test_a_call_s_doubt_is_that_of_all_that_it_calls() -> None:
@@ -276,9 +279,9 @@ def test_a_call_s_doubt_is_that_of_all_that_it_calls() -> None:
         own = Part(10.0, 1.0, inclusive=10.0 + ns, doubt=1.0)
         return {"own": own, "f": Part(ns, 1.0, callers={"own": 1.0}, inclusive=ns, doubt=4.0, inclusive_doubt=2.5)}
 
-    divided = divide_by_call([{"control": side(50.0), "treatment": side(80.0)}] * 3)
-    assert [observation["treatment"]["f"].doubt for observation in divided] == [2.5] * 3
-    assert divided[0]["treatment"]["own"].doubt == 1.0
+    observations = divide_by_call([{"control": side(50.0), "treatment": side(80.0)}] * 3)
+    assert [observation["treatment"]["f"].doubt for observation in observations] == [2.5] * 3
+    assert observations[0]["treatment"]["own"].doubt == 1.0
 
 
 def entropy(own: float, more: dict[str, float]) -> dict[str, Part]:
@@ -297,12 +300,11 @@ def entropy(own: float, more: dict[str, float]) -> dict[str, Part]:
 
 def test_what_several_calls_have_in_common_is_looked_into_in_their_place() -> None:
     before, after = entropy(20, {"pmf": 300, "ppf": 100}), entropy(30, {"_pmf": 120, "ppf": 90})
-    divided = divide_by_call([{"control": before, "treatment": after}] * 3)
-    assert differences(divided) == {"pmf": -300, "_pmf": 120, "ppf": -10, "_entropy": 10}
-    assert divided[0]["control"]["pmf"].where == "base.py:3764"
+    observations = divide_by_call([{"control": before, "treatment": after}] * 3)
+    assert differences(observations) == {"pmf": -300, "_pmf": 120, "ppf": -10, "_entropy": 10}
+    assert observations[0]["control"]["pmf"].where == "base.py:3764"
     spread = entropy(20, {"pmf": 300, "ppf": 400}), entropy(30, {"_pmf": 120, "ppf": 10})
-    divided = divide_by_call([{"control": spread[0], "treatment": spread[1]}] * 3)
-    assert differences(divided) == {"_entropy": 160 - 720}, "no call in it has nearly all"
+    assert of_parts(*spread) == {"_entropy": 160 - 720}, "no call in it has nearly all"
 
 
 def test_of_what_has_the_same_code_the_callers_differ() -> None:
@@ -319,8 +321,7 @@ def test_of_what_has_the_same_code_the_callers_differ() -> None:
         }
 
     def differences_with_codes(**codes: str) -> dict[str, float]:
-        before, after = side(50, 50, {}), side(120, 80, codes)
-        return differences(divide_by_call([{"control": before, "treatment": after}] * 3))
+        return of_parts(side(50, 50, {}), side(120, 80, codes))
 
     assert differences_with_codes(case="other") == {"first": 70, "second": 30}
     assert differences_with_codes(case="other", spin="other") == {"spin": 100}
@@ -338,10 +339,7 @@ def test_what_only_a_few_of_its_calls_make_slower_is_no_place_to_look() -> None:
             "work": Part(work, 2, "", halves, "case.py:3", work),
         }
 
-    assert differences(divide_by_call([{"control": side(50, 100), "treatment": side(100, 200)}] * 3)) == {
-        "a": 100,
-        "b": 100,
-    }
+    assert of_parts(side(50, 100), side(100, 200)) == {"a": 100, "b": 100}
 
 
 def test_what_is_called_within_other_parts_is_counted_once() -> None:
@@ -355,5 +353,4 @@ def test_what_is_called_within_other_parts_is_counted_once() -> None:
             **new,
         }
 
-    observations: list[Observation] = [{"control": side(0), "treatment": side(90)}] * 3
-    assert differences(divide_by_call(observations)) == {"check": pytest.approx(90)}
+    assert of_parts(side(0), side(90)) == {"check": pytest.approx(90)}
