@@ -13,7 +13,7 @@ RELEASE, OWN = replace(OLD, commit=None), replace(OLD, commit=None, directory=No
 
 
 @pytest.mark.parametrize(
-    ("control", "treatment", "request_text", "made"),
+    ("control", "treatment", "request_text", "new_requests"),
     [
         (OLD, NEW, "main", ["main python==3.12"]),
         (RELEASE, NEW, "x==1", ["x==1 python==3.12"]),
@@ -23,7 +23,9 @@ RELEASE, OWN = replace(OLD, commit=None), replace(OLD, commit=None, directory=No
         (RELEASE, replace(NEW, commit=None), "x==1", []),
     ],
 )
-def test_both_sides_have_one_python(control: Build, treatment: Build, request_text: str, made: list[str]) -> None:
+def test_both_sides_have_one_python(
+    control: Build, treatment: Build, request_text: str, new_requests: list[str]
+) -> None:
     requests: list[str] = []
 
     def make(request: str) -> Build:
@@ -31,5 +33,5 @@ def test_both_sides_have_one_python(control: Build, treatment: Build, request_te
         return NEW
 
     builds = of_one_python([control, treatment], [request_text, "HEAD"], make)
-    assert requests == made
-    assert builds == [NEW if made else control, treatment]
+    assert requests == new_requests
+    assert builds == [NEW if new_requests else control, treatment]

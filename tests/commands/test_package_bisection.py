@@ -54,8 +54,8 @@ def test_the_package_is_found_in_real_environments(
     assert "3 packages differ: first 1.0 -> 1.0 (other files), second" in outcome.out
     assert "found: second 1.0 -> 1.0 (other files)\n  second.work(): regressed, +" in outcome.out
     (path,) = tmp_path.glob("opduel/driver/*/culprits/*.json")
-    (found,) = json.loads(path.read_text())["found"]
-    assert (found["packages"], found["partners"], found["releases"]) == (["second"], [], [])
+    (culprit,) = json.loads(path.read_text())["found"]
+    assert (culprit["packages"], culprit["partners"], culprit["releases"]) == (["second"], [], [])
 
 
 def test_a_dry_run_says_in_which_order_packages_are_exchanged(bisect: Bisect, environments: tuple[str, str]) -> None:

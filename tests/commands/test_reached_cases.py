@@ -99,13 +99,13 @@ def reached(folder: Path, changed: str, interpreter: str = sys.executable) -> di
 
 def interpreters() -> list[str]:
     """One that tells functions by a trace hook, and one with sys.monitoring, if there are such."""
-    found = []
+    interpreters = []
     for version in ("3.8", "3.12", "3.13"):
         try:
-            found.append(str(find_interpreter(version)))
+            interpreters.append(str(find_interpreter(version)))
         except RunError:
             continue
-    return [sys.executable, *found]
+    return [sys.executable, *interpreters]
 
 
 @pytest.mark.parametrize("interpreter", interpreters())

@@ -146,8 +146,8 @@ def test_open_cases_of_a_slow_host_move(fleet: Fleet, tmp_path: Path, times: int
     assert len(moved) == errors.count("slow is slow: other hosts take over ")
     for entry in moved:
         assert entry["host"] == "slow"
-        elsewhere = {case for shard in entry["shards"] for case in shard}
-        assert {row["host"] for row in document["comparisons"] if row["case"] in elsewhere} == {"quick"}
+        other_cases = {case for shard in entry["shards"] for case in shard}
+        assert {row["host"] for row in document["comparisons"] if row["case"] in other_cases} == {"quick"}
     if times == 10:
         assert moved or "does not finish" in errors, errors
 

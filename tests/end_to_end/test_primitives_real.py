@@ -22,7 +22,7 @@ def test_the_log_of_a_convolution_and_its_operator_on_two_releases() -> None:
     }
     environment = {**worker_environment(), **framework.environment(1)}
     profiling = Profiling(Bench(builds, framework.adaptor, environment, plan_cpus(1)), framework, 1, 1)
-    cases = [one for one in expand_cases(load_spec(find_spec("conv"))) if one.id == "conv2d_strided/forward"]
+    cases = [case for case in expand_cases(load_spec(find_spec("conv"))) if case.id == "conv2d_strided/forward"]
     (log,) = ask_for_primitives(profiling, cases).values()
     observations = primitive_observations(log)
     assert not isinstance(observations, str), observations

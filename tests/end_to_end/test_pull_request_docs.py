@@ -18,7 +18,7 @@ SLOWER = "    for _ in range(3000):\n        pass\n"
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a clone whose work tree makes nd.add slower, and frameworks' data that know its release."""
     folder = tmp_path_factory.mktemp("pull_request")
     make_repository(folder / "remote")
@@ -37,35 +37,37 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_there_are_commands_and_all_are_of_the_driver() -> None:
     assert len(COMMANDS) >= 3
-    assert all(shlex.split(one)[1] == "~/opduel/repo_driver.py" and "--local" in one for one in COMMANDS)
+    assert all(shlex.split(command)[1] == "~/opduel/repo_driver.py" and "--local" in command for command in COMMANDS)
 
 
 @pytest.mark.mxnet
 @pytest.mark.parametrize("command", COMMANDS)
 def test_each_command_says_what_it_would_do(
-    command: str, made: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    command: str, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Without measuring: the whole catalogue takes an hour."""
-    assert run(command, made, monkeypatch, tmp_path, "--dry_run") == 0
+    assert run(command, project, monkeypatch, tmp_path, "--dry_run") == 0
     assert "nothing was built or measured" in capsys.readouterr().out
 
 
 @pytest.mark.mxnet
 @pytest.mark.nightly  # made of tests/driver/test_git_local.py, and test_readme.py's driver on an overlay
 @pytest.mark.parametrize("command", [command for command in COMMANDS if "--operators" in command])
-def test_a_slower_work_tree_is_found(command: str, made: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_slower_work_tree_is_found(
+    command: str, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     command = command.replace("--operators nd.add", "--operators add_smal[l]/forward")  # one of its three sizes
-    assert run(command, made, monkeypatch, tmp_path) == 1
+    assert run(command, project, monkeypatch, tmp_path) == 1
     reports = [read_report(path) for path in (tmp_path / "found").rglob("report.json")]
     assert {report.treatment.strategy for report in reports} == {"overlay"}
-    assert any(one.verdict == "regressed" and one.operator == "nd.add" for one in reports[0].comparisons)
+    assert any(row.verdict == "regressed" and row.operator == "nd.add" for row in reports[0].comparisons)
 
 
-def run(command: str, made: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str) -> int:
+def run(command: str, project: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, *options: str) -> int:
     """Run a command of the page in the work tree; returns its exit code."""
-    monkeypatch.chdir(made / "mxnet")
+    monkeypatch.chdir(project / "mxnet")
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    places = ["--frameworks_dir", str(made / "frameworks"), "--local_reporter", str(tmp_path / "found")]
+    places = ["--frameworks_dir", str(project / "frameworks"), "--local_reporter", str(tmp_path / "found")]
     words = [*shlex.split(command)[2:], *places, *options, "--busy_host", "report"]
     return main(words, script="repo_driver.py")

@@ -54,7 +54,7 @@ def test_every_run_is_reported_with_its_kind(traced: tuple[Outcome, ToyDriver]) 
     assert verdicts(reports[0])[MUL] == verdicts(reports[1])[MUL] == "regressed"
     assert [verdicts(reports[0])[f"{name}/float64/forward"] for name in ("add", "sum")] == ["unchanged"] * 2
     assert all(set(verdicts(report)) == {MUL} for report in reports[1:])
-    assert len({report["run"]["id"] for report in reports}) == len(reports) == len(told(driver))
+    assert len({report["run"]["id"] for report in reports}) == len(reports) == len(delivered_runs(driver))
     assert {report["treatment"]["strategy"] for report in reports} == {"source"}
 
 
@@ -108,7 +108,7 @@ def test_the_builds_described_by_the_driver_are_understood_by_the_harness(traced
     _, driver = traced
     (info,) = (driver.work / "info").glob("*.json")
     described = json.loads(info.read_text())
-    assert [one["commit"] for one in described["regression_commits"]] == [
+    assert [culprit["commit"] for culprit in described["regression_commits"]] == [
         json.loads(next((driver.work / "culprits").glob("*.json")).read_text())["culprits"][0]["bad"][0]["commit"]
     ]
     folder = driver.work / "by_info"
@@ -210,5 +210,5 @@ def test_a_dry_run_says_what_it_would_do_and_does_none_of_it(driver: ToyDriver, 
     assert driver.compile_logs() == []
 
 
-def told(driver: ToyDriver) -> list[tuple[str]]:
+def delivered_runs(driver: ToyDriver) -> list[tuple[str]]:
     return driver.journal("SELECT run FROM reports WHERE run NOT IN (SELECT key FROM outbox WHERE kind = 'run')")

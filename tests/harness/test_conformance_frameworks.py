@@ -42,18 +42,18 @@ if request := torch_request():
     SUBJECTS["torch"] = ("torch", ["mm_0", "conv2d_0"], request, request, pytest.mark.wheels)
 NOT_YET = set() if request else {"torch"}  # its wheel is not on every index
 CHEAP = [name for name in CHECKS if name != "faults"]
-_made: dict[str, Subject] = {}
+_subjects: dict[str, Subject] = {}
 
 
 def subject(framework: str) -> Subject:
     """Made once: builds take a while the first time."""
-    if framework not in _made:
+    if framework not in _subjects:
         spec, operators, control, treatment, _ = SUBJECTS[framework]
         if framework in ("asv", "pytest"):
-            _made[framework] = subject_of_suite(spec, control, treatment, bench=operators)
+            _subjects[framework] = subject_of_suite(spec, control, treatment, bench=operators)
         else:
-            _made[framework] = subject_of(spec, control, treatment, operators=operators)
-    return _made[framework]
+            _subjects[framework] = subject_of(spec, control, treatment, operators=operators)
+    return _subjects[framework]
 
 
 def test_every_framework_is_checked() -> None:

@@ -205,7 +205,9 @@ def made_tar(fill: Callable[[tarfile.TarFile], object], mode: str = "w:gz") -> b
     return stream.getvalue()
 
 
-def put(archive: tarfile.TarFile, name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, to: str = "") -> None:
+def add_member(
+    archive: tarfile.TarFile, name: str, content: bytes = b"", kind: bytes = tarfile.REGTYPE, to: str = ""
+) -> None:
     info = tarfile.TarInfo(name)
     info.size, info.type, info.linkname = len(content), kind, to
     archive.addfile(info, io.BytesIO(content))
@@ -229,8 +231,8 @@ def unpacked(tmp_path: Path, content: bytes, member: str, limits: Limits = LIMIT
 
 
 def plain(archive: tarfile.TarFile) -> None:
-    put(archive, "readme", b"hello")
-    put(archive, "model/net.params", BODY)
+    add_member(archive, "readme", b"hello")
+    add_member(archive, "model/net.params", BODY)
 
 
 @pytest.mark.parametrize(
@@ -254,7 +256,7 @@ def test_a_member_of_an_archive(tmp_path: Path, content: bytes) -> None:
 
 
 def hostile(kind: bytes) -> bytes:
-    return made_tar(lambda archive: put(archive, "net", kind=kind, to="/etc/passwd"))
+    return made_tar(lambda archive: add_member(archive, "net", kind=kind, to="/etc/passwd"))
 
 
 @pytest.mark.parametrize(
@@ -265,11 +267,14 @@ def hostile(kind: bytes) -> bytes:
         (hostile(tarfile.CHRTYPE), "not one regular file"),
         (hostile(tarfile.FIFOTYPE), "not one regular file"),
         (hostile(tarfile.DIRTYPE), "not one regular file"),
-        (made_tar(lambda archive: (put(archive, "net", b"1"), put(archive, "net", b"2"))), "not one regular file"),
-        (made_tar(lambda archive: [put(archive, str(i)) for i in range(30)]), "more than 20 members"),
-        (made_tar(lambda archive: put(archive, "net", bytes(200_000))), "more than 100000 bytes"),
         (
-            made_tar(lambda archive: (put(archive, "pad", bytes(200_000)), put(archive, "net"))),
+            made_tar(lambda archive: (add_member(archive, "net", b"1"), add_member(archive, "net", b"2"))),
+            "not one regular file",
+        ),
+        (made_tar(lambda archive: [add_member(archive, str(i)) for i in range(30)]), "more than 20 members"),
+        (made_tar(lambda archive: add_member(archive, "net", bytes(200_000))), "more than 100000 bytes"),
+        (
+            made_tar(lambda archive: (add_member(archive, "pad", bytes(200_000)), add_member(archive, "net"))),
             "more than 100000 bytes",
         ),
         (made_tar(plain)[:-30], "not a readable archive"),
@@ -291,6 +296,6 @@ def test_hostile_and_broken_archives_are_refused(tmp_path: Path, content: bytes,
 
 
 def test_a_member_that_climbs_stays_in_the_cache(tmp_path: Path) -> None:
-    content = made_tar(lambda archive: put(archive, "../../climbed", BODY))
+    content = made_tar(lambda archive: add_member(archive, "../../climbed", BODY))
     assert unpacked(tmp_path, content, "../../climbed") == BODY
     assert not list(tmp_path.rglob("climbed"))

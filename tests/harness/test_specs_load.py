@@ -333,7 +333,7 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
 ]
 
 
-def put(where: str, value: Any) -> Any:
+def with_value(where: str, value: Any) -> Any:
     """GOOD with ``value`` at a path such as ``tests[0].inputs[1].data``."""
     if not where:
         return value
@@ -363,7 +363,7 @@ def test_the_loader_names_field_and_fix(
     tmp_path: Path, where: str, value: Any, field: str, fix: str, in_schema: bool
 ) -> None:
     path = tmp_path / "bad.json"
-    path.write_text(json.dumps(put(where, value)))
+    path.write_text(json.dumps(with_value(where, value)))
     with pytest.raises(UsageError) as caught:
         load_spec(path)
     message = str(caught.value)
@@ -376,7 +376,7 @@ def test_the_loader_names_field_and_fix(
 @pytest.mark.parametrize(("where", "value", "field", "fix", "in_schema"), BAD)
 def test_the_schema_refuses_what_it_can(where: str, value: Any, field: str, fix: str, in_schema: bool) -> None:
     validator = jsonschema.Draft202012Validator(json.loads(SCHEMA_FILE.read_text()))
-    assert validator.is_valid(put(where, value)) is not in_schema
+    assert validator.is_valid(with_value(where, value)) is not in_schema
 
 
 def test_several_mistakes_are_counted(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ class ToyProject:
 
     def _substitute(self, name: str, pattern: str, change: Callable[[int], int]) -> None:
         path = self.folder / name
-        text, count = re.subn(pattern, lambda found: f"{found[1]}{change(int(found[2]))}", path.read_text())
+        text, count = re.subn(pattern, lambda match: f"{match[1]}{change(int(match[2]))}", path.read_text())
         assert count == 1, (name, pattern)
         path.write_text(text)
 
