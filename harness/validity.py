@@ -62,7 +62,7 @@ def aa_problems(checks: Sequence[AACheckRecord]) -> list[str]:
     """Say which A/A checks found a difference where there is none."""
     return [
         f"{check.case} differed by {100 * (check.ratio - 1):+.1f} % from itself, on the control alone "
-        f"({counted(check.rounds, 'round')})"
+        f"({counted(check.rounds or 0, 'round')})"
         for check in checks
         if check.flagged and check.ratio is not None
     ]
