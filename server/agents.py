@@ -40,10 +40,7 @@ _INSTRUCTIONS = (
 )
 _MOST_ROWS = 200  # in one answer, which a model reads
 _READS = ToolAnnotations(read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False)
-
-
 Limit = Annotated[int, Field(ge=1, le=_MOST_ROWS)]
-HostLimit = Annotated[int, Field(ge=1, le=hosts_api.MOST_LISTED)]
 
 
 class ReadersOnly:
@@ -133,7 +130,7 @@ class Results:
         with self._reading() as session:
             return api.case_cause(session, run_id, number)
 
-    def list_hosts(self, limit: HostLimit = 20, offset: Offset = 0) -> hosts_api.HostsOut:
+    def list_hosts(self, limit: hosts_api.HostLimit = 20, offset: Offset = 0) -> hosts_api.HostsOut:
         """Hosts that measured, those seen last first, and of these those that need attention before the others: marks
         says why. noise is a ratio, 1.0 is usual for the cases that a host measured."""
         with self._reading() as session:
