@@ -11,7 +11,8 @@ Options of the subcommands by name, for all that have them, and in tables for on
 
 The file comes with a checkout, of which the user may know nothing: it can set only what neither executes anything, nor
 names a file or an address, nor takes anything away. `opduel local` builds and executes the checkout anyway: for it the
-file may also name the suite or the statements that are measured.
+file may also name the suite or the statements that are measured, and packages to install beside it, as its own build
+requirements do.
 """
 
 import tomllib
@@ -19,6 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
 
 from opduel.records import UsageError
 from opduel.support.files import MissingError, UnreadableError, read_text
@@ -38,8 +41,11 @@ _OF_REPORTS = (
     *("user_identifier", "run_type"),
 )
 HARMLESS = frozenset((*_OF_CASES, *_OF_DECISIONS, *_OF_REPORTS))
-# What `opduel local` executes of a checkout, as it executes the checkout itself: its own file alone names it.
-OF_CHECKOUT = frozenset(("statement", "setup", "suite"))
+# What `opduel local` executes or installs of a checkout, as it builds and executes the checkout itself: its own file
+# alone names it.
+_PACKAGES = ("suite_packages", "with_packages")
+OF_CHECKOUT = frozenset(("statement", "setup", "suite", *_PACKAGES))
+OF_SUITE = ("bench", "higher_is_better", "suite_packages")  # of no use for statements
 SAYS_WHAT = ("statement", "suite", "benchmark_file", "operators", "category", "inputs", "network", "int64_tensor")
 
 
@@ -77,6 +83,8 @@ def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path |
             settings[number] = replace(setting, value=_in_checkout(setting, top))
         elif setting.name not in HARMLESS:
             fix = "take it out, and use the command line or your own config"
+            if top is not None and setting.name in OF_CHECKOUT:
+                fix = f"move it to the table {prefix.rpartition(' ')[2]}local, for opduel local alone"
             raise UsageError(f"{setting.where}: is not one of the settings that a project can make for you: {fix}")
     return settings
 
@@ -88,13 +96,31 @@ def _top_of_checkout(folder: Path, file: Path) -> Path | None:
 
 
 def _in_checkout(setting: Setting, top: Path) -> Any:
-    """Return the value, with a suite's path from the file's folder on. UsageError: it is outside the checkout."""
+    """Return the value, with a suite's path from the file's folder on, and packages as one text. UsageError: a suite is
+    outside the checkout, or a package has an address or a file in place of a name."""
+    if setting.name in _PACKAGES:
+        return _packages(setting)
     if setting.name != "suite" or not isinstance(setting.value, str):
         return setting.value
     path = setting.file.parent / setting.value
     if ":" in setting.value or "@" in setting.value or not path.resolve().is_relative_to(top.resolve()):
         raise UsageError(f"{setting.where}: {setting.value} is not in this checkout: name a folder or file in it")
     return str(path)
+
+
+def _packages(setting: Setting) -> Any:
+    """Return the packages with spaces between. UsageError: one is not a package's name, with or without versions."""
+    if not isinstance(setting.value, str | list):
+        return setting.value
+    text = setting.value if isinstance(setting.value, str) else " ".join(map(str, setting.value))
+    for word in text.split():
+        try:
+            is_named = Requirement(word).url is None and not word.endswith(".txt")
+        except InvalidRequirement:
+            is_named = False
+        if not is_named:
+            raise UsageError(f"{setting.where}: {word} is not the name of a package: write one such as numpy==2.2.6")
+    return text
 
 
 def _find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:

@@ -17,7 +17,7 @@ from opduel.commands.launch import run_calibration, run_driver, run_harness
 from opduel.commands.nearest import refuse_misplaced, refuse_one_build
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.options import Parser, harness_parser, read_options
-from opduel.commands.project import OF_CHECKOUT, SAYS_WHAT, Setting, project_settings
+from opduel.commands.project import OF_SUITE, SAYS_WHAT, Setting, project_settings
 from opduel.commands.run_bench import DESCRIPTION, run_bench, run_bench_parser
 from opduel.commands.words import options_and_others, with_statements, words_of_checkout
 from opduel.records import UsageError
@@ -142,7 +142,8 @@ def _measure_checkout(program: str, arguments: Words) -> int:
     folder, words = words_of_checkout(arguments)
     parsed, _ = harness_parser(program).parse_known_args(words)
     says_what = any(getattr(parsed, name) for name in SAYS_WHAT)
-    settings = [setting for setting in _settings("local", folder) if not (says_what and setting.name in OF_CHECKOUT)]
+    replaced = ("statement", "setup", "suite", *(() if parsed.suite else OF_SUITE)) if says_what else ()
+    settings = [setting for setting in _settings("local", folder) if setting.name not in replaced]
     return run_driver(program, with_defaults(DRIVER, ["--local", folder, *words], settings))
 
 

@@ -240,6 +240,16 @@ def test_what_the_project_file_names_is_measured_unless_the_command_line_does(
     assert "local.statement: is not one of the settings that" in refused(run("checkout", "--dry_run"))
 
 
+def test_settings_of_the_project_s_suite_do_not_stop_a_line_of_python(run: Run, package: PlainPackage) -> None:
+    settings = '[tool.opduel.local]\nsuite = "benchmarks"\nbench = ["time_"]\nsuite_packages = ["six"]\n'
+    package.write("pyproject.toml", f"{(package.folder / 'pyproject.toml').read_text()}{settings}")
+    package.write("benchmarks/asv.conf.json", '{"project": "smoother", "repo": ".."}')
+    package.write("benchmarks/benchmarks/own.py", "def time_own():\n    pass\n")
+    assert "1 to measure on the suite's cases that match time_;" in run("--dry_run").out
+    assert "the suite's cases that match own;" in run("--suite", "benchmarks", "--bench", "own", "--dry_run").out
+    assert "1 to measure on 1 case" in run(*STATEMENT, "--dry_run").out
+
+
 def test_a_package_in_a_folder_of_its_repository(run: Run, package: PlainPackage) -> None:
     package.git("checkout", "--quiet", "-b", "moved")
     for name in ("src", "backend.py", "pyproject.toml"):

@@ -72,6 +72,17 @@ def test_what_is_measured_by_opduel_local_the_checkouts_own_file_may_say(pyproje
             checkout_setting(pyproject, text, "drive")
 
 
+def test_packages_for_opduel_local_are_names_without_addresses_and_files(pyproject: Project) -> None:
+    packages = '[tool.opduel.local]\nsuite_packages = ["numpy>=2", "six"]\nwith_packages = "python==3.12 scipy[test]"\n'
+    expected = ["--suite_packages=numpy>=2 six", "--with_packages=python==3.12 scipy[test]"]
+    assert checkout_setting(pyproject, packages) == expected
+    for word in ("six @ https://example.org/x.whl", "six@https://example.org/x", "bench.txt", "./own", "--index-url=x"):
+        with pytest.raises(UsageError, match=r"local\.with_packages: .* is not the name of a package: write one such"):
+            checkout_setting(pyproject, f'[tool.opduel.local]\nwith_packages = "{word}"\n')
+    with pytest.raises(UsageError, match=r"suite_packages: .*: move it to the table tool\.opduel\.local, for"):
+        checkout_setting(pyproject, '[tool.opduel]\nsuite_packages = "six"\n')
+
+
 OTHERS = sorted({action.dest for make in PARSERS[DRIVER] for action in make()._actions} - HARMLESS)
 
 
