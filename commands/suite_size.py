@@ -90,13 +90,13 @@ def _count_tests(module: ast.Module) -> Iterator[int | None]:
     for owner in module.body:
         if isinstance(owner, ast.ClassDef) and owner.name.startswith("Test"):
             tests += [(node, node.decorator_list + owner.decorator_list) for node in owner.body if _is_test(node)]
-    timed = [
+    timed_tests = [
         (node, decorators)
         for node, decorators in tests
         if any(_FIXTURE.fullmatch(argument.arg) for argument in node.args.args)
         or any(_FIXTURE.fullmatch(_name(decorator)) for decorator in decorators)
     ]
-    for _, decorators in timed or tests:
+    for _, decorators in timed_tests or tests:
         marks = [mark for mark in decorators if isinstance(mark, ast.Call) and _name(mark) == "parametrize"]
         yield _product(_length(mark.args[1] if len(mark.args) > 1 else None, constants) for mark in marks)
 
