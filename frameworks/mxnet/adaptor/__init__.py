@@ -7,8 +7,9 @@ import numpy
 
 from .blocks import BlockCall, is_block
 from .calls import MAKE_CALL
-from .graphs import BACKEND, make_graph
+from .graphs import make_graph
 from .inputs import Inputs, make_context
+from .integer_checks import check_average, check_case
 from .networks import Network, is_network, make_network_call
 from .objects import is_object, make_use
 from .openmp import compute_threads, keep_in_forks  # noqa: F401 - the worker calls one of them
@@ -63,26 +64,9 @@ def prepare_case(case, seed):
         network = Network(case, seed)
         network.set_mode(static=False)
         return network.outputs, network.inputs, [], {}
-    check_integers(case)
+    check_case(case)
     forward, backward, args, kwargs = resolve_case(case, inputs)
     return forward if case["direction"] == "forward" else backward, inputs, args, kwargs
-
-
-def check_integers(case):
-    """Raise ValueError if the case can't be computed in its dtype because that is of integers."""
-    dtype = case["dtype"]
-    if numpy.dtype(dtype).kind not in "iu":
-        return
-    if case["operator"].startswith("optimizer."):
-        raise ValueError(
-            f"{case['operator']} computes with rates below 1, which are 0 in {dtype}, and may divide by them: "
-            "use a floating-point dtype"
-        )
-    if BACKEND in case["inputs"]:  # MXNet would write out of bounds
-        raise ValueError(
-            f"{BACKEND}: fused operators compute in floating point, and would write outputs larger than those of "
-            f"{dtype}: use float32, or leave {BACKEND} out"
-        )
 
 
 def enter_context(inputs):
@@ -110,6 +94,8 @@ def resolve_case(case, inputs, function=None, block=None):
         forward = function or resolve(case["operator"])
         args, kwargs = inputs.arguments()
         kwargs = inputs.with_dtype(forward, kwargs)
+        if function is None:
+            check_average(case, args, kwargs)
         if case.get("mode") == "hybridized":
             forward, args = make_graph(inputs, args, kwargs)
             kwargs = {}
@@ -129,8 +115,10 @@ def digest(case, seed):
 
 
 def make_call(case, seed):
-    """Return a function that runs the case once, and returns when it is done. Raise MissingOperator, and what the
-    operator raises, such as MXNetError."""
+    """Return a function that runs the case once, and returns when it is done.
+
+    Raise MissingOperator, and what the operator raises, such as MXNetError.
+    """
     call = untraced_call(case, seed)
     if is_network(case["operator"]):
         call()  # traces a hybridized network, which may take ten times as long as a call

@@ -16,6 +16,7 @@ from opduel_common.values import draw_parameter
 
 from .functions import function
 from .graphs import BACKEND, hybridize
+from .integer_checks import check_block
 from .operators import MissingOperator, dotted
 
 ROOT = "gluon."
@@ -35,8 +36,10 @@ def is_block_class(value):
 
 
 def block_class(name):
-    """Return the class for a name such as ``gluon.nn.Dense``. Raise ValueError if no block can have this name,
-    MissingOperator if this build has no such block."""
+    """Return the class for a name such as ``gluon.nn.Dense``.
+
+    Raise ValueError if no block can have this name, MissingOperator if this build has no such block.
+    """
     module, _, last = name[len(ROOT) :].rpartition(".")
     if not is_block(name) or module not in MODULES:
         raise ValueError(f"{name}: blocks live under {ROOT}{f', {ROOT}'.join(MODULES)}")
@@ -105,6 +108,7 @@ class BlockCall:
         self.given_states = None
         if self.stateful and case_inputs.get(STATES) is not None:
             self.given_states = as_list(self.tensors(STATES, case_inputs[STATES], made_of))
+        check_block(name, self.block, self.args)
         self.call = self.caller(case_inputs.get(UNROLL))
         if is_made:
             self.call(*self.args)  # sets the parameters' shapes
@@ -119,8 +123,8 @@ class BlockCall:
         """Return the tensors of one argument of the call: a list for ``args``, else a tensor or a list of them."""
         tensors = self.inputs.value(key, value)
         if not (isinstance(tensors, mx.nd.NDArray) or (isinstance(tensors, list) and tensors)):
-            parameters = ", ".join(made_of) or "none"
-            raise ValueError(f"{key} is neither an argument of the constructor nor a tensor: it takes {parameters}")
+            taken = ", ".join(made_of) or "none"
+            raise ValueError(f"{key} is neither an argument of the constructor nor a tensor: it takes {taken}")
         return tensors
 
     def set_mode(self, name, mode, is_made, case_inputs):
