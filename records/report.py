@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from opduel.records.build import Build
 from opduel.records.case import METRICS, NOISY, VALUE, Case, Metric, measure_of, without_kind
@@ -389,11 +389,6 @@ class Report:
         """Whether its time was too short: a case that looks changed is not settled, or no case was tested at all."""
         cut_short = self.run.is_cut_short and not self.run.aborted
         return cut_short and not self.withholds(*FLAGGED) and (bool(self.open_suspects) or self.nothing_compared)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the document as plain JSON data, ``schema_version`` first."""
-        document = dataclasses.asdict(self)
-        return {"schema_version": document.pop("schema_version"), **document}
 
     def count(self, verdict: Verdict) -> int:
         """Return how many comparisons have this verdict."""

@@ -4,7 +4,7 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -291,7 +291,7 @@ def test_what_both_write_is_the_same_document(tmp_path: Path, kind: Callable[[Pa
     line = kind(tmp_path).report(report)
     assert line is not None
     document = json.loads(Path(line.removeprefix("report: ")).read_text())
-    assert document == json.loads(json.dumps(report.to_json()))
+    assert document == json.loads(json.dumps(asdict(report)))
 
 
 @pytest.fixture
