@@ -116,8 +116,8 @@ def unsettled_lines(report: Report, with_names: bool = True) -> list[str]:
     if nothing := _nothing_line(report):
         return [nothing]
     unreached = sum(comparison.is_unreached for comparison in report.comparisons)
-    ended = f"the run ended before {unreached} of {counted(len(report.comparisons), 'case')} could be compared"
-    lines = (_uncompared_line(report), ended if unreached else "", _suspects_line(report, with_names))
+    unreached_line = f"the run ended before {unreached} of {counted(len(report.comparisons), 'case')} could be compared"
+    lines = (_uncompared_line(report), unreached_line if unreached else "", _suspects_line(report, with_names))
     return [line for line in lines if line]
 
 
@@ -229,8 +229,8 @@ def notes(report: Report) -> list[str]:
     """Return what the change can't reach, what both builds skipped, why a run with a verdict on every case ended, the
     host's noise, and the result of an injected slowdown."""
     is_answered = report.run.is_cut_short and _is_settled(report)
-    ended = f"the run ended with a verdict on every case: {report.run.why_stopped}" if is_answered else ""
-    lines = (left_out_line(report), skipped_line(report), ended, noise_line(report), injection_line(report))
+    answered_line = f"the run ended with a verdict on every case: {report.run.why_stopped}" if is_answered else ""
+    lines = (left_out_line(report), skipped_line(report), answered_line, noise_line(report), injection_line(report))
     return [line for line in lines if line]
 
 
