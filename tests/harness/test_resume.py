@@ -277,7 +277,7 @@ def test_kill_9_at_random_loses_no_kept_round_and_doubles_none(tmp_path: Path) -
     path, rng = tmp_path / "log", random.Random(seed)
     log = FileLog(path)
     durable: list[str] = []
-    for _ in range(6):
+    for _ in range(4):
         process = start(path)
         kill_after(process, path, rng.randrange(3), rng.uniform(0, 0.4))
         texts = log.rounds()

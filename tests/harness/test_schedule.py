@@ -81,7 +81,7 @@ def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
 def test_suspects_need_not_wait_for_long_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opduel.harness.planning.selection.LONG_ROUND_S", 0.0)
     wide_cases = [replace(toy_case(name), threshold=0.003) for name in "abc"]
-    looks = Looks((3, 6, 24), suspect_level=1e-5)  # else each look at the others makes a suspect of one in a hundred
+    looks = Looks((3, 6, 12), suspect_level=1e-5)  # else each look at the others makes a suspect of one in a hundred
     result, comparisons = run(toy_case("slow", slower=4), *wide_cases, looks=looks, alpha=0.01)
     assert comparisons["slow"].verdict == "regressed"
     of_slow = {sample.round for sample in result.samples["slow"] if sample.stage == "confirmation"}
