@@ -73,13 +73,19 @@ def _count_benchmarks(module: ast.Module) -> Iterator[int | None]:
     classes = {node.name: node for node in module.body if isinstance(node, ast.ClassDef)}
     for node in _public(module.body):
         if isinstance(node, _FUNCTIONS) and _OF_ASV.fullmatch(node.name):
-            yield _sets(constants.get(f"{node.name}.params"), constants)
+            yield _sets(constants.get(f"{node.name}.params"), constants) if _is_plain(node) else None
         elif isinstance(node, ast.ClassDef):
             bodies = [base.body for base in _with_bases(node, classes)]
             own = {key: value for body in reversed(bodies) for key, value in _assigned(body).items()}
-            methods = {item.name for body in bodies for item in body if isinstance(item, _FUNCTIONS)}
+            methods = {item.name: item for body in reversed(bodies) for item in body if isinstance(item, _FUNCTIONS)}
             number = _sets(own.get("params"), {**constants, **own})
-            yield from (number for name in methods if _OF_ASV.fullmatch(name))
+            benchmarks = [method for name, method in methods.items() if _OF_ASV.fullmatch(name)]
+            yield from (number if _is_plain(method) else None for method in benchmarks)
+
+
+def _is_plain(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """Tell whether no decorator with arguments may set parameters."""
+    return not any(isinstance(decorator, ast.Call) for decorator in function.decorator_list)
 
 
 def _count_tests(module: ast.Module) -> Iterator[int | None]:

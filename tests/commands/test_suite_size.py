@@ -92,6 +92,11 @@ def test_parameters_that_only_running_would_tell_count_once(tmp_path: Path, para
     assert suite_size.words == "at least 2 cases"
 
 
+def test_parameters_of_a_decorator_count_once(tmp_path: Path) -> None:
+    text = "@parameterized(['n'], [1, 2])\ndef time_it(n): ...\nclass Own:\n    @skip(1)\n    def time_own(self): ...\n"
+    assert asv(tmp_path, text) == SuiteSize(2, is_exact=False)
+
+
 def test_a_file_that_is_no_python_and_a_suite_without_its_folder_count_nothing(tmp_path: Path) -> None:
     assert asv(tmp_path / "a", "def time_it(:\n") == SuiteSize(0)
     assert size(write(tmp_path / "b", {"asv.conf.json": "{}"})) == SuiteSize(0)
