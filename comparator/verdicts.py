@@ -50,13 +50,12 @@ def _with_figures(bare: Comparison, analysis: CaseAnalysis, family: Family) -> C
         return replace(bare, difference=only.treatment - only.control)
     alpha = family.alpha / family.size * analysis.looks.weight(figures.n)
     stages = [sample.stage for sample in bare.samples]
-    change, *ends = figures.changes
-    interval = (ends[0], ends[1])
+    change, low, high = figures.changes
     if figures.reference is None:
         mde = minimal_detectable_change(figures.trimmed_mean, bare.threshold, alpha)
-        bare = replace(bare, ratio=change, ci=interval, mde=mde)
+        bare = replace(bare, ratio=change, ci=(low, high), mde=mde)
     else:
-        bare = replace(bare, difference=change, difference_ci=interval)
+        bare = replace(bare, difference=change, difference_ci=(low, high))
     return replace(
         bare,
         confidence=1 - family.alpha,

@@ -68,9 +68,9 @@ def observe_native(
     label, options = ("misses", MISS_OPTIONS) if misses else ("native", INSTRUCTION_OPTIONS)
     tool = Tool(label, SCRIPT, "OPDUEL_COUNTS", counting.environment, lambda paths: callgrind(counting, paths, options))
     counter = _Counter(MISSES if misses else INSTRUCTIONS, places)
-    seen = look_in_pairs(profiling, cases, tool, counter.count, pairs)
+    results = look_in_pairs(profiling, cases, tool, counter.count, pairs)
     describe = _describe_misses if misses else _describe
-    return {case_id: describe(of_case, note) for case_id, (of_case, note) in seen.items()}
+    return {case_id: describe(of_case, note) for case_id, (of_case, note) in results.items()}
 
 
 @dataclass(frozen=True)

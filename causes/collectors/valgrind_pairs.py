@@ -81,19 +81,19 @@ def look_in_pairs(
 
     A case that failed in a pair, or for which a pair had no time left, is not looked at in further ones.
     """
-    seen: dict[str, list[Seen]] = {case.id: [] for case in cases}
+    results: dict[str, list[Seen]] = {case.id: [] for case in cases}
     failures = {case.id: reason for case in cases if (reason := why_not(profiling.framework, case))}
 
     def measure(processes: Processes, request: CaseRequest, this_round: Round) -> PairSample:
-        seen[request.case.id].append(look(processes, request, this_round))
+        results[request.case.id].append(look(processes, request, this_round))
         return sample_of(request, this_round, 1.0, 1.0, 1)
 
     for number in range(pairs):
-        due = [case for case in cases if case.id not in failures and len(seen[case.id]) == number]
+        due = [case for case in cases if case.id not in failures and len(results[case.id]) == number]
         requests = [CaseRequest(case, profiling.seed) for case in due]
         failures |= _look_in_a_pair(profiling, requests, number, tool, measure)
     observed: dict[str, tuple[list[Seen], str]] = {}
-    for case_id, values in seen.items():
+    for case_id, values in results.items():
         reason = failures.get(case_id, NO_TIME_LEFT) if len(values) < pairs else ""
         fewer = f"{len(values)} of {pairs} process pairs: " if values and reason else ""
         observed[case_id] = values, fewer + reason

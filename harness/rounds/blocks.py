@@ -154,29 +154,30 @@ def _request(discard: int, calls: int, inner: int, late_ns: float) -> dict[str, 
 class Pipes:
     """A pipe to each side, from the other one. Processes open them by their paths: nobody inherits them."""
 
-    ends: Mapping[Side, tuple[int, int]]
+    descriptors: Mapping[Side, tuple[int, int]]
 
     @classmethod
     @contextmanager
     def opened(cls) -> Iterator["Pipes"]:
         """Open pipes; leaving the context closes them."""
         with ExitStack() as stack:
-            ends: dict[Side, tuple[int, int]] = {}
+            descriptors: dict[Side, tuple[int, int]] = {}
             for side in SIDES:
-                ends[side] = os.pipe()
-                for end in ends[side]:
-                    stack.callback(os.close, end)
-            yield cls(ends)
+                descriptors[side] = os.pipe()
+                for descriptor in descriptors[side]:
+                    stack.callback(os.close, descriptor)
+            yield cls(descriptors)
 
     def paths(self, side: Side) -> dict[str, str]:
         """Return where a side hears that it is its turn, and where it tells the other (man 5 proc)."""
+        reading, writing = self.descriptors[side][0], self.descriptors[_other(side)][1]
         folder = f"/proc/{os.getpid()}/fd"
-        return {"read_from": f"{folder}/{self.ends[side][0]}", "write_to": f"{folder}/{self.ends[_other(side)][1]}"}
+        return {"read_from": f"{folder}/{reading}", "write_to": f"{folder}/{writing}"}
 
     def stop(self) -> None:
         """Tell both sides to stop when it would be their turn."""
         for side in SIDES:
-            os.write(self.ends[side][1], STOP)
+            os.write(self.descriptors[side][1], STOP)
 
 
 def ask_in_turns(

@@ -88,7 +88,7 @@ def test_time_that_no_open_case_can_use_goes_to_changes_whose_verdicts_do_not_st
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(
-        "opduel.harness.planning.selection.affordable",
+        "opduel.harness.planning.budget.affordable",
         lambda trips, *_, **__: [need for need in trips if need.excess is not None],
     )
     result, comparisons = run(
