@@ -151,7 +151,7 @@ def _bounded_where_equal(options: HarnessOptions, request: RunRequest) -> RunReq
     bound = ""
     if options.time_budget is None and options.max_rounds is None:
         budget_s = AA_S + AA_CASE_S * len(request.cases)
-        bound = f"; it takes at most {duration(budget_s)}: --time_budget SECONDS changes that"
+        bound = f"; measuring takes at most {duration(budget_s)}: --time_budget SECONDS changes that"
         request = request.configured(time_budget=budget_s)
     log.warning("both sides are the same build (A/A), so that what differs is noise%s", bound)
     return request

@@ -32,6 +32,7 @@ from opduel.support.command_names import command_name
 from opduel.support.text import counted
 
 CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/performance.md
+CLOSE = 0.7  # how like another name a misspelt one is
 _NAME = re.compile(r"[\w./~^@-]+")  # of a commit, or of a variable
 SHOWN = 5  # names in a line
 BUDGET_S = 180.0  # for measuring a package, unless the user says: both builds have to be made, too
@@ -165,7 +166,7 @@ def _refuse_unknown_names(
             continue
         if any(_may_make_names(repository, commit) for commit in commits):
             return  # the builds will tell
-        close = difflib.get_close_matches(name, defined_names(repository, commits[-1]), 2)
+        close = difflib.get_close_matches(name, defined_names(repository, commits[-1]), 2, CLOSE)
         advice = f"did you mean {' or '.join(close)}?" if close else "correct it"
         label = session.options.label("statement")
         raise UsageError(f"{label} {module}.{name}: no file of {own.repo_dir} has {name}: {advice}")

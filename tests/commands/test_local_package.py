@@ -81,6 +81,8 @@ def test_where_nothing_is_changed_nothing_is_measured(run: Run, package: PlainPa
 
 def test_a_name_that_no_file_has_is_refused_before_anything_is_built(run: Run, package: PlainPackage) -> None:
     """Where nothing differs, too."""
+    package.write("test_smoother.py", "def test_smooth(benchmark):\n    benchmark(sum, [1])\n")
+    package.commit("Tests")
     reason = f"no file of {package.folder} has smoth: did you mean smooth?"
     line = f"opduel local: error: --statement smoother.smoth: {reason}"
     assert refused(run("smoother.smoth([1])")) == line
@@ -89,7 +91,6 @@ def test_a_name_that_no_file_has_is_refused_before_anything_is_built(run: Run, p
     outcome = run("smoother.smoth([1])", "smoother.smooth([1])")
     assert refused(outcome) == line
     assert "building" not in outcome.err
-    package.write("test_smoother.py", "def test_smooth(benchmark):\n    benchmark(sum, [1])\n")
     assert "--bench smoth: matches no benchmark of the suite: no file" in refused(run("--bench", "smoth"))
     package.commit("Slower")
     assert "--bench smoth: matches no benchmark of the suite: no file" in refused(run("--bench", "smoth"))

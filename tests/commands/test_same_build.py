@@ -33,7 +33,7 @@ def requests(monkeypatch: pytest.MonkeyPatch) -> list[RunRequest]:
 @pytest.mark.parametrize(
     ("words", "budget_s", "said"),
     [
-        ((), 70.0, f"{SAID}; it takes at most 1 min 10 s: --time_budget SECONDS changes that\n"),
+        ((), 70.0, f"{SAID}; measuring takes at most 1 min 10 s: --time_budget SECONDS changes that\n"),
         (("--time_budget", "500"), 500.0, f"{SAID}\n"),
         (("--max_rounds", "9"), None, f"{SAID}\n"),
         (("--inject", "5%"), None, ""),
