@@ -13,10 +13,10 @@ from typing import Any
 
 from opduel.commands.ai_pep import FRAMEWORKS
 from opduel.commands.config import default_model_cache
-from opduel.commands.custom_network import custom_network
 from opduel.commands.entry import log
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.nearest import builds_of, framework_of_builds, full_names
+from opduel.commands.networks import custom_network
 from opduel.commands.option_rules import LARGE_TENSORS, named_spec
 from opduel.commands.option_types import share
 from opduel.commands.programs import fill_command_lines, refuse_program_options
@@ -38,7 +38,7 @@ from opduel.harness.specs import (
 )
 from opduel.records import METRICS, VALUE, Case, OpduelError, UsageError, split_kind
 from opduel.records.run_record import SuiteRecord
-from opduel.support.text import counted
+from opduel.support.text import LONGEST_QUOTE, clipped, counted
 
 LARGEST_INT32 = 2**31 - 1  # elements: one more, and an index needs more than 32 bits
 FROM_COMMAND_LINE = "inputs"
@@ -250,20 +250,14 @@ def _in_options(message: str) -> str:
 
 def _parse_inputs(text: str) -> Any:
     """What one ``--inputs`` says: JSON, or ``@`` and the path of a JSON or YAML file."""
+    quoted = clipped(" ".join(text.split()), LONGEST_QUOTE)
     try:
         data = read_plain(Path(text[1:])) if text.startswith("@") else plain_of(text)
     except UsageError as error:
-        raise UsageError(f"--inputs {_short(text)}: {error}") from None
+        raise UsageError(f"--inputs {quoted}: {error}") from None
     if not isinstance(data, dict):
-        raise UsageError(
-            f'--inputs {_short(text)}: give an object of arguments, such as {{"lhs": [8, 8], "rhs": [8, 8]}}'
-        )
+        raise UsageError(f'--inputs {quoted}: give an object of arguments, such as {{"lhs": [8, 8], "rhs": [8, 8]}}')
     return data
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 60 else line[:57] + "..."
 
 
 def _framework(options: HarnessOptions) -> str:

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,8 @@ from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import get_framework
-from opduel.harness.conformance import CHECKS, Outcome, Subject, check
+from opduel.harness.conformance import CHECKS, Outcome, Subject
+from opduel.harness.conformance import check as run_check
 from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases
 from opduel.records import DEFAULT_METRIC, VALUE, Case, UsageError
 from opduel.records.measurement import Side
@@ -20,40 +21,33 @@ from opduel.reporters.stream import print_result
 _WIDTH = max(map(len, CHECKS)) + 2
 
 
-@dataclass(frozen=True)
-class ConformanceOptions:
-    """The options of ``opduel conformance``."""
-
-    control: str
-    treatment: str | None = None
-    benchmark_file: str | None = None
-    suite: str | None = None
-    bench: Sequence[str] | None = None
-    operators: Sequence[str] | None = None
-    check: Sequence[str] | None = None
-    seed: int = 1
-    exec_dir: Path | None = None
-
-
-def run_conformance(options: ConformanceOptions) -> int:
-    """Make the checks and print a line for each; return the exit code, or raise an OpduelError that has it."""
-    if unknown := set(options.check or ()) - set(CHECKS):
+def run_conformance(
+    control: str,
+    treatment: str | None,
+    benchmark_file: str | None,
+    suite: str | None,
+    bench: Sequence[str] | None,
+    check: Sequence[str] | None,
+    **options: Any,
+) -> int:
+    """Make the checks and print a line for each; return the exit code, or raise an OpduelError that has it.
+    ``options``: the further ones of `subject_of`."""
+    if unknown := set(check or ()) - set(CHECKS):
         raise UsageError(f"--check {min(unknown)}: there is no such check: use one of {', '.join(CHECKS)}")
-    more: dict[str, Any] = {"operators": options.operators or (), "seed": options.seed, "exec_dir": options.exec_dir}
-    if options.suite is not None:
-        patterns = [*(options.bench or ()), *([options.benchmark_file] if options.benchmark_file else ())]
-        subject = subject_of_suite(options.suite, options.control, options.treatment, bench=patterns, **more)
-    elif options.bench:
+    if suite is not None:
+        patterns = [*(bench or ()), *([benchmark_file] if benchmark_file else ())]
+        subject = subject_of_suite(suite, control, treatment, bench=patterns, **options)
+    elif bench:
         raise UsageError("--bench: is for a suite's benchmarks: add --suite, or leave it out")
-    elif options.benchmark_file is None:
+    elif benchmark_file is None:
         raise UsageError("-b: is missing: name a spec of the framework, or a suite by --suite")
     else:
-        subject = subject_of(options.benchmark_file, options.control, options.treatment, **more)
+        subject = subject_of(benchmark_file, control, treatment, **options)
     logging.getLogger("opduel.harness").setLevel(logging.ERROR)
     outcomes = []
-    for name in options.check or CHECKS:
+    for name in check or CHECKS:
         log.debug("check %s", name)
-        outcomes.append(check(name, subject))
+        outcomes.append(run_check(name, subject))
         print_result("".join(f"{line}\n" for line in lines_of(outcomes[-1])), "")
     problems = sum(len(outcome.problems) for outcome in outcomes)
     name = subject.framework.name

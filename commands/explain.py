@@ -12,25 +12,18 @@ from opduel.reporters.stream import print_result
 from opduel.support.text import counted
 
 
-def explain(path: Path, case: str | None, as_json: bool) -> int:
+def explain(report: Path, case: str | None, json: bool) -> int:
     """Print the cause of one case, or one line for each case that has one; returns the exit code. UsageError: it is no
     report, has no such case, or no cause of it; RunError: standard output could not be written."""
-    report = read_report(path)
+    document = read_report(report)
     if case is not None:
-        chosen = [_with_cause(path, _find_comparison(path, report, case))]
+        comparison = _with_cause(report, _find_comparison(report, document, case))
+        text = json_text(_document(comparison)) if json else cause_text(comparison)
+    elif explained := [comparison for comparison in document.comparisons if comparison.cause]:
+        lines = "".join(f"{sentence_line(comparison)}\n" for comparison in explained)
+        text = json_text(list(map(_document, explained))) if json else lines
     else:
-        chosen = [comparison for comparison in report.comparisons if comparison.cause]
-        if not chosen:
-            raise UsageError(f"{path}: has no causes: measure again with --explain all")
-    if as_json:
-        documents = [_document(comparison) for comparison in chosen]
-        text = json_text(documents if case is None else documents[0])
-    else:
-        text = (
-            "".join(f"{sentence_line(comparison)}\n" for comparison in chosen)
-            if case is None
-            else cause_text(chosen[0])
-        )
+        raise UsageError(f"{report}: has no causes: measure again with --explain all")
     print_result(text, "redirect it to a file")
     return DONE
 
@@ -61,11 +54,5 @@ def _with_cause(path: Path, comparison: Comparison) -> Comparison:
 
 
 def _document(comparison: Comparison) -> dict[str, object]:
-    figures = {
-        "case": comparison.case,
-        "metric": comparison.metric,
-        "verdict": comparison.verdict,
-        "ratio": comparison.ratio,
-        "ci": comparison.ci,
-    }
+    figures = {name: getattr(comparison, name) for name in ("case", "metric", "verdict", "ratio", "ci")}
     return figures | {"cause": without_frames(comparison.cause) if comparison.cause else None}

@@ -15,17 +15,17 @@ from opduel.inside import PACKAGE
 from opduel.records import Build, RunError
 
 
-def run(framework_name: str, request: str, arguments: Sequence[str]) -> int:
-    """Become the interpreter of the build ``request``, with these arguments. UsageError: there is no such build;
+def run(framework: str, build: str, arguments: Sequence[str]) -> int:
+    """Become the interpreter of a framework's build, with these arguments. UsageError: there is no such build;
     RunError: the interpreter could not be started."""
-    framework = get_framework(framework_name)
-    build = resolve_build(request, framework, BuildCache())
-    environment = inside_environment(build, framework, os.environ)
+    build_framework = get_framework(framework)
+    resolved = resolve_build(build, build_framework, BuildCache())
+    environment = inside_environment(resolved, build_framework, os.environ)
     sys.stdout.flush()
     try:
-        os.execve(build.interpreter, [build.interpreter, *arguments], environment)
+        os.execve(resolved.interpreter, [resolved.interpreter, *arguments], environment)
     except OSError as error:
-        raise RunError(f"{build.interpreter}: could not be started ({error.strerror})") from None
+        raise RunError(f"{resolved.interpreter}: could not be started ({error.strerror})") from None
 
 
 def inside_environment(build: Build, framework: Framework, own: Mapping[str, str]) -> dict[str, str]:

@@ -33,8 +33,7 @@ from opduel.commands.option_rules import is_single
 from opduel.commands.option_types import path
 from opduel.commands.options import Parser, read_options
 from opduel.records import RunError, UsageError
-from opduel.records.measurement import SIDES, Side
-from opduel.reporters.formats import FORMATS, described
+from opduel.reporters.formats import described
 from opduel.support.atomic import user_path
 
 if TYPE_CHECKING:
@@ -46,15 +45,16 @@ which builds to measure and where to keep reports, and keeps the answers. Every 
 repo_driver.py if one is repo_driver.py's own, such as --ab_testing or --regression (see repo_driver.py --help), or else
 to harness.py (see harness.py --help). Default arguments of both may be kept in the config."""
 
-# What it does instead of a run: the option that asks for it, what it does in words, its own options that go with it.
+# What it does instead of a run: the option that asks for it, what it does in words, and what may stand beside it.
 INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "list": ("takes only a pattern and options of harness.py", ()),
-    "convert": ("writes a report in another format and does nothing else", ("to", "side", "output")),
-    "flush": ("sends waiting reports and does nothing else", ("retry_refused", "give_up")),
+    "convert": ("writes a report in another format and does nothing else", ()),
+    "flush": ("sends waiting reports and does nothing else", ()),
     "send": ("sends reports and does nothing else", ()),
-    "spec_from": ("writes a spec and measures nothing", ("output", "reset_options")),
+    "spec_from": ("writes a spec and measures nothing", ("reset_options",)),
     "calibrate": ("measures one build against itself", ("reset_options", "keep_options")),
 }
+# Options of the subcommands that do these, which a run doesn't have.
 COMPANIONS = {
     "to": "says how a report is converted: add --convert REPORT, or leave it out",
     "side": "says how a report is converted: add --convert REPORT, or leave it out",
@@ -75,16 +75,10 @@ class BenchOptions:
     spec_from: str | None = None  # a network
     convert: Path | None = None  # a report
     flush: bool = False
-    retry_refused: bool = False
-    give_up: Sequence[int] | None = None  # entries
     send: Sequence[Path] | None = None  # reports
-    to: str | None = None  # a format
-    side: Side | None = None
-    output: str | None = None  # a path
 
 
 def run_bench_parser() -> Parser:
-    """The parser of run_bench.py's own options."""
     parser = Parser(
         prog="run_bench.py",
         usage="%(prog)s [-h] [--reset_options] [--keep_options] [--calibrate] [--list [PATTERN]] [--spec_from NETWORK] "
@@ -114,25 +108,22 @@ def run_bench_parser() -> Parser:
         "write a spec of the operator calls of a saved symbol, or of a model of the zoo; goes with --shape "
         "NAME=SIZES, --build BUILD and --output FILE",
     )
-    add("--convert REPORT", "convert a report.json to the format that --to names", type=path)
+    add(
+        "--convert REPORT",
+        "convert a report.json; goes with --to FORMAT, --side SIDE and --output FILE, as opduel convert. "
+        f"{described()}",
+        type=path,
+    )
     add(
         "--flush",
-        "send the reports that could not be delivered to results servers yet; goes with --remote_reporter's options",
+        "send the reports that could not be delivered to results servers yet; goes with --remote_reporter's options, "
+        "--retry_refused (send also those that a server refused) and --give_up NUMBER (remove this entry)",
     )
-    add("--retry_refused", "with --flush: also send reports that a server refused")
-    add("--give_up NUMBER", "with --flush: remove this entry without sending it; repeatable", type=int, action="append")
     add(
         "--send REPORT",
         "send reports that are on disk; goes with --remote_reporter, its token and --spool",
         nargs="+",
         type=path,
-    )
-    add("--to", f"with --convert: the format. {described()}", choices=list(FORMATS))
-    add("--side", "with --convert to a format for one side: which one", choices=SIDES)
-    add(
-        "--output FILE",
-        "for --convert and --spec_from: where it is written, in place of standard output; {side} in the name of a "
-        "converted file stands for control and treatment, {run} for the run's id",
     )
     return parser
 
@@ -141,7 +132,7 @@ def run_bench(words: Sequence[str], run_subcommand: Callable[[str, Sequence[str]
     """Measure as the words say, or do what else they ask for, by a subcommand of ``opduel``; return the exit code."""
     parsed, passed_on = run_bench_parser().parse_known_args(words)
     options = BenchOptions(**vars(parsed))
-    instead = _instead_of_a_run(options)
+    instead = _instead_of_a_run(options, passed_on)
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
@@ -170,24 +161,18 @@ def run_bench(words: Sequence[str], run_subcommand: Callable[[str, Sequence[str]
 
 def _subcommand(options: BenchOptions, passed_on: Sequence[str]) -> tuple[str, list[str]]:
     """Return the subcommand of ``opduel`` that does what is asked for in place of a run, and its words."""
-    words = [f"--{name}={value}" for name in ("to", "side", "output") if (value := getattr(options, name)) is not None]
     if options.list is not None:
         return "list", [*([options.list] if options.list else []), *passed_on]
     if options.convert is not None:
-        if passed_on or options.to is None:
-            raise UsageError(
-                f"--convert: takes a report, --to {'|'.join(FORMATS)}, --side and --output, and no other options"
-            )
-        return "convert", [*words, "--", str(options.convert)]
+        return "convert", [str(options.convert), *passed_on]
     if options.spec_from is not None:
-        return "spec-from", [options.spec_from, *words, *passed_on]
+        return "spec-from", [options.spec_from, *passed_on]
     if options.send is not None:
         return "send", [*map(str, options.send), *passed_on]
-    give_up = [f"--give_up={number}" for number in options.give_up or ()]
-    return "flush", [*(["--retry_refused"] if options.retry_refused else []), *give_up, *passed_on]
+    return "flush", list(passed_on)
 
 
-def _instead_of_a_run(options: BenchOptions) -> str | None:
+def _instead_of_a_run(options: BenchOptions, passed_on: Sequence[str]) -> str | None:
     """The option that asks for something else than a run, None for a run; UsageError for options that don't go
     together."""
     option_names = {name for name, value in vars(options).items() if value not in (None, False)}
@@ -197,7 +182,7 @@ def _instead_of_a_run(options: BenchOptions) -> str | None:
                 raise UsageError(f"--{alternative}: {words}: leave the others out")
             return alternative
     for name, words in COMPANIONS.items():
-        if name in option_names:
+        if any(word.partition("=")[0] == f"--{name}" for word in passed_on):
             raise UsageError(f"--{name}: {words}")
     return None
 

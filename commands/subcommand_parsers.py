@@ -65,7 +65,6 @@ def run_parser() -> Parser:
 
 
 def init_parser() -> Parser:
-    """Return the parser of ``opduel init``."""
     parser = Parser(
         prog="opduel init",
         description="Write the settings and the workflow by which opduel measures a package, and overwrite nothing.",
@@ -88,7 +87,6 @@ def init_parser() -> Parser:
 
 
 def spec_from_parser() -> Parser:
-    """Return the parser of ``opduel spec-from``."""
     parser = Parser(
         prog=command_name("spec-from"),
         usage="%(prog)s NETWORK [OPTIONS]",
@@ -123,7 +121,6 @@ def shape(text: str) -> tuple[str, list[int], str]:
 
 
 def conformance_parser() -> Parser:
-    """Return the parser of ``opduel conformance``."""
     parser = Parser(
         prog="opduel conformance",
         description="Test whether a framework behaves as opduel requires: equal inputs on both sides, failures that "
@@ -140,7 +137,7 @@ def conformance_parser() -> Parser:
     )
     add("--control BUILD", "a build, as opduel compare takes it", required=True)
     add("--treatment BUILD", "another build, or the same (default: the control)")
-    add("--operators PATTERN", "only these cases of the spec; repeatable", action="append")
+    add("--operators PATTERN", "only these cases of the spec; repeatable", action="append", default=[])
     add("--check NAME", "only this check; repeatable (default: all)", action="append", type=str)
     add("--seed N", "what the inputs' values come from (default: 1)", type=int, default=1)
     add("--exec_dir DIR", "the build cache (default: in the user's cache folder)", type=path)
@@ -148,7 +145,6 @@ def conformance_parser() -> Parser:
 
 
 def convert_parser() -> Parser:
-    """Return the parser of ``opduel convert``."""
     parser = Parser(prog="opduel convert", description="Write a report in the format of another tool.")
     add = parser.options()
     add("report REPORT", "a report.json", type=report_file)
@@ -163,7 +159,6 @@ def convert_parser() -> Parser:
 
 
 def explain_parser() -> Parser:
-    """Return the parser of ``opduel explain``."""
     parser = Parser(
         prog="opduel explain",
         description="Say why a case of a report changed.",
@@ -177,14 +172,12 @@ def explain_parser() -> Parser:
 
 
 def send_parser() -> Parser:
-    """Return the parser of ``opduel send``."""
     parser = Parser(prog=command_name("send"), description="Send reports on disk to a results server.")
     parser.options()("reports REPORT", "a report.json", type=path, nargs="+")
     return _with_server(parser)
 
 
 def flush_parser() -> Parser:
-    """Return the parser of ``opduel flush``."""
     parser = Parser(prog=command_name("flush"), description="Send the reports that wait for a results server.")
     add = parser.options()
     add("--retry_refused", "also send reports that a server refused")
@@ -203,7 +196,6 @@ def _with_server(parser: Parser) -> Parser:
 
 
 def python_parser() -> Parser:
-    """Return the parser of ``opduel python``."""
     parser = Parser(
         prog="opduel python", description="Run Python in a build's environment, so that it can import opduel there."
     )
@@ -215,7 +207,6 @@ def python_parser() -> Parser:
 
 
 def completion_parser() -> Parser:
-    """Return the parser of ``opduel completion``."""
     parser = Parser(
         prog="opduel completion",
         description="Print a completion script for a shell.",

@@ -6,6 +6,7 @@ What measures is imported when the words have been parsed and checked: it takes 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from pkgutil import resolve_name
 
 from opduel.commands import subcommand_parsers
 from opduel.commands.config import StoredAnswers, config_path
@@ -47,6 +48,17 @@ class Command:
     def takes_run_options(self) -> bool:
         """Whether it takes the options of a run, which are too many for one help; a project's file may set them."""
         return self.main_options is not None
+
+
+def _command(summary: str, usage: str, make_parser: Callable[[], Parser], function: str) -> Command:
+    """Return a subcommand with options of its own, which ``function`` gets by name: one of a module of this package, as
+    ``convert:convert``, which is imported when the words have been parsed."""
+
+    def run(program: str, words: Words) -> int:
+        options = vars(make_parser().parse_args(words))
+        return int(resolve_name(f"opduel.commands.{function}")(**options))
+
+    return Command(summary, usage, run, (make_parser,))
 
 
 def _compare(program: str, words: Words) -> int:
@@ -180,34 +192,6 @@ def _init(program: str, words: Words) -> int:
     return init(InitOptions(**vars(options)))
 
 
-def _spec_from(program: str, words: Words) -> int:
-    options = subcommand_parsers.spec_from_parser().parse_args(words)
-    from opduel.commands.spec_from import SpecOptions, write_spec_from
-
-    return write_spec_from(SpecOptions(**vars(options)))
-
-
-def _conformance(program: str, words: Words) -> int:
-    options = subcommand_parsers.conformance_parser().parse_args(words)
-    from opduel.commands.conformance import ConformanceOptions, run_conformance
-
-    return run_conformance(ConformanceOptions(**vars(options)))
-
-
-def _convert(program: str, words: Words) -> int:
-    options = subcommand_parsers.convert_parser().parse_args(words)
-    from opduel.commands.convert import convert
-
-    return convert(options.report, options.to, options.side, options.output)
-
-
-def _explain(program: str, words: Words) -> int:
-    options = subcommand_parsers.explain_parser().parse_args(words)
-    from opduel.commands.explain import explain
-
-    return explain(options.report, options.case, options.json)
-
-
 def _send(program: str, words: Words) -> int:
     options = subcommand_parsers.send_parser().parse_args(words)
     from opduel.commands.sending import send
@@ -233,20 +217,6 @@ def _serve(program: str, words: Words) -> int:
     from opduel.server.__main__ import start
 
     return start([*(["serve"] if program.endswith(" serve") else []), *words], "opduel server")
-
-
-def _python(program: str, words: Words) -> int:
-    options = subcommand_parsers.python_parser().parse_args(words)
-    from opduel.commands.in_build import run
-
-    return run(options.framework, options.build, options.arguments)
-
-
-def _completion(program: str, words: Words) -> int:
-    options = subcommand_parsers.completion_parser().parse_args(words)
-    from opduel.commands.completion import print_completion
-
-    return print_completion(options.shell)
 
 
 _COMPARED = (
@@ -327,26 +297,29 @@ SUBCOMMANDS: Mapping[str, Command] = {
     "list": Command(
         "list all cases", "[PATTERN] [OPTIONS OF opduel compare]", _list, (subcommand_parsers.list_parser,)
     ),
-    "spec-from": Command(
+    "spec-from": _command(
         "write a spec of the operator calls of a network",
         "NETWORK [OPTIONS]",
-        _spec_from,
-        (subcommand_parsers.spec_from_parser,),
+        subcommand_parsers.spec_from_parser,
+        "networks:write_spec_from",
     ),
-    "conformance": Command(
+    "conformance": _command(
         "test whether a framework keeps what opduel relies on",
         "-b SPEC --control BUILD [OPTIONS]",
-        _conformance,
-        (subcommand_parsers.conformance_parser,),
+        subcommand_parsers.conformance_parser,
+        "conformance:run_conformance",
     ),
-    "convert": Command(
+    "convert": _command(
         "write a report in the format of another tool",
         "REPORT --to FORMAT [OPTIONS]",
-        _convert,
-        (subcommand_parsers.convert_parser,),
+        subcommand_parsers.convert_parser,
+        "convert:convert",
     ),
-    "explain": Command(
-        "say why a case of a report changed", "REPORT [CASE] [OPTIONS]", _explain, (subcommand_parsers.explain_parser,)
+    "explain": _command(
+        "say why a case of a report changed",
+        "REPORT [CASE] [OPTIONS]",
+        subcommand_parsers.explain_parser,
+        "explain:explain",
     ),
     "send": Command(
         "send reports on disk to a results server",
@@ -365,14 +338,17 @@ SUBCOMMANDS: Mapping[str, Command] = {
     ),
     "serve": Command("start the results server", "[OPTIONS]", _serve, ()),
     "server": Command("manage the results server: migrate, token, alert, run", "SUBCOMMAND [OPTIONS]", _serve, ()),
-    "python": Command(
+    "python": _command(
         "run Python in a build's environment, with opduel importable",
         "[--framework NAME] BUILD [SCRIPT | -c CODE] ...",
-        _python,
-        (subcommand_parsers.python_parser,),
+        subcommand_parsers.python_parser,
+        "in_build:run",
     ),
-    "completion": Command(
-        "print a completion script for a shell", "SHELL", _completion, (subcommand_parsers.completion_parser,)
+    "completion": _command(
+        "print a completion script for a shell",
+        "SHELL",
+        subcommand_parsers.completion_parser,
+        "completion:print_completion",
     ),
 }
 # With AI-PEP's names and defaults: a project's settings, and the config's default arguments, have no say.

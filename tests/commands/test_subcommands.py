@@ -164,7 +164,7 @@ def test_messages_are_about_what_was_given(call: Call, words: str, expected: str
 
 def test_options_behind_a_build_are_those_of_the_script(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[list[str]] = []
-    monkeypatch.setattr(in_build, "run", lambda framework, build, words: calls.append([build, *words]) or 0)
+    monkeypatch.setattr(in_build, "run", lambda framework, build, arguments: calls.append([build, *arguments]) or 0)
     call("python", RELEASE, "script.py", "-v", "-q", "--help")
     assert calls == [[RELEASE, "script.py", "-v", "-q", "--help"]]
 
@@ -233,7 +233,7 @@ def test_help_loads_nothing_that_measures(words: str) -> None:
         ("", "local 1+1 --runs 3", "or measure one build alone (opduel measure)"),
         ("repo_driver.py", "-b smoke", "add --ab_testing"),
         ("run_bench.py", "-b smoke --no_such_option", "unrecognized arguments: --no_such_option"),
-        ("run_bench.py", "--convert report.json", "--convert: takes a report"),
+        ("run_bench.py", f"--convert {__file__}", "the following arguments are required: --to"),
     ],
 )
 def test_wrong_usage_is_told_before_what_measures_is_loaded(home: Path, script: str, words: str, error: str) -> None:

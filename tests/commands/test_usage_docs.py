@@ -31,6 +31,7 @@ from opduel.commands.listing import list_cases
 from opduel.commands.options import harness_parser, read_options
 from opduel.commands.progress import PLAIN_EVERY_S
 from opduel.commands.run_bench import run_bench_parser
+from opduel.commands.subcommand_parsers import convert_parser
 from opduel.driver.builds import BuildCache
 from opduel.frameworks import get_framework, run_environment
 from opduel.harness.profiles import FILES, INDEX
@@ -80,7 +81,8 @@ def test_the_generated_page_has_every_option_in_help_and_no_other(name: str) -> 
 def test_every_option_that_the_page_names_exists() -> None:
     actions = [*options(harness_parser()), *options(run_bench_parser())]
     option_strings = {name for action in actions for name in action.option_strings}
-    option_strings |= set(driver_parser()._option_string_actions)  # what run_bench.py passes on to repo_driver.py
+    for parser in (driver_parser(), convert_parser()):  # to whose commands run_bench.py passes options on
+        option_strings |= set(parser._option_string_actions)
     assert {name for name in names_in(TEXT) if name.startswith("--")} - {"--help"} <= option_strings
 
 

@@ -1,20 +1,27 @@
-"""--network: a spec of one network, and perhaps of the operator calls that it makes."""
+"""Networks that the command line names: the spec of one with --network, and the one that spec-from writes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from opduel.commands.builds import usual_build
 from opduel.commands.config import config_path, read_config
-from opduel.commands.entry import log
+from opduel.commands.entry import DONE, log
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import refuse_options
+from opduel.commands.overwrite_check import refuse_overwriting
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.driver.catalogue.network import Input, ask_network, network_test, operator_tests
+from opduel.driver.catalogue.network import Input, Network, ask_network, network_spec, network_test, operator_tests
 from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import Framework, framework_names, get_framework
-from opduel.harness.specs import Spec, validate
+from opduel.frameworks.base import SPECIFICATIONS
+from opduel.harness.specs import Spec, expand_cases, load_spec, validate
+from opduel.harness.specs.schema import SCHEMA_FILE
 from opduel.records import UsageError
+from opduel.reporters.stream import print_result
+from opduel.support.atomic import check_file, write_atomically
+from opduel.support.text import counted
 
 
 @dataclass(frozen=True)
@@ -70,8 +77,7 @@ def _operators(
     tensors = {name: tensor for name, value in inputs.items() if (tensor := _tensor(value)) is not None}
     values = {name: value for name, value in inputs.items() if name not in ("hybridize", "loss")}
     network = ask_network(build, framework, network_name, tensors, values)
-    for operator, why in network.left_out.items():
-        log.warning("%s: left out: %s", operator, why)
+    _warn_of_operators(network)
     return operator_tests(network, network_name, load_rules(framework))
 
 
@@ -82,3 +88,53 @@ def _tensor(value: Any) -> Input | None:
     if isinstance(value, dict) and isinstance(value.get("shape"), list):
         return Input(value["shape"], value.get("dtype", "float32"))
     return None
+
+
+def write_spec_from(
+    spec_from: str,
+    shape: Sequence[tuple[str, Sequence[int], str]],
+    with_network: bool,
+    build: str | None,
+    output: Path | None,
+    framework: str,
+    exec_dir: Path | None,
+) -> int:
+    """Ask the build for a network's operator calls, and write the spec; ``shape`` has name, sizes and dtype of each
+    input. Return the exit code, or raise an OpduelError that has it."""
+    network_framework = get_framework(framework)
+    inputs = {name: Input(list(sizes), dtype) for name, sizes, dtype in shape}
+    if len(inputs) < len(shape):
+        raise UsageError("--shape: one input is given twice: keep one")
+    if output and output.suffix != ".json":
+        raise UsageError(f"--output {output}: the name of a spec must end in .json")
+    if output:
+        check_file(output, "output")
+        refuse_overwriting({"--spec_from": [Path(spec_from)]}, "--output", [output])
+    request = build or usual_build("treatment", read_config(config_path()), network_framework, "build")
+    resolved = resolve_build(request, network_framework, BuildCache(exec_dir))
+    network = ask_network(resolved, network_framework, spec_from, inputs)
+    schema = f"./{SCHEMA_FILE.name}" if output and output.absolute().parent == SPECIFICATIONS else None
+    name = Path(spec_from).name
+    tests = operator_tests(network, name, load_rules(network_framework))
+    if with_network:
+        own = {
+            input_name: value.shape if value.dtype == "float32" else vars(value) for input_name, value in inputs.items()
+        }
+        tests.insert(0, network_test(spec_from, own))
+    text = network_spec(network, name, inputs, tests, framework, schema)
+    _warn_of_operators(network)
+    if output is None:
+        print_result(text)
+        return DONE
+    try:
+        write_atomically(output, text.encode())
+    except OSError as error:
+        raise UsageError(f"--output {output}: cannot be written: {error.strerror}: check the path") from None
+    cases = counted(len(expand_cases(load_spec(output))), "case")
+    log.info("%s: %s, %s", output, counted(len(network.calls), "operator call"), cases)
+    return DONE
+
+
+def _warn_of_operators(network: Network) -> None:
+    for operator, why in network.left_out.items():
+        log.warning("%s: left out: %s", operator, why)
