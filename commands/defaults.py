@@ -17,6 +17,7 @@ from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import AB_ONLY, SINGLE_ONLY, is_single
 from opduel.commands.options import Parser, harness_parser
 from opduel.commands.project import Setting
+from opduel.commands.words import check_words, words_of_value
 from opduel.records import UsageError
 from opduel.reporters.options import reporter_options
 
@@ -53,7 +54,7 @@ def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setti
     if not settings and not shared:
         return list(arguments)
     actions = _actions(command)
-    settled = _given(command, arguments).keys() | _passed_over(command, arguments)
+    settled = _texts_by_option(command, arguments).keys() | _passed_over(command, arguments)
     words_by_file: dict[Path, list[str]] = {}
     for setting in (*settings, *shared):
         option = f"--{setting.name.lstrip('-')}"
@@ -62,8 +63,8 @@ def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setti
                 continue  # another subcommand's
             raise UsageError(f"{setting.where}: {command} has no such option: correct it, or remove it")
         action = actions[option]
-        written = _written(setting.where, option, action, setting.value)
-        _check(setting.where, command, written)
+        written = words_of_value(setting.where, option, action, setting.value)
+        check_words(setting.where, written, *(make() for make in PARSERS[command]))
         if action.dest not in settled:
             words_by_file.setdefault(setting.file, []).extend(written)
             settled.add(action.dest)
@@ -80,7 +81,9 @@ def store_defaults(command: str, arguments: Sequence[str]) -> None:
     """Keep the options of a command line as its defaults, in place of those that were kept before. UsageError: the
     config is no good; RunError: it can't be written."""
     path = config_path()
-    value_by_option = {name: value for name, value in _given(command, arguments).items() if name not in NOT_KEPT}
+    value_by_option = {
+        name: value for name, value in _texts_by_option(command, arguments).items() if name not in NOT_KEPT
+    }
     config = read_config(path)
     write_config(path, {**config, ARGUMENTS: {**config.get(ARGUMENTS, {}), command: value_by_option}})
     log.info("defaults for %s kept in %s: %s", command, path, ", ".join(value_by_option) or "nothing")
@@ -88,7 +91,7 @@ def store_defaults(command: str, arguments: Sequence[str]) -> None:
 
 def describes_run(command: str, arguments: Sequence[str]) -> bool:
     """Whether a command line says what is measured."""
-    return not _given(command, arguments).keys().isdisjoint(DESCRIBES_RUN)
+    return not _texts_by_option(command, arguments).keys().isdisjoint(DESCRIBES_RUN)
 
 
 def is_for_driver(arguments: Sequence[str]) -> bool:
@@ -104,7 +107,7 @@ def _actions(command: str) -> dict[str, argparse.Action]:
     }
 
 
-def _given(command: str, words: Sequence[str]) -> dict[str, Any]:
+def _texts_by_option(command: str, words: Sequence[str]) -> dict[str, Any]:
     """Return the options of a command line as they are written: texts, lists of them, True where there is no value."""
     values: dict[str, Any] = {}
     for make in PARSERS[command]:
@@ -115,34 +118,6 @@ def _given(command: str, words: Sequence[str]) -> dict[str, Any]:
         parsed, words = parser.parse_known_args(words)
         values |= vars(parsed)
     return values
-
-
-def _written(where: str, option: str, action: argparse.Action, value: Any) -> list[str]:
-    """A default as a command line has it; nothing for false and null."""
-    if value is None or value is False:
-        return []
-    if value is True:
-        if action.nargs not in (0, "?"):
-            raise UsageError(f"{where}: is true: {option} takes a value: give one")
-        return [option]
-    if action.nargs == 0:
-        raise UsageError(f"{where}: {option} takes no value: give true or false")
-    values = value if isinstance(value, list) else [value]
-    if len(values) > 1 and not isinstance(action, argparse._AppendAction):
-        raise UsageError(f"{where}: {option} takes one value: give one")
-    if not all(isinstance(item, str | int | float) and not isinstance(item, bool) for item in values):
-        raise UsageError(f"{where}: give a text, a number, true, false, or a list of texts")
-    return [f"{option}={item}" for item in values]
-
-
-def _check(where: str, command: str, written: Sequence[str]) -> None:
-    """Raise UsageError unless the command takes it."""
-    remaining = list(written)
-    try:
-        for make in PARSERS[command]:
-            _, remaining = make().parse_known_args(remaining)
-    except UsageError as error:
-        raise UsageError(f"{where}: {str(error).partition('; see ')[0]}") from None
 
 
 def _passed_over(command: str, arguments: Sequence[str]) -> set[str]:

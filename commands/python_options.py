@@ -2,16 +2,14 @@
 
 import argparse
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opduel.commands.driver_options import DriverOptions, check_driver_options, driver_parser
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.options import Parser, harness_parser
+from opduel.commands.words import check_words, words_of_value
 from opduel.records import UsageError
-
-_PLAIN = "give a text, a number, a path, or a list of these"
 
 
 def options_of_arguments(
@@ -38,14 +36,15 @@ def local_options_of_arguments(arguments: Mapping[str, Any], names: Mapping[str,
 
 
 def _parsed(parser: Parser, arguments: Mapping[str, Any], names: Mapping[str, str], command: str) -> argparse.Namespace:
-    parsed = parser.parse_args([])
+    words: list[str] = []
     for option, value in arguments.items():
         name, action = names.get(option, option), parser._option_string_actions.get(f"--{option}")
         if action is None or action.default is argparse.SUPPRESS:
             raise UsageError(f"{name}: there is no such option: see opduel {command} --help-all")
-        if value is not None and value is not False:
-            setattr(parsed, action.dest, _read(action, name, value))
-    return parsed
+        own_words = words_of_value(name, f"--{option}", action, value)
+        check_words(name, own_words, parser)
+        words += own_words
+    return parser.parse_args(words)
 
 
 def inputs_as_json(inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None) -> list[str] | None:
@@ -61,37 +60,3 @@ def inputs_as_json(inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | Non
 def pairs(values: Mapping[str, Any]) -> list[str]:
     """Return ``name=value`` of each, as options take them."""
     return [f"{name}={value}" for name, value in values.items()]
-
-
-def _read(action: argparse.Action, name: str, value: Any) -> Any:
-    """Return the value that a parser would have for an option; UsageError if the option doesn't take it."""
-    if action.nargs == 0 or value is True:
-        if action.nargs not in (0, "?") or value is not True:
-            raise UsageError(f"{name}: {value!r}: give {'True or False' if action.nargs == 0 else 'a value'}")
-        return True if action.const is None else action.const
-    if isinstance(value, str | int | float | Path):
-        values = [value]
-    elif isinstance(value, Iterable) and not isinstance(value, bytes | Mapping):
-        values = list(value)
-    else:
-        raise UsageError(f"{name}: {value!r}: {_PLAIN}")
-    if isinstance(action, argparse._AppendAction):
-        return [_read_one(action, name, each) for each in values] or None
-    if len(values) != 1:
-        raise UsageError(f"{name}: takes one value, not {len(values)}")
-    return _read_one(action, name, values[0])
-
-
-def _read_one(action: argparse.Action, name: str, value: Any) -> Any:
-    if not isinstance(value, str | int | float | Path):
-        raise UsageError(f"{name}: {value!r}: {_PLAIN}")
-    text = str(value)
-    if not text:
-        raise UsageError(f"{name}: is empty: give a value, or leave it out")
-    try:
-        read = action.type(text) if callable(action.type) else text
-    except (argparse.ArgumentTypeError, ValueError) as error:
-        raise UsageError(f"{name}: {error}") from None
-    if action.choices is not None and read not in action.choices:
-        raise UsageError(f"{name}: {text!r}: choose one of {', '.join(map(str, action.choices))}")
-    return read

@@ -1,12 +1,16 @@
 """The words of a command line: those of each option, and those without an option's name."""
 
+import argparse
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.options import Parser, harness_parser
+from opduel.records import UsageError
 from opduel.reporters.arguments import with_underscores
 
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=(?!=)")  # of --env, and no release
@@ -47,6 +51,37 @@ def _join_suite(options: Sequence[list[str]], unnamed: list[str]) -> None:
                 option[:] = ["--suite", shlex.join([first, *files])]
                 unnamed[:] = [word for word in unnamed if word not in files]
             return
+
+
+def words_of_value(name: str, option: str, action: argparse.Action, value: Any) -> list[str]:
+    """Return the words that give an option a value of a settings file or of a Python function; none for false and null.
+    UsageError, which begins with ``name``: the option takes no such value."""
+    if value is None or value is False:
+        return []
+    if value is True:
+        if action.nargs not in (0, "?"):
+            raise UsageError(f"{name}: is true, and takes a value: give one")
+        return [option]
+    if action.nargs == 0:
+        raise UsageError(f"{name}: takes no value: give true or false")
+    is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+    values = list(value) if is_list else [value]
+    if len(values) > 1 and not isinstance(action, argparse._AppendAction):
+        raise UsageError(f"{name}: takes one value: give one")
+    if not all(isinstance(item, str | int | float | Path) and not isinstance(item, bool) for item in values):
+        raise UsageError(f"{name}: give a text, a number, true, false, or a list of texts")
+    return [f"{option}={item}" for item in values]
+
+
+def check_words(name: str, words: Sequence[str], *parsers: Parser) -> None:
+    """Raise UsageError, which begins with ``name``, unless one of the parsers after the other takes these words."""
+    remaining = list(words)
+    for parser in parsers:
+        try:
+            _, remaining = parser.parse_known_args(remaining)
+        except UsageError as error:
+            why = re.sub(r"^(argument )?-\S+: ", "", str(error)).removesuffix(f"; see {parser.prog} --help")
+            raise UsageError(f"{name}: {why}") from None
 
 
 def with_statements(words: Sequence[str]) -> list[str]:

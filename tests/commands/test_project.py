@@ -119,9 +119,9 @@ def test_without_settings_nothing_is_added(pyproject: Project) -> None:
         ("[tool.opduel]\nseed = \n", "pyproject.toml: is not TOML"),
         ("[tool]\nopduel = 1\n", "tool.opduel: must be a table"),
         ("[tool.opduel]\nsede = 1\n", "tool.opduel.sede: is not one of the settings"),
-        ("[tool.opduel]\nseed = 'x'\n", "tool.opduel.seed: argument --seed: 'x' is not a whole number"),
+        ("[tool.opduel]\nseed = 'x'\n", "tool.opduel.seed: 'x' is not a whole number"),
         ("[tool.opduel.compere]\nseed = 1\n", "tool.opduel.compere: is not a subcommand: use compare"),
-        ("[tool.opduel.compare]\nseed = [1, 2]\n", "tool.opduel.compare.seed: --seed takes one value"),
+        ("[tool.opduel.compare]\nseed = [1, 2]\n", "tool.opduel.compare.seed: takes one value"),
         ("[tool.opduel]\nremote-access-token = 'x'\n", "tool.opduel.remote-access-token: is not one of the settings"),
     ],
 )
