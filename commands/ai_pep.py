@@ -141,8 +141,8 @@ def of_one_build(options: HarnessOptions) -> HarnessOptions:
     single = options.control is None
     if single:
         log.info("--info has no control: its treatment is timed alone, as with --single")
-    given = options.given - {"info"} | {"treatment", *(["single"] if single else [])}
-    return replace(options, info=None, treatment=sides["treatment"].location, single=single, given=given)
+    explicit = options.explicit - {"info"} | {"treatment", *(["single"] if single else [])}
+    return replace(options, info=None, treatment=sides["treatment"].location, single=single, explicit=explicit)
 
 
 def host_platform(text: str) -> str:

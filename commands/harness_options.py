@@ -38,7 +38,7 @@ class HarnessOptions(RunConfiguration):
     fleet_silence: float = 900  # seconds
     fleet_certificates: Path | None = None
     reporting: ReporterOptions = field(default_factory=ReporterOptions)
-    given: frozenset[str] = frozenset()  # the options that have another value than the parser's default
+    explicit: frozenset[str] = frozenset()  # the options that have another value than the parser's default
     # Option -> the argument of a Python function that gave it; None where all come from a command line.
     arguments: Mapping[str, str] | None = None
 
@@ -55,16 +55,16 @@ class HarnessOptions(RunConfiguration):
         values["env"] = tuple(sorted(values["variables"]))
         values["profile_output"] = parsed.profile_output and str(parsed.profile_output.absolute())
         own = {name: values[name] for name in OPTION_NAMES if values.get(name) is not None}
-        given = frozenset(
+        explicit = frozenset(
             OPTIONS.get(action.dest, action.dest)
             for action in parser._actions
             if _is_given(getattr(parsed, action.dest, None), action.default)
         )
-        return cls(**own, reporting=ReporterOptions.of(parsed), given=given, arguments=arguments)
+        return cls(**own, reporting=ReporterOptions.of(parsed), explicit=explicit, arguments=arguments)
 
     def is_given(self, name: str) -> bool:
         """Tell whether an option, or one of a reporter, has another value than its default."""
-        return name in self.given
+        return name in self.explicit
 
     def label(self, name: str) -> str:
         """Return what the user calls an option: ``--seed`` on a command line, ``seed`` in Python."""
@@ -146,5 +146,5 @@ def plain(value: Any) -> Any:
 OPTION_NAMES = tuple(
     option.name
     for option in fields(HarnessOptions)
-    if option.name not in ("program", "reporting", "given", "arguments")
+    if option.name not in ("program", "reporting", "explicit", "arguments")
 )

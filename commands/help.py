@@ -58,16 +58,18 @@ def short_help(name: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _entries_by_heading(parsers: list[Parser], shown: str | None) -> dict[str, list[tuple[str, str]]]:
-    """Return the options that are shown, each with its help, by the headings of their groups."""
+def _entries_by_heading(parsers: list[Parser], main_options: str | None) -> dict[str, list[tuple[str, str]]]:
+    """Return the main options (None: all), each with its help, by the headings of their groups."""
     entries_by_heading: dict[str, list[tuple[str, str]]] = {}
     described = {"help"}
     for parser in parsers:
         for group in parser._action_groups:
             heading = "arguments" if group is parser._positionals else group.title or "options"
             for action in group._group_actions:
-                is_shown = action.help != argparse.SUPPRESS if shown is None else action.dest in shown.split()
-                if is_shown and action.dest not in described:
+                is_listed = (
+                    action.help != argparse.SUPPRESS if main_options is None else action.dest in main_options.split()
+                )
+                if is_listed and action.dest not in described:
                     described.add(action.dest)
                     entries_by_heading.setdefault(heading, []).extend(_entries(action, parser))
     return entries_by_heading

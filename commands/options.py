@@ -2,27 +2,10 @@
 
 from collections.abc import Sequence
 
+from opduel.commands import option_types as types
 from opduel.commands.ai_pep import add_ai_pep_options, host_platform
 from opduel.commands.fleet_options import add_fleet_options
 from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.option_types import (
-    context,
-    count,
-    directions,
-    input_sets,
-    metrics,
-    path,
-    pause,
-    positive,
-    probability,
-    rounds,
-    sample,
-    seconds,
-    seed,
-    share,
-    threshold,
-    variable,
-)
 from opduel.records import USUAL_ROUNDS, rounds_at
 from opduel.records.case import MAX_INPUT_SETS
 from opduel.records.configuration import SMALL_THRESHOLD
@@ -85,7 +68,7 @@ def harness_parser(program: str = "harness.py") -> Parser:
         "--metric METRICS",
         "one or more, separated by commas: time, instructions (under valgrind), memory, process_memory, error (do "
         "both builds compute the same?); overrides the spec; repeatable",
-        type=metrics,
+        type=types.metrics,
         action="append",
     )
     add(
@@ -100,7 +83,7 @@ def harness_parser(program: str = "harness.py") -> Parser:
         type=host_platform,
         default="host",
     )
-    add("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache folder)", type=path)
+    add("--exec_dir DIR", "the folder in which builds are kept (default: in the user's cache folder)", type=types.path)
     add(
         "--allow_sdist",
         "requirements and what a package's commits need may be built from source distributions (default: wheels only)",
@@ -108,7 +91,7 @@ def harness_parser(program: str = "harness.py") -> Parser:
     add(
         "--model_cache DIR",
         "the folder in which files of networks are kept (default: in the user's cache folder)",
-        type=path,
+        type=types.path,
     )
     add("--breakdown", "show the time of each case by operator (default: for networks only, when they changed)")
     add(
@@ -121,12 +104,12 @@ def harness_parser(program: str = "harness.py") -> Parser:
     add(
         "--profile_output DIR",
         "after measuring, write the framework's profile of every case to this folder (trace, table, output)",
-        type=path,
+        type=types.path,
     )
     add(
         "--env NAME=VALUE",
         "a variable for the workers of both sides, such as DNNL_VERBOSE=1; or several; repeatable",
-        type=variable,
+        type=types.variable,
         nargs="+",
         action="extend",
     )
@@ -136,20 +119,25 @@ def harness_parser(program: str = "harness.py") -> Parser:
         "--threshold SHARE",
         "smallest change that matters, where the spec has none (time: 2%%, instructions: 0.5%%); for one metric "
         "alone METRIC=SHARE; repeatable",
-        type=threshold,
+        type=types.threshold,
         action="append",
     )
-    how("--alpha P", "false discovery rate of the run (default: 0.05)", type=probability, default=HarnessOptions.alpha)
+    how(
+        "--alpha P",
+        "false discovery rate of the run (default: 0.05)",
+        type=types.probability,
+        default=HarnessOptions.alpha,
+    )
     how(
         "--time_budget SECONDS",
         "measure for at most this long, with the largest suspected changes first; cases that are still open are "
         "reported as inconclusive (default: no limit)",
-        type=seconds,
+        type=types.seconds,
     )
     how(
         "--round_log FILE",
         "save every round to FILE; repeating the same command resumes the run from there, even after a crash",
-        type=path,
+        type=types.path,
     )
     how(
         "--prior_runs PLACE",
@@ -162,23 +150,23 @@ def harness_parser(program: str = "harness.py") -> Parser:
         "the most rounds for a case; a round is a fresh pair of processes "
         f"(default: {USUAL_ROUNDS}, and more with a threshold of a noisy metric below "
         f"{100 * SMALL_THRESHOLD:g}%%: {rounds_at(0.0025)} with 0.25%%, {rounds_at(0.001)} with 0.1%%)",
-        type=rounds,
+        type=types.rounds,
     )
     how(
         "--seed N",
         "seed of the random inputs and of the order of measuring (default: drawn at random, and kept in the report)",
-        type=seed,
+        type=types.seed,
     )
-    how("--threads N", "compute threads of each measuring process (default: 1)", type=positive, default=1)
+    how("--threads N", "compute threads of each measuring process (default: 1)", type=types.positive, default=1)
     how(
         "--timeout SECONDS",
         "longest time for one step of a case, such as its preparation; overrides the spec (default: 60)",
-        type=seconds,
+        type=types.seconds,
     )
     how(
         "--inject SHARE",
         "self-test: slow every second case down on the treatment by this share, and report whether that was found",
-        type=share,
+        type=types.share,
         default=0.0,
     )
     validity = parser.options("how far it is trusted")
@@ -186,7 +174,7 @@ def harness_parser(program: str = "harness.py") -> Parser:
         "--sentinels N",
         "how many cases are also measured with the control on both sides, to see whether the host invents "
         "differences; 0 for none (default: one in ten, 1 to 4)",
-        type=count,
+        type=types.count,
     )
     validity(
         "--busy_host",
@@ -196,7 +184,9 @@ def harness_parser(program: str = "harness.py") -> Parser:
         default="hold",
     )
     validity("--verify", "measure the cases that changed again, and report only the changes that are confirmed")
-    validity("--verify_after SECONDS", "with --verify: wait this long before measuring again (default: 0)", type=pause)
+    validity(
+        "--verify_after SECONDS", "with --verify: wait this long before measuring again (default: 0)", type=types.pause
+    )
     add_fleet_options(parser)
     add_reporter_options(parser)
     add_ai_pep_options(parser)
@@ -221,7 +211,7 @@ def _add_picking(add: AddOption) -> None:
     add(
         "--sample N|SHARE",
         "only a random sample of the cases that are left: so many, or a share such as 5%%; drawn by --seed",
-        type=sample,
+        type=types.sample,
     )
     add(
         "--inputs JSON",
@@ -235,21 +225,21 @@ def _add_picking(add: AddOption) -> None:
         "--fuzz N",
         "measure N random inputs for the chosen operators, in place of the spec's, and write a small spec of "
         "those on which the builds differ",
-        type=positive,
+        type=types.positive,
     )
-    add("--fuzz_spec FILE", "with --fuzz: where that spec is written (default: fuzz-SEED.json)", type=path)
+    add("--fuzz_spec FILE", "with --fuzz: where that spec is written (default: fuzz-SEED.json)", type=types.path)
     add("--dtype DTYPE", "data type of all arrays that don't set their own, such as float64; overrides the spec")
-    add("--ctx CONTEXT", "where to run: cpu, gpu or gpu(1); overrides the spec", type=context)
+    add("--ctx CONTEXT", "where to run: cpu, gpu or gpu(1); overrides the spec", type=types.context)
     add(
         "--directions DIRECTIONS",
         "forward, backward, both, or several separated by commas; overrides the spec",
-        type=directions,
+        type=types.directions,
     )
     add(
         "--input_sets N",
         "timed calls take N sets of random inputs in turn, so that the processor can't learn the branches of one; "
         f"overrides the spec (default: 1, at most {MAX_INPUT_SETS})",
-        type=input_sets,
+        type=types.input_sets,
     )
     add(
         "--int64_tensor --int64-tensor",
@@ -287,9 +277,13 @@ def _add_single_options(single: AddOption) -> None:
     single(
         "--single", "measure one build alone, --treatment; so does every option below that is given without --control"
     )
-    single("--rounds N", "fresh processes for each case (default: 5)", type=positive)
-    single("-w --warmup N", "calls in each process before the timed ones (default: 2)", type=count)
-    single("-r --runs N", "timed calls in each process (default: as many as fit into 50 ms, 5 to 1000)", type=positive)
+    single("--rounds N", "fresh processes for each case (default: 5)", type=types.positive)
+    single("-w --warmup N", "calls in each process before the timed ones (default: 2)", type=types.count)
+    single(
+        "-r --runs N",
+        "timed calls in each process (default: as many as fit into 50 ms, 5 to 1000)",
+        type=types.positive,
+    )
     single(
         "--profiler",
         "how calls are timed: by a clock around each call (python, the default), or by the framework's own "
@@ -301,16 +295,16 @@ def _add_single_options(single: AddOption) -> None:
         "how the result is written (default: a table; json for --output_file)",
         choices=("json", "csv", "md"),
     )
-    single("-o --output_file --output-file FILE", "where it is written", type=path)
+    single("-o --output_file --output-file FILE", "where it is written", type=types.path)
     single(
         "--baseline FILE",
         "an earlier result of one build (json) to compare with: lists the cases that are slower by more than "
         "--threshold (default: 10%%)",
-        type=path,
+        type=types.path,
     )
     single(
         "--golden FOLDER",
         "save the build's outputs in a new folder, without measuring; with --metric error, compare with the "
         "outputs saved there",
-        type=path,
+        type=types.path,
     )

@@ -137,7 +137,9 @@ def test_an_option_that_is_refused_is_named_as_the_user_gave_it() -> None:
     with pytest.raises(UsageError, match=r"^--warmup: leave it out$"):
         read_options(["--warmup", "0"]).refuse(["runs", "warmup"], "leave it out")
     with pytest.raises(UsageError, match=r"^metrics: leave it out$"):
-        HarnessOptions(given=frozenset({"metric"}), arguments={"metric": "metrics"}).refuse(["metric"], "leave it out")
+        HarnessOptions(explicit=frozenset({"metric"}), arguments={"metric": "metrics"}).refuse(
+            ["metric"], "leave it out"
+        )
 
 
 def test_options_that_are_refused_are_options() -> None:

@@ -38,7 +38,7 @@ def test_requirements_and_commands_name_builds(framework: str, request_text: str
 def test_options_are_refused_that_a_frameworks_cases_can_not_have(framework: str, option: str, words: str) -> None:
     refuse_program_options(HarnessOptions(), get_framework(framework))
     with pytest.raises(UsageError, match=words):
-        refuse_program_options(HarnessOptions(given=frozenset({option})), get_framework(framework))
+        refuse_program_options(HarnessOptions(explicit=frozenset({option})), get_framework(framework))
 
 
 def test_only_eager_frameworks_hybridize_nothing() -> None:
