@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 
 import opduel.commands.catalogue
-from opduel.commands.catalogue import PEER_FILE, catalogue_parser, main
-from opduel.commands.coverage_text import BuildCoverage, coverage_text, package_coverage_text
+from benchmarks.catalogue_coverage import (
+    PEER_FILE,
+    BuildCoverage,
+    coverage_parser,
+    coverage_text,
+    package_coverage_text,
+)
+from opduel.commands.catalogue import main
 from opduel.commands.own_benchmarks import own_benchmarks_parser
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
 from opduel.driver.catalogue.apply import apply_rules
@@ -71,9 +77,9 @@ def test_the_document_of_a_package_names_the_framework_that_was_asked_for() -> N
         {"arguments": {}, "categories": {"ordering": {"description": "o", "operators": ["one.*"]}}}
     )
     text = package_coverage_text("another", "one", [built], rules)
-    assert "opduel.commands.catalogue --framework another --catalogue one coverage one==1.0`" in text
+    assert "benchmarks/catalogue_coverage.py --framework another --catalogue one one==1.0`" in text
     limited = package_coverage_text("another", "one", [built], rules, "few")
-    assert "one coverage -b few one==1.0`: every case of `-b few` was called" in limited
+    assert "one -b few one==1.0`: every case of `-b few` was called" in limited
     assert "The other cases of the catalogue, `-b all`, were not tried." in limited
     assert "were not tried" not in text
 
@@ -142,7 +148,7 @@ def test_every_operator_that_opperf_measures_is_in_the_catalogue(registry: Regis
     ],
 )
 def test_the_smallest_case_of_every_operator_runs(release: str, step: int, request: pytest.FixtureRequest) -> None:
-    """All cases are tried by ``opduel.commands.catalogue coverage``; here one of each operator and
+    """All cases are tried by ``benchmarks/catalogue_coverage.py``; here one of each operator and
     direction, or every 8th.
 
     Hybridized blocks are in tests/frameworks/test_mxnet_blocks.py.
@@ -207,7 +213,7 @@ def test_the_document() -> None:
     assert "| too dull | 1 | `d` |" in text
     assert "| no such | 1 | `nd.gone` |" in text
     limited = coverage_text([built], {}, options="--framework toy ", bundle="every", spec="few")
-    assert "catalogue --framework toy coverage -b few toy==1.0`: every case of `-b few` was called" in limited
+    assert "catalogue_coverage.py --framework toy -b few toy==1.0`: every case of `-b few` was called" in limited
     assert "of its own. The other cases of the catalogue, `-b every`, were not tried.\n" in limited
     assert "| not in `-b few`, or the function of its name calls another operator | 1 | `c` |" in limited
     assert "not tried" not in text
@@ -215,11 +221,11 @@ def test_the_document() -> None:
 
 def test_the_commands_that_list_the_coverage_are_valid() -> None:
     page = SPECIFICATIONS.parent / "docs/reference/coverage.md"
-    commands = re.findall(r"-m opduel\.commands\.catalogue (.*)", page.read_text(encoding="utf-8"))
+    commands = re.findall(r"benchmarks/catalogue_coverage\.py (.*)", page.read_text(encoding="utf-8"))
     catalogues = {(options.framework, options.catalogue) for options in map(parsed, commands)}
     assert len(catalogues) == len(commands) == 5
     assert all(name in catalogue_names(get_framework(framework)) for framework, name in catalogues)
 
 
 def parsed(command: str) -> argparse.Namespace:
-    return catalogue_parser().parse_args(shlex.split(command))
+    return coverage_parser().parse_args(shlex.split(command))

@@ -1,13 +1,33 @@
-"""What a catalogue covers, in Markdown: which operators of a build have cases that run, which have not, and why."""
+#!/usr/bin/env python3
+"""What a catalogue covers: try every case once, and list in Markdown which operators of a build have cases that run,
+which have not, and why.
 
+    .venv/bin/python benchmarks/catalogue_coverage.py [--framework NAME] [--catalogue NAME] [-b SPEC] BUILD [BUILD ...]
+
+The first build is listed in full, the others by their failed cases.
+"""
+
+import argparse
+import json
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
-from opduel.driver.catalogue.registry import Registry
-from opduel.driver.catalogue.rules import Rules
-from opduel.harness.other_runs.smoke_check import SmokeCheck
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.driver.catalogue.apply import apply_rules
+from opduel.driver.catalogue.registry import Registry, ask_registry
+from opduel.driver.catalogue.rules import USUAL, Rules, catalogue_names, load_rules
+from opduel.frameworks import Framework, framework_names, get_framework
+from opduel.harness.other_runs.smoke_check import SmokeCheck, smoke_check
+from opduel.harness.specs import expand_cases, find_spec, load_spec
+from opduel.records import OpduelError, UsageError
+
+PEER_FILE = "opperf.json"  # in the framework's data: operator -> whether that tool measures its backward
+EVERY = 200  # cases between two lines of progress
 PEER_SOURCE = "opperf.json beside the rules; its script says how it was made from opperf itself"
 PEER_NAMESPACE = "nd."  # the only one that opperf measures
 BACKWARD = "backward"  # in the name of what is registered for backward passes
@@ -76,7 +96,7 @@ def coverage_text(
 ) -> str:
     """Return the list for the cases of the catalogue's spec ``bundle``, or only for those of ``spec``.
 
-    ``options`` are those of the command before its subcommand. The first build is listed in full, the others by their
+    ``options`` are those of the command. The first build is listed in full, the others by their
     failed cases."""
     first = builds[0]
     functions = {name: why for name, why in first.left_out.items() if name not in first.registry.registered}
@@ -113,10 +133,10 @@ def package_coverage_text(
 
 
 def _cases_called(options: str, builds: Sequence[BuildCoverage], bundle: str, spec: str | None) -> str:
-    """Return the command that printed the list, and whose cases were called; ``options``: before its subcommand."""
+    """Return the command that printed the list, and whose cases were called; ``options``: the other ones."""
     only = "" if spec is None else f"-b {spec} "
     requests = " ".join(f'"{build.request}"' if " " in build.request else build.request for build in builds)
-    command = f"`.venv/bin/python -m opduel.commands.catalogue {options}coverage {only}{requests}`"
+    command = f"`.venv/bin/python benchmarks/catalogue_coverage.py {options}{only}{requests}`"
     return f"Printed by {command}: every case of `-b {spec or bundle}` was called"
 
 
@@ -229,7 +249,6 @@ def _without(build: BuildCoverage) -> Mapping[str, str]:
 
 
 def _failures(builds: Sequence[BuildCoverage]) -> str:
-    """A table of the cases that failed, with the reasons."""
     rows = [
         (build.request, attempt.case.id, attempt.reason.replace("|", "\\|"))
         for build in builds
@@ -240,7 +259,6 @@ def _failures(builds: Sequence[BuildCoverage]) -> str:
 
 
 def _by_reason(reasons: Mapping[str, str]) -> str:
-    """A table of names by reason."""
     names: dict[str, list[str]] = defaultdict(list)
     for name, reason in reasons.items():
         names[reason].append(f"`{name}`")
@@ -249,6 +267,62 @@ def _by_reason(reasons: Mapping[str, str]) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def coverage_parser() -> argparse.ArgumentParser:
+    """Return the parser of all its options."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--framework", choices=framework_names(), default=framework_names()[0])
+    parser.add_argument("--catalogue", default=USUAL, help="which of its catalogues: the name of a file of rules")
+    parser.add_argument("-b", "--benchmark_file", metavar="SPEC", help="default: that of the whole catalogue")
+    parser.add_argument("--exec_dir", type=Path, help="the build cache")
+    parser.add_argument("build", nargs="+")
+    return parser
+
+
+def coverage(options: argparse.Namespace) -> str:
+    """Try the cases on each build, and return the list. UsageError: there is no such catalogue, spec or build."""
+    framework, cache = get_framework(options.framework), BuildCache(options.exec_dir)
+    if options.catalogue not in catalogue_names(framework):
+        raise UsageError(f"--catalogue {options.catalogue}: {framework.name} has no such catalogue")
+    rules = load_rules(framework, options.catalogue)
+    only = None if options.benchmark_file == rules.bundle else options.benchmark_file
+    spec_path = find_spec(only or rules.bundle)
+    cases = expand_cases(load_spec(spec_path), metrics=["time"])
+    covered: list[BuildCoverage] = []
+    for request in options.build:
+        build = resolve_build(request, framework, cache)
+        registry = ask_registry(build, framework, rules.namespaces)
+        attempts: list[SmokeCheck] = []
+        for attempt in smoke_check(build, framework, cases, profile=not rules.namespaces):
+            attempts.append(attempt)
+            if len(attempts) % EVERY == 0:
+                print(f"{request}: {len(attempts)} of {len(cases)} cases tried", file=sys.stderr)
+        left_out: Mapping[str, str] = (
+            {} if covered else apply_rules(rules, registry).left_out
+        )  # of the first, which is reported in full
+        covered.append(BuildCoverage(request, registry, tuple(attempts), left_out))
+    if rules.namespaces:
+        return package_coverage_text(framework.name, options.catalogue, covered, rules, only)
+    options_text = "" if framework.name == framework_names()[0] else f"--framework {framework.name} "
+    return coverage_text(covered, _peer(framework), options=options_text, bundle=rules.bundle, spec=only)
+
+
+def _peer(framework: Framework) -> Mapping[str, bool]:
+    """The operators that the framework's own tool measures, and whether it does their backward; empty if unknown."""
+    path = framework.specifications / PEER_FILE
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path}: not readable ({error}): restore it") from None
+
+
+if __name__ == "__main__":
+    try:
+        print(coverage(coverage_parser().parse_args()), end="")
+    except OpduelError as error:
+        raise SystemExit(str(error)) from None
