@@ -1,14 +1,17 @@
-"""Build commits of any program by the user's script: ``build.sh REPO_DIR DESTINATION``.
+"""Programs as builds: executable files that are there, and commits of any program, built by the user's script:
+``build.sh REPO_DIR DESTINATION``.
 
 The destination is a folder, and ``--program`` says where in it the program is; or the program itself, as in AI-PEP.
 """
 
 import hashlib
+import json
 import logging
 import os
+import shlex
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -21,13 +24,16 @@ from opduel.driver.builds.framework_data import load_platform
 from opduel.driver.builds.manifest import FILE_NAME, Manifest
 from opduel.driver.builds.recipes import ProgramRecipe
 from opduel.driver.git.repository import Repository
-from opduel.frameworks import Framework
+from opduel.frameworks import Framework, worker_environment
 from opduel.records import BrokenBuildError, Build, Commit, UsageError
-from opduel.records.build import PROGRAM_VARIABLE
+from opduel.records.build import ARGUMENTS_VARIABLE, PROGRAM_VARIABLE
 from opduel.support.digests import file_digest
+from opduel.support.linked import linked_libraries
 
 BUILD = "{build}"  # in --program: the folder that the script was given as its destination
 _FOLDER_HINT = f"if the script's second argument is a folder to it, add --program {BUILD}/NAME"
+_SHOWN = 12  # hexadecimal digits of a digest
+_ELF = b"\x7fELF"
 
 log = logging.getLogger(__name__)
 
@@ -108,7 +114,7 @@ class ProgramBuilder(Builder):
             interpreter=sys.executable,
             version=f"{Path(self._program).name} {commit.short}",
             python="",
-            digest=_digest_of(directory),
+            digest=_digest_of_folder(directory),
             duration_s=round(seconds, 1),
             recipe=recipe,
         )
@@ -120,7 +126,7 @@ class ProgramBuilder(Builder):
             raise BrokenBuildError(f"{error}; {_FOLDER_HINT}" if self._file else str(error)) from None
 
 
-def _digest_of(folder: Path) -> str:
+def _digest_of_folder(folder: Path) -> str:
     """Return a digest of the names, modes and contents of all files."""
     digest = hashlib.sha256()
     for path in sorted(folder.rglob("*")):
@@ -130,3 +136,76 @@ def _digest_of(folder: Path) -> str:
         elif path.is_file():
             digest.update(f"{name} {path.stat().st_mode & 0o111} {file_digest(path)}\n".encode())
     return digest.hexdigest()
+
+
+def program_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:
+    """Return the program at a path, or of that name among the user's commands, perhaps with arguments (``gzip -k``);
+    ``environment`` holds variables that it needs. Raise UsageError if there is none, or it can't be executed."""
+    program, arguments = _program_and_arguments(requested)
+    path = _find(program)
+    own = _digest_of(path)
+    if arguments:
+        environment = {**environment, ARGUMENTS_VARIABLE: json.dumps(arguments)}
+    if _is_native(path):
+        libraries = _libraries(path, environment)
+        identities = [own, *map(":".join, sorted(libraries.items()))]
+    else:  # a script may run whatever lies beside it: two at different places are different builds
+        libraries, identities = {}, [own, str(path)]
+    identities += arguments
+    digest = hashlib.sha256("\n".join(identities).encode()).hexdigest()
+    return Build(
+        framework=framework.name,
+        requested=requested,
+        strategy="program",
+        interpreter=sys.executable,
+        version=f"{path.name} {own[:_SHOWN]}",
+        python="",
+        digest=digest,
+        packages={name: identity[:_SHOWN] for name, identity in libraries.items()},
+        environment={**environment, PROGRAM_VARIABLE: str(path)},
+    )
+
+
+def _program_and_arguments(requested: str) -> tuple[str, list[str]]:
+    """Return the words of a command line as a shell splits them; a path with spaces in it is one."""
+    if os.path.exists(os.path.expanduser(requested)):
+        return requested, []
+    try:
+        program, *arguments = shlex.split(requested)
+    except ValueError:  # a quote that isn't closed, or nothing
+        return requested, []
+    return program, arguments
+
+
+def _find(requested: str) -> Path:
+    name = os.path.expanduser(requested)
+    if os.sep not in name and not os.path.exists(name):
+        name = shutil.which(name) or name
+    path = Path(os.path.abspath(name))  # not resolved: a program may go by the name that it is called by
+    if not os.path.exists(path):
+        raise UsageError(f"{requested}: no such program: give the path of an executable file, or a command's name")
+    if not os.path.isfile(path):
+        raise UsageError(f"{requested}: is not a file: give the path of an executable file")
+    if not os.access(path, os.X_OK):
+        raise UsageError(f"{requested}: is not executable: give a program, or make it executable (chmod +x)")
+    if not os.access(path, os.R_OK):
+        raise UsageError(f"{requested}: can't be read: a program is identified by its content: make it readable")
+    return path
+
+
+def _is_native(path: Path) -> bool:
+    with open(path, "rb") as stream:
+        return stream.read(len(_ELF)) == _ELF
+
+
+def _digest_of(path: Path) -> str:
+    try:
+        return file_digest(path)
+    except OSError as error:
+        raise UsageError(f"{path}: can't be read: {error.strerror}") from None
+
+
+def _libraries(path: Path, environment: Mapping[str, str]) -> dict[str, str]:
+    """Name -> digest of the shared libraries that the dynamic linker finds for it; empty where it can't be asked."""
+    linked = linked_libraries(path, {**worker_environment(), **environment})
+    return {name: _digest_of(library) for name, library in linked.items()}

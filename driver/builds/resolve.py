@@ -12,7 +12,7 @@ from opduel.driver.builds.environment_build import release_build
 from opduel.driver.builds.framework_data import Releases, load_releases
 from opduel.driver.builds.named_commit import commit_build, named_commit
 from opduel.driver.builds.probe import ProbeError, probe
-from opduel.driver.builds.program_build import program_build
+from opduel.driver.builds.program_builder import program_build
 from opduel.driver.builds.recipes import Recipe, package_of
 from opduel.driver.builds.requirements import (
     lock,
@@ -43,11 +43,8 @@ def resolve_build(
     framework of any package also several requirements, a file of them, or a commit: in the checkout that the current
     folder is in, or at an address; for one of programs, a program.  A release in the cache starts no process.
     ``environment``: variables that a build at a path needs; a release has all that it needs. ``sdists``: requirements
-    may be met by source distributions, too.
-
-    Raises:
-        UsageError: the request can't be meant, or the path holds no such build.
-        RunError: the release, or the commit, could not be made here.
+    may be met by source distributions, too. UsageError: the request can't be meant, or the path holds no such build;
+    RunError: the release, or the commit, could not be made here.
     """
     if isinstance(framework.builds, ProgramBuilds):
         return program_build(request, framework, environment or {})
@@ -116,10 +113,8 @@ def _misunderstood(request: str, releases: Releases) -> str:
 def _external_build(requested: str, framework: Framework, environment: Mapping[str, str]) -> Build:
     """Return the build at a path: an environment (a folder with bin/python) or a Python interpreter.
 
-    It is inspected each time, for it may have changed; ``environment`` holds variables that it needs.
-
-    Raises:
-        UsageError: nothing runs there, or it does not import the framework.
+    It is inspected each time, for it may have changed; ``environment`` holds variables that it needs. UsageError:
+    nothing runs there, or it does not import the framework.
     """
     path = Path(os.path.abspath(os.path.expanduser(requested)))  # not resolved: a venv's python is a link
     strategy, interpreter = ("environment", path / "bin" / "python") if os.path.isdir(path) else ("interpreter", path)
