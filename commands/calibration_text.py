@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from opduel.comparator.calibration import CONFIDENCE, Rate, Row
 from opduel.harness.machine.system_check import Facts, Remedy
 from opduel.harness.other_runs.power_analysis import POWER, PowerForecast
+from opduel.reporters.text import align
 from opduel.support.text import counted, duration
 
 
@@ -64,9 +65,7 @@ def _table(rows: Sequence[Row]) -> list[str]:
         timed = f"{row.timed_share:.0%}".replace("%", " %")
         cells = (injected, _percent(row.threshold), str(row.runs), _rate(row.detected), false_flags)
         lines.append((*cells, f"{row.seconds_a_case:.1f}", timed))
-    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    table = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    return table + _remarks(rows)
+    return align(lines, left_columns=len(lines[0])) + _remarks(rows)
 
 
 def _remarks(rows: Sequence[Row]) -> list[str]:

@@ -1,6 +1,5 @@
 """What a driver's run depends on besides its commits, and where a driver keeps what it needs."""
 
-import hashlib
 import json
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from opduel.commands.session import Session
 from opduel.driver.git.access import is_url
 from opduel.reporters import reporter_options
 from opduel.support.atomic import path_part
+from opduel.support.digests import data_digest
 from opduel.support.redaction import bare_address
 
 
@@ -22,10 +22,18 @@ def run_identity(options: DriverOptions, session: Session, suite: str | None = N
     without_effect = {*reporter_options(), "single", "explain", "prior_runs", *HOST_OPTIONS}
     settings = {name: value for name, value in options.harness.values().items() if name not in without_effect}
     cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
-    measured = hashlib.sha256(cases.encode()).hexdigest()
     own = options.own
     scripts = own.frameworks_dir and own.frameworks_dir.absolute()  # other scripts may make other builds
-    identity = [settings, measured, own.build, own.cmake_args, scripts, own.with_packages, suite, own.all_cases]
+    identity = [
+        settings,
+        data_digest(cases),
+        own.build,
+        own.cmake_args,
+        scripts,
+        own.with_packages,
+        suite,
+        own.all_cases,
+    ]
     return json.dumps(identity, sort_keys=True, default=str)
 
 
@@ -36,13 +44,16 @@ def work_directory(own: CommitOptions, session: Session) -> Path:
     framework = session.framework
     if own.local is not None and own.repo_dir is not None:
         return (
-            platformdirs.user_state_path("opduel") / "local" / framework.name / _digest(str(own.repo_dir.resolve()), 12)
+            platformdirs.user_state_path("opduel")
+            / "local"
+            / framework.name
+            / data_digest(str(own.repo_dir.resolve()))[:12]
         )
     place = platformdirs.user_state_path("opduel") / "driver" / framework.name
     if not framework.builds.has_repository and not (own.bisect_releases or own.packages):
         address = _address_of_repository(own)
         name = Path(bare_address(address).rstrip("/")).name.removesuffix(".git")
-        place = place / f"{path_part(name)}-{_digest(address, 8)}"
+        place = place / f"{path_part(name)}-{data_digest(address)[:8]}"
     return place
 
 
@@ -53,7 +64,3 @@ def _address_of_repository(own: CommitOptions) -> str:
         return str(own.repo_dir.resolve())
     remote = str(own.remote_repository or "")
     return remote if not remote or is_url(remote) else str(Path(remote).expanduser().resolve())
-
-
-def _digest(text: str, length: int) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:length]

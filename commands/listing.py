@@ -10,6 +10,7 @@ from opduel.commands.harness_options import HarnessOptions
 from opduel.harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
 from opduel.records import UsageError
 from opduel.reporters.stream import print_result
+from opduel.reporters.text import align
 from opduel.support.command_names import option_prefix
 
 Row = tuple[str, str, str]
@@ -25,12 +26,8 @@ def list_cases(pattern: str, options: HarnessOptions | None = None) -> int:
     if not rows:
         fix = "use a part of a case's id, of an operator or of a spec"
         raise UsageError(f"{option_prefix('list')}nothing matches {pattern!r}: {fix}")
-    if sys.stdout.isatty():
-        first, second = (max(len(row[column]) for row in rows) for column in (0, 1))
-        lines = [f"{row[0]:{first}}  {row[1]:{second}}  {row[2]}\n" for row in rows]
-    else:
-        lines = ["\t".join(row) + "\n" for row in rows]
-    print_result("".join(lines))
+    lines = align(rows, left_columns=3) if sys.stdout.isatty() else ["\t".join(row) for row in rows]
+    print_result("".join(f"{line}\n" for line in lines))
     return DONE
 
 

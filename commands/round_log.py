@@ -1,7 +1,6 @@
 """--round_log: a run keeps its rounds in a file, so that the same command goes on where the last one ended."""
 
 import contextlib
-import fcntl
 import json
 import os
 import stat
@@ -9,6 +8,7 @@ from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
 
+from opduel.driver.lock import try_lock
 from opduel.records import UsageError
 from opduel.support.atomic import is_special
 from opduel.support.files import UnreadableError, parse_json
@@ -72,10 +72,8 @@ class FileRoundLog:
     def _lock(self) -> None:
         if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
             raise self._refusal("is not a regular file: give another path")
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise self._refusal("another run is using it: wait for that, or give another path") from None
+        if not try_lock(self._file.fileno()):
+            raise self._refusal("another run is using it: wait for that, or give another path")
 
     def _lines(self) -> list[bytes]:
         self._file.seek(0)

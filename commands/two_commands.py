@@ -1,7 +1,6 @@
 """opduel run COMMAND COMMAND: two command lines against each other, without a spec, with hyperfine's options."""
 
 import argparse
-import hashlib
 import json
 import math
 import os
@@ -14,11 +13,12 @@ from pathlib import Path
 
 import platformdirs
 
+from opduel.driver.documents import write_text
 from opduel.harness.specs import validate
 from opduel.harness.specs.programs import check_words
-from opduel.records import UsageError, disk_error
+from opduel.records import UsageError
 from opduel.records.measurement import SIDES
-from opduel.support.atomic import write_atomically
+from opduel.support.digests import data_digest
 
 MOST_CASES = 1000
 LONGEST_NAME = 100
@@ -143,15 +143,6 @@ def _write_spec(
     except UsageError as error:
         raise UsageError(re.sub(r"tests\[\d+\]\.", "--", str(error))) from None
     text = json.dumps(spec, indent=1)
-    path = (
-        platformdirs.user_cache_path("opduel")
-        / "commands"
-        / hashlib.sha256(text.encode()).hexdigest()[:12]
-        / "run.json"
-    )
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, text.encode())
-    except OSError as error:
-        raise disk_error(path, error, "set XDG_CACHE_HOME to another folder") from None
+    path = platformdirs.user_cache_path("opduel") / "commands" / data_digest(spec)[:12] / "run.json"
+    write_text(path, text, "set XDG_CACHE_HOME to another folder")
     return path

@@ -1,9 +1,8 @@
 """From a line of revisions to the culprits: benchmark its ends, verify what was flagged, bisect what is confirmed."""
 
-import hashlib
 import logging
 import threading
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -28,6 +27,7 @@ from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.driver.speculation import Question, searching_ahead
 from opduel.driver.steps import known_step, step_of, steps_of
 from opduel.records import Build, Comparison, Report, RunError, Verdict
+from opduel.support.digests import data_digest
 
 log = logging.getLogger(__name__)
 
@@ -55,17 +55,14 @@ class Investigation:
         self._builds: dict[int, Build] = {}
         self._unsure: set[str] = set()  # cases with a measurement of a part of the line that can't be trusted
         self._turns = turns or BuildTurns()
-        digest = hashlib.sha256(settings.encode()).hexdigest()[:8]
-        self.name = f"{revisions[0].name}..{revisions[-1].name}/{digest}"
+        self.name = f"{revisions[0].name}..{revisions[-1].name}/{data_digest(settings)[:8]}"
         self._known_changes = KnownChanges(journal, settings, self.name, [revision.name for revision in revisions])
 
     def investigate(self, sought: Sequence[Verdict]) -> Outcome:
         """Benchmark the line, and verify and bisect the verdicts ``sought``.
 
-        An untrusted result is reported but not kept: the next pass repeats it.
-
-        Raises:
-            UnbuildableError: control or treatment can't be built.
+        An untrusted result is reported but not kept: the next pass repeats it. UnbuildableError: control or treatment
+        can't be built.
         """
         benchmark = self._make(f"{self.name}/benchmark", "benchmark", self._line)
         outcome = self._follow_up(benchmark, sought)
@@ -91,11 +88,8 @@ class Investigation:
         """Build control and treatment before it is this line's turn, and make the benchmark, too, if it ``measures``.
 
         Of several lines the one with the lowest ``rank`` goes first. Return whether the benchmark was made, so that
-        ``investigate`` only has to report it.
-
-        Raises:
-            UnbuildableError: control or treatment can't be built.
-            KeyboardInterrupt: the benchmark was given up.
+        ``investigate`` only has to report it. UnbuildableError: control or treatment can't be built; KeyboardInterrupt:
+        the benchmark was given up.
         """
         builds = self._build_ahead(self._line, rank, given_up)
         if builds is None or not measures:
@@ -300,18 +294,15 @@ class Investigation:
         return [int(word) for word in indices.split()]
 
     def _compare(self, start: int, end: int, cases: Sequence[str], sought: Mapping[str, Verdict]) -> dict[str, Step]:
-        """Measure one step of a search for the verdicts ``sought``; return it by case.
-
-        Raises:
-            RunError: the step can't be trusted in any case of the search, which therefore ends; the next pass makes it
-                again. After ``TRIES`` such passes the search takes all steps as they are.
-        """
+        """Measure one step of a search for the verdicts ``sought``; return it by case. RunError: the step can't be
+        trusted in any case of the search, which therefore ends; the next pass makes it again. After ``TRIES`` such
+        passes the search takes all steps as they are."""
         name = self._step_name(start, end, cases)
         report = self._make(name, "regress", (start, end), sorted(cases))
         steps = steps_of(report, cases, sought)
         if not all(step.unsure for step in steps.values()) or len(steps) < len(sought):
             return steps
-        fact = f"{self.name}/passes/{_digest(sought)}"
+        fact = f"{self.name}/passes/{data_digest(sorted(sought))[:8]}"
         earlier_passes = self._journal.get_fact(fact) or ""
         passes = 1 + (int(earlier_passes) if earlier_passes.isdecimal() else 0)
         if passes > TRIES:
@@ -334,7 +325,8 @@ class Investigation:
         return RunOrder(name, run_type, *builds, self._journal.rounds_of(name), cases, self._branch)
 
     def _step_name(self, start: int, end: int, cases: Sequence[str]) -> str:
-        return f"{self.name}/regress/{self._revisions[start].name}..{self._revisions[end].name}/{_digest(cases)}"
+        sides = f"{self._revisions[start].name}..{self._revisions[end].name}"
+        return f"{self.name}/regress/{sides}/{data_digest(sorted(cases))[:8]}"
 
     def _evidence(self, between: CulpritRange) -> tuple[Report, ...]:
         """Return the reports of a range's direct A/B: those of the verification, if there is one, of the whole line."""
@@ -344,11 +336,8 @@ class Investigation:
         return self._runs.reports(f"{self.name}/regress/{names}/")
 
     def _prepare(self, index: int) -> bool:
-        """Build a revision; return False, and record it for later starts, if it can't be built.
-
-        Raises:
-            RunError: the build failed for a reason other than the revision itself.
-        """
+        """Build a revision; return False, and record it for later starts, if it can't be built. RunError: the build
+        failed for a reason other than the revision itself."""
         if not self._is_buildable(index):
             return False
         try:
@@ -363,7 +352,6 @@ class Investigation:
         return True
 
     def _unbuildable(self, index: int) -> str:
-        """Return the name of the fact that a revision can't be built."""
         return f"{self.name}/unbuildable/{self._revisions[index].name}"
 
     def _build(self, index: int) -> Build:
@@ -378,7 +366,3 @@ class Investigation:
             return self._builds.get(index) or self._revisions[index].build()
 
         return self._turns.ahead(lambda: (build(between[0]), build(between[1])), rank, given_up)
-
-
-def _digest(cases: Iterable[str]) -> str:
-    return hashlib.sha256("\0".join(sorted(cases)).encode()).hexdigest()[:8]

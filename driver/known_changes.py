@@ -1,6 +1,5 @@
 """The changes that earlier investigations found, kept in the journal, so that later ones need not search for them."""
 
-import hashlib
 import json
 import logging
 from collections.abc import Mapping, Sequence
@@ -10,6 +9,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from opduel.driver.attribution import KnownChange, PlacedChange, place_on_line
 from opduel.driver.journal import Journal
+from opduel.support.digests import data_digest
 from opduel.support.validation import explain
 
 T = TypeVar("T")
@@ -27,7 +27,7 @@ class KnownChanges:
         """``settings`` identifies how changes are measured: those of other settings don't count. ``line`` is the name
         of the investigation, ``names`` are those of its revisions, the control first."""
         self._journal = journal
-        self._prefix = f"known/{hashlib.sha256(settings.encode()).hexdigest()[:16]}/"
+        self._prefix = f"known/{data_digest(settings)[:16]}/"
         self._line = line
         self._names = names
 

@@ -1,10 +1,10 @@
-"""The lock by which one driver at a time uses a work directory."""
+"""Lock files, and the lock by which one driver at a time uses a work directory."""
 
 import fcntl
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from opduel.records import RunError, disk_error
@@ -28,29 +28,42 @@ def explained_disk_errors(place: Path) -> Iterator[None]:
 def sole_driver(work: Path, waits: bool = False) -> Iterator[None]:
     """Hold the lock of the work directory ``work``, which is made if it isn't there.
 
-    The lock ends with this process, however that ends; the file stays.
-
-    Raises:
-        RunError: another driver holds it, unless this one ``waits`` for it; or the directory can't be written.
+    The lock ends with this process, however that ends; the file stays. RunError: another driver holds it, unless this
+    one ``waits`` for it; or the directory can't be written.
     """
-    with explained_disk_errors(work):
-        work.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(work / _NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with ExitStack() as stack:
+        with explained_disk_errors(work):
+            work.mkdir(parents=True, exist_ok=True)
+            descriptor = stack.enter_context(lock_file(work / _NAME))
+        if not try_lock(descriptor):
             holder = os.pread(descriptor, 100, 0).decode(errors="replace").strip() or "unknown"
             if not waits:
                 raise RunError(
                     f"{work}: another driver (process {holder}) is using it: wait until it ends, or give another "
                     "--work_dir"
-                ) from None
+                )
             log.info("waiting for process %s, which is using %s", holder, work)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         with explained_disk_errors(work / _NAME):
             os.truncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
+
+
+@contextmanager
+def lock_file(path: Path) -> Iterator[int]:
+    """Yield the descriptor of a lock file, which is never removed: a lock on a removed file would exclude nobody."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        yield descriptor
     finally:
         os.close(descriptor)
+
+
+def try_lock(descriptor: int) -> bool:
+    """Take the lock of a file, unless another process has it; return whether that was done."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

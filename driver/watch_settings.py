@@ -1,7 +1,5 @@
 """The loop's settings, the tally of a pass, and what the loop works with."""
 
-import hashlib
-import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +14,7 @@ from opduel.driver.journal import Journal
 from opduel.driver.outcome import Outcome
 from opduel.driver.runs import Runs
 from opduel.records import Commit, RunError, Verdict
+from opduel.support.digests import data_digest
 
 log = logging.getLogger(__name__)
 
@@ -49,7 +48,7 @@ class WatchSettings:
     def digest(self) -> str:
         """Return a digest of all settings that decide what comes of a commit."""
         values = [self.identity, self.base, self.exact_base, sorted(self.sought)]
-        return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:8]
+        return data_digest(values)[:8]
 
     @property
     def branch(self) -> str | None:

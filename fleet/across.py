@@ -3,7 +3,6 @@
 Each is a ``run_fleet`` in a thread. Progress is reported in the caller's thread; the caller's log is used in all.
 """
 
-import contextlib
 import json
 import logging
 import threading
@@ -18,13 +17,13 @@ from opduel.fleet.address import FleetChoice
 from opduel.fleet.client import run_fleet
 from opduel.fleet.hosts import kinds_there, wait_for_hosts
 from opduel.fleet.merge import KindReport, merge_kinds
+from opduel.fleet.run_log import entries_of
 from opduel.fleet.service import connect
 from opduel.harness.checkpoint import RoundLog, fingerprint
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import InterruptedRunError
 from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED, Case, OpduelError, Report, RunError
-from opduel.support.files import UnreadableError, parse_json
 from opduel.support.text import counted
 
 POLL_S = 0.2
@@ -43,10 +42,7 @@ def run_across(
 
     A row of the report is a case on a kind of host. A kind without a host in time, or whose run failed, has rows
     without figures, and the run is incomplete. The kinds are those of the hosts at the start; a resumed run takes them
-    from its log.
-
-    Raises:
-        UsageError, InterruptedRunError, RunError: as ``run_fleet``, of all kinds.
+    from its log. UsageError, InterruptedRunError, RunError: as ``run_fleet``, of all kinds.
     """
     with connect(choice) as client:  # of a fleet on this machine it is also what keeps it, so that all share it
         rows = rows_of(request.cases, _kinds(request, choice, client))
@@ -92,12 +88,7 @@ def _identity(request: RunRequest) -> str:
 
 def _kept_kinds(request: RunRequest, run: str) -> list[str]:
     """Return the kinds in the run's log; [] if there are none."""
-    for text in request.log.rounds() if request.log else ():
-        with contextlib.suppress(UnreadableError):
-            entry = parse_json(text)
-            if isinstance(entry, dict) and (entry.get("kind"), entry.get("run")) == (KIND, run):
-                return [str(kind) for kind in entry["kinds"]]
-    return []
+    return next((list(map(str, entry["kinds"])) for entry in entries_of(request, KIND, run)), [])
 
 
 def _request_of_kind(request: RunRequest, rows: Sequence[Case], kind: str) -> RunRequest:
@@ -148,7 +139,6 @@ class _KindRuns:
         return self._merged(rows)
 
     def _measure(self, kind: str, request: RunRequest) -> None:
-        """Measure one kind, in its thread."""
         try:
             choice = replace(self._choice, kind=kind)
             self._reports[kind] = self._measure_on(request, choice, lambda progress: self._hear(kind, progress))
@@ -199,6 +189,5 @@ class _SharedLog:
         return self._texts
 
     def keep(self, text: str) -> None:
-        """Append a text, as ``RoundLog``."""
         with self._lock:
             self._log.keep(text)

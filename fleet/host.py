@@ -11,7 +11,6 @@ import pickle
 import re
 import selectors
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from distributed import WorkerPlugin, get_worker
 
 from opduel import __version__
 from opduel.driver.builds.transfer import build_at
+from opduel.driver.version_control import end_session
 from opduel.fleet.job import (
     BUILDS,
     DISK_FULL,
@@ -69,11 +69,8 @@ def finish(task: str, dask_worker: Any) -> None:
 
 def measure(job: Job) -> Answer:
     """Measure the job's shard on this host, or answer why it can't. A finished shard is answered from its folder; an
-    unfinished one, or one that was cut short and has more time now, goes on from the rounds there.
-
-    Raises:
-        RuntimeError: the client has given up the job, or the measuring process died; the job may be tried again.
-    """
+    unfinished one, or one that was cut short and has more time now, goes on from the rounds there. RuntimeError: the
+    client has given up the job, or the measuring process died; the job may be tried again."""
     worker: Any = get_worker()
     host: HostSettings = worker.plugins[HostPlugin.name].settings
     if job.version != __version__:
@@ -160,11 +157,7 @@ def receive(
 
 def _run(folder: Path, host: HostSettings, job: Job, worker: Any) -> None:
     """Run the measuring process, pass on its events, and see that it ends. It ends by itself when this worker dies.
-
-    Raises:
-        RuntimeError: it left neither a report nor a refusal, or the job was given up.
-        OSError: the disk is full.
-    """
+    RuntimeError: it left neither a report nor a refusal, or the job was given up; OSError: the disk is full."""
     key = worker.get_current_task()
     with (folder / LOG).open("ab") as errors:
         process = subprocess.Popen(
@@ -231,17 +224,11 @@ def _is_given_up(worker: Any, key: str) -> bool:
 def _end(process: "subprocess.Popen[bytes]") -> None:
     """Ask the process to end by closing its input; if it does not, kill it and all that it started."""
     assert process.stdin is not None
-    assert process.stdout is not None
     with contextlib.suppress(OSError):
         process.stdin.close()
-    try:
+    with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    finally:
-        process.stdout.close()
+    end_session(process)
 
 
 def _sweep(folder: Path) -> None:

@@ -1,6 +1,5 @@
 """Kinds of hosts: a short name of what decides a host's speed and code paths."""
 
-import hashlib
 import platform
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +8,7 @@ from pathlib import Path
 from opduel.fleet.job import KIND_RESOURCE, tag_resource
 from opduel.harness.machine.host import PROC, gpu_models, text_of
 from opduel.records.case import KIND_NAME
+from opduel.support.digests import cut
 
 FEATURES = ("avx", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile", "asimd", "sve")
 _STEPS = (FEATURES[:6], FEATURES[6:])  # a processor with one of them usually has those before it
@@ -32,7 +32,7 @@ def host_kind(proc: Path = PROC) -> str:
     parts = [_value(cpuinfo, name) for name in ("CPU implementer", "CPU part")]
     model = _value(cpuinfo, "model name") or " ".join([platform.machine(), *filter(None, parts)])
     words = [_NOISE.sub(" ", model), *_newest(features_of(cpuinfo)), *dict.fromkeys(gpu_models(proc))]
-    return _short("+".join(re.sub(r"[^a-z0-9._]+", "-", word.lower()).strip("-") for word in words))
+    return cut("+".join(re.sub(r"[^a-z0-9._]+", "-", word.lower()).strip("-") for word in words), _LONGEST)
 
 
 def kind_of(resources: Mapping[str, object], platforms: Sequence[str]) -> str | None:
@@ -55,10 +55,3 @@ def _newest(features: Iterable[str]) -> list[str]:
     own = list(features)
     is_gapless = own and any(tuple(own) == steps[: len(own)] for steps in _STEPS)
     return own[-1:] if is_gapless else own
-
-
-def _short(name: str) -> str:
-    """Return the name; the end of a long one is replaced by a digest."""
-    if len(name) <= _LONGEST:
-        return name
-    return f"{name[: _LONGEST - 9]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -67,7 +67,7 @@ def read_run(request: RunRequest, run: str, cost: Callable[[Case], float]) -> Lo
         own = [tuple(by_id[case_id] for case_id in ids) for ids in parts]
         return [Shard(number, cases, sum(map(cost, cases)) / total_cost) for number, cases in enumerate(own)]
 
-    for entry in _entries(request, run):
+    for entry in entries_of(request, KIND, run):
         key = entry.get("key", "")
         if entry["event"] == "cut":
             logged.shards.clear()
@@ -137,13 +137,13 @@ def count_samples(text: str) -> int:
     return len(entry["result"]["samples"]) if entry.get("kind") == "round" else 0
 
 
-def _entries(request: RunRequest, run: str) -> Iterator[dict[str, Any]]:
-    """Yield the log's entries of this run; damaged ones, and those of other runs, are skipped."""
+def entries_of(request: RunRequest, kind: str, run: str) -> Iterator[dict[str, Any]]:
+    """Yield the log's entries of this kind and run; damaged ones, and all others, are skipped."""
     texts: Sequence[str] = request.log.rounds() if request.log else ()
     for text in texts:
         try:
             entry = parse_json(text)
         except UnreadableError:
             continue
-        if isinstance(entry, dict) and entry.get("kind") == KIND and entry.get("run") == run:
+        if isinstance(entry, dict) and entry.get("kind") == kind and entry.get("run") == run:
             yield entry

@@ -16,6 +16,7 @@ import platformdirs
 
 from opduel.driver.builds.manifest import FILE_NAME, Manifest, UnusableBuild, read_manifest
 from opduel.driver.builds.recipes import AnyRecipe
+from opduel.driver.lock import lock_file, try_lock
 from opduel.records import Build, NoSpaceError, RunError, is_full
 
 log = logging.getLogger(__name__)
@@ -72,10 +73,7 @@ class BuildCache:
         """Return the build; make it if it doesn't exist.
 
         An error, or a signal that is an exception (Ctrl-C, all of a command's), leaves nothing behind; what a killed
-        process left is removed first.
-
-        Raises:
-            RunError: the cache can't be written, or whatever ``make`` raises.
+        process left is removed first. RunError: the cache can't be written, or whatever ``make`` raises.
         """
         build = self.find(framework, recipe)
         if build:
@@ -138,8 +136,8 @@ def sweep(folder: Path, own: Path | None = None) -> None:
         shutil.rmtree(leftover, ignore_errors=True)
     for leftover in folder.glob(_MAKING + "*"):
         other = leftover.with_name(leftover.name.removeprefix(_MAKING))
-        with _lock_file(other) as descriptor:
-            if other == own or _try_lock(descriptor):
+        with lock_file(lock_path(other)) as descriptor:
+            if other == own or try_lock(descriptor):
                 log.info("removing %s, left by a killed process", leftover)
                 _remove(leftover)
 
@@ -148,8 +146,8 @@ def remove_unlocked(place: Path) -> bool:
     """Remove a build at once, by renaming it away first; False where that can't be: somebody holds its lock, say."""
     aside = place.with_name(f"{_PRUNED}{place.name}-{os.getpid()}")
     try:
-        with _lock_file(place) as descriptor:
-            if not _try_lock(descriptor):
+        with lock_file(lock_path(place)) as descriptor:
+            if not try_lock(descriptor):
                 return False
             place.rename(aside)
     except OSError:
@@ -216,29 +214,11 @@ def _discard_unusable(place: Path, recipe: AnyRecipe, aside: Path) -> None:
 @contextmanager
 def _locked(place: Path) -> Iterator[int]:
     """Hold the lock of one build, after waiting for its maker; yield the file descriptor that holds it."""
-    with _lock_file(place) as descriptor:
-        if not _try_lock(descriptor):
+    with lock_file(lock_path(place)) as descriptor:
+        if not try_lock(descriptor):
             log.info("waiting for another process that is installing %s", place.name)
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield descriptor
-
-
-@contextmanager
-def _lock_file(place: Path) -> Iterator[int]:
-    """Open the build's lock file, which is never removed: a lock on a removed file would exclude nobody."""
-    descriptor = os.open(lock_path(place), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def _remove(path: Path) -> None:

@@ -17,6 +17,7 @@ from opduel.driver.git.access import TOKEN_VARIABLE, Access, config_environment
 from opduel.driver.git.borrowing import check_borrowed
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.ids import ConvertedIds
+from opduel.driver.lock import try_lock
 from opduel.driver.version_control import CommandFailed, Program, end_session
 from opduel.records import RunError, UsageError
 
@@ -78,12 +79,10 @@ class Git(Program):
     ) -> bytes:
         """Run to the end, and return the output: bytes, since a path, a name or a subject may be in any encoding.
 
-        ``fine``: exit codes that are no failure. ``fatal``: words that mean one, whatever the exit code.
-        ``variables``: further ones for git alone, which may say where it finds things.
-
-        Raises:
-            CommandFailed: it failed or, using the network, did not end in the time limit.
-            UsageError: objects that are borrowed from the user's repository are no longer there.
+        ``fine``: exit codes that are no failure. ``fatal``: words that mean one, whatever the exit code. ``variables``:
+        further ones for git alone, which may say where it finds things. CommandFailed: it failed or, using the network,
+        did not end in the time limit; UsageError: objects that are borrowed from the user's repository are no longer
+        there.
         """
         with self._started(arguments, folder, network, stdin is not None, variables or {}) as process:
             output, errors = self.communicate(process, _name(arguments), stdin, network)
@@ -168,15 +167,11 @@ def wait_for_leftovers(lock: Path, seconds: float = 60.0) -> None:
     """Wait until the commands of a killed predecessor have ended (each holds the file's lock), but not for ever."""
     with lock.open("ab") as file:
         end = time.monotonic() + seconds
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        while not try_lock(file.fileno()):
+            if time.monotonic() > end:
+                log.warning("a git command that a killed process started still runs after %g s", seconds)
                 return
-            except BlockingIOError:
-                if time.monotonic() > end:
-                    log.warning("a git command that a killed process started still runs after %g s", seconds)
-                    return
-                time.sleep(0.1)
+            time.sleep(0.1)
 
 
 def _name(arguments: Sequence[str]) -> str:
