@@ -80,7 +80,6 @@ class FleetPart:
 
 
 def fleet_parser() -> Parser:
-    """Return the parser of ``opduel fleet``."""
     parser = Parser(
         prog="opduel fleet",
         description="The parts of a fleet: a scheduler anywhere, a worker on each host that measures, and the "

@@ -31,7 +31,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def own_benchmarks_parser() -> Parser:
-    """The parser of all its options."""
     parser = Parser(prog="python -m opduel.commands.own_benchmarks", description=__doc__)
     able = [name for name in framework_names() if get_framework(name).scripts.benchmarks]
     add = parser.options()

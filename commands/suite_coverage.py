@@ -39,7 +39,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def coverage_parser() -> Parser:
-    """The parser of all its options."""
     parser = Parser(prog="python -m opduel.commands.suite_coverage", description=__doc__)
     add = parser.options()
     add("suite SUITE", "the suite, as in harness.py's --suite")
@@ -123,7 +122,6 @@ def _by_asv(
 
 
 def _counts(outcomes: Mapping[str, str]) -> str:
-    """Return ``12 ran, 3 skipped, 0 failed``."""
     kinds = Counter(map(group, outcomes.values()))
     return ", ".join(f"{kinds[name]} {name}" for name in ("ran", "skipped", "failed"))
 

@@ -96,9 +96,7 @@ def bisect(
     is run again after a crash must be given the same one.
 
     No case is measured twice between the same two revisions, no revision prepared twice.  Cases are sorted by id.
-
-    Raises:
-        ValueError: ``revisions`` is below 1, or nothing changed in a case.
+    ValueError: ``revisions`` is below 1, or nothing changed in a case.
     """
     if revisions < 1:
         raise ValueError(f"a bisection needs 1 revision or more after the control, not {revisions}")
@@ -316,7 +314,10 @@ class _Search:
             notes.append("no smaller range shows the change by itself")
         elif skipped:
             notes.append("the revisions in between could not be built")
-        if failing := [case for case in cases if undecided and self._fails_within(between, case)]:
+        failed = {
+            name for (part, name), step in self.steps.items() if step.verdict == "failed" and _encloses(between, part)
+        }
+        if failing := [case for case in cases if undecided and self.cases[case].verdict != "failed" and case in failed]:
             notes.append(f"could not be measured at revisions in between: {', '.join(failing)}")
         unsure = tuple(case for case in cases if self._is_unsure(between, case, bool(undecided), case in doubted))
         if unsure:
@@ -326,18 +327,11 @@ class _Search:
         evidence = {case: self.steps[between, case] for case in cases}
         return CulpritRange(start, end, evidence, skipped, undecided, "; ".join(notes), unsure)
 
-    def _fails_within(self, between: Range, case: str) -> bool:
-        failed = any(step.verdict == "failed" for step in self._within(between, case))
-        return self.cases[case].verdict != "failed" and failed
-
     def _is_unsure(self, between: Range, case: str, undecided: bool, doubted: bool) -> bool:
         """Tell whether an untrusted step may be why no smaller range, or no other culprit, was found."""
-        steps = self._within(self.full_range, case) if doubted else self._within(between, case)
+        outer = self.full_range if doubted else between
+        steps = (step for (part, name), step in self.steps.items() if name == case and _encloses(outer, part))
         return (undecided or doubted) and any(step.unsure for step in steps)
-
-    def _within(self, between: Range, case: str) -> Iterator[Step]:
-        """Return the steps of a case within a range."""
-        return (step for (part, name), step in self.steps.items() if name == case and _encloses(between, part))
 
 
 def _by_width(between: Range) -> tuple[int, int]:

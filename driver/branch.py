@@ -43,12 +43,8 @@ class Branch:
         self._processed: Commit | None = None
 
     def measure(self, tally: Tally, ahead: CommitsAhead) -> None:
-        """Investigate the commits that are due, the next ones being begun ahead meanwhile.
-
-        Raises:
-            UsageError: the commits asked for are not there.
-            KeyboardInterrupt: a signal; what was measured is kept.
-        """
+        """Investigate the commits that are due, the next ones being begun ahead meanwhile. UsageError: the commits
+        asked for are not there; KeyboardInterrupt: a signal; what was measured is kept."""
         selection = self._select()
         if selection.note:  # the branch no longer contains the last commit processed: logged once
             record(self._journal, "history", selection.note)
@@ -232,8 +228,10 @@ class Branch:
             if reason := outcome.why_open:
                 soon = outcome.goes_on and reason == outcome.unfinished
                 self._fail(commit, RunError(f"{commit.short}: {reason}"), tally, soon)
-            else:
-                self._clear_trouble(commit)
+            else:  # it no longer fails, on this branch or on none that was named
+                for id, branch, item in self._failed_items():
+                    if id == commit.id and branch in ("", self._settings.branch):
+                        self._journal.clear_trouble(item)
         return True
 
     def _was_settled(self, commit: Commit) -> bool:
@@ -374,12 +372,6 @@ class Branch:
             return repository.is_ancestor(repository.commit(id), self._tip())
         except UsageError:  # of another repository
             return False
-
-    def _clear_trouble(self, commit: Commit) -> None:
-        """Forget that a commit failed with these settings, on this branch or on none that was named."""
-        for id, branch, item in self._failed_items():
-            if id == commit.id and branch in ("", self._settings.branch):
-                self._journal.clear_trouble(item)
 
 
 def _owner_of(path: Path) -> str:

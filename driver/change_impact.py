@@ -58,11 +58,8 @@ class Impact:
 
 
 def load_impact_rules(framework: Framework) -> ImpactRules | None:
-    """Return the framework's rules; None where it has none, so that every change can affect all cases.
-
-    Raises:
-        UsageError: the file is invalid; names the field and the fix.
-    """
+    """Return the framework's rules; None where it has none, so that every change can affect all cases. UsageError: the
+    file is invalid; names the field and the fix."""
     path = framework.specifications / FILE_NAME
     return read_data(path, ImpactRules, "it says which cases a change can touch") if path.exists() else None
 

@@ -18,10 +18,8 @@ _ID = re.compile(r"[0-9a-f]{40}")
 def kept_name(path: Path) -> str | None:
     """Return the name in the file: an id that the driver wrote, or a name that a person put there, such as a tag.
 
-    Return None if there is no file, or it is empty.
-
-    Raises:
-        UsageError: the file can't be read, or contains something else, so that it must not be replaced.
+    Return None if there is no file, or it is empty. UsageError: the file can't be read, or contains something else, so
+    that it must not be replaced.
     """
     try:
         words = read_text(path, _LONGEST, pipes=False).split()
@@ -35,11 +33,8 @@ def kept_name(path: Path) -> str | None:
 
 
 def kept_commit(path: Path, resolve: Callable[[str], Commit]) -> Commit | None:
-    """Return the commit that the file names; None without one, or if it is of another repository.
-
-    Raises:
-        UsageError: the driver did not write the file.
-    """
+    """Return the commit that the file names; None without one, or if it is of another repository. UsageError: the
+    driver did not write the file."""
     name = kept_name(path)
     if name is None:
         return None

@@ -66,11 +66,7 @@ def _side(build: Build) -> dict[str, Any]:
 
 def read_info(text: str) -> dict[str, DescribedBuild]:
     """Read ``control``, which may be missing, and ``treatment`` of a document: ``text`` is its JSON, or the path of a
-    file that holds it.
-
-    Raises:
-        UsageError: it is neither, or a side has no program.
-    """
+    file that holds it. UsageError: it is neither, or a side has no program."""
     where = "--info"
     if not text.lstrip().startswith("{"):
         where = f"--info {text}"

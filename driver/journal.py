@@ -45,11 +45,7 @@ class Journal(SqliteFile):
     """Opened by the one driver that holds the work directory's lock. What is to be delivered is in its ``outbox``."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.time) -> None:
-        """Open the file, or make it.
-
-        Raises:
-            UsageError: it is a database of something else's; nothing in it was changed.
-        """
+        """Open the file, or make it. UsageError: it is a database of something else's; nothing in it was changed."""
         super().__init__(path, _TABLES + OUTBOX_TABLE, "--work_dir", clock)
         self.outbox = Outbox(self, clock)
         if self.damage:

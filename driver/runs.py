@@ -132,10 +132,7 @@ class Runs:
         """Measure a run that will probably be made, so that ``make`` only has to report it.
 
         Of several runs the one with the lowest ``rank`` goes first. Return None if the run can't be measured ahead.
-
-        Raises:
-            KeyboardInterrupt: the run was given up.
-            RunError: nothing could be measured.
+        KeyboardInterrupt: the run was given up; RunError: nothing could be measured.
         """
         if (report := self._finished(order.name)) is not None:
             return report

@@ -63,10 +63,7 @@ class Program:
         """Run what uses the network, again after a pause where that may help; ``clean_up`` follows each failure.
 
         ``clones``: the remote has not been there before, so that one that is not found is not expected back.
-
-        Raises:
-            RemoteGone: the last attempt failed too, or another one can't help.
-            NoSpaceError: the disk is full.
+        RemoteGone: the last attempt failed too, or another one can't help; NoSpaceError: the disk is full.
         """
         pauses = FIRST_PAUSES if clones and self.pauses else self.pauses
         for pause in (*pauses, None):

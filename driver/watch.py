@@ -37,12 +37,8 @@ class Watch:
         self._recorded: dict[str, str] = {}  # what is the matter with branches, as the journal has it
 
     def once(self) -> Tally:
-        """Make one pass over the commits that are due.
-
-        Raises:
-            UsageError: the commits asked for are not there, or no branch is.
-            KeyboardInterrupt: a signal; what was measured is kept.
-        """
+        """Make one pass over the commits that are due. UsageError: the commits asked for are not there, or no branch
+        is; KeyboardInterrupt: a signal; what was measured is kept."""
         tally = Tally()
         self._services.builder.resume()  # a pass that was aborted stopped it
         self._notice_the_clock()
@@ -70,11 +66,8 @@ class Watch:
         return tally
 
     def due(self, tally: Tally) -> list[tuple[Branch, Commit]]:
-        """Return the commits that a pass would measure, with their branch; nothing is written down.
-
-        Raises:
-            UsageError: the commits asked for are not there, or no branch is.
-        """
+        """Return the commits that a pass would measure, with their branch; nothing is written down. UsageError: the
+        commits asked for are not there, or no branch is."""
         commits: list[tuple[Branch, Commit]] = []
         self._each(
             tally,
@@ -108,10 +101,7 @@ class Watch:
 
     def for_ever(self, after_pass: Callable[[Tally], None]) -> None:
         """Make pass after pass, with at least the interval from one's beginning to the next, until told to stop.
-
-        Raises:
-            UsageError: a commit file is that of another branch; before the first pass.
-        """
+        UsageError: a commit file is that of another branch; before the first pass."""
         for branch in self.branches:
             if branch.is_there():
                 branch.check_commit_file()
@@ -129,11 +119,8 @@ class Watch:
         log.info("%s contains 0: stopped", self._settings.status_file)
 
     def fetch(self, tally: Tally) -> None:
-        """Fetch; a remote that can't be reached is written down, and the commits at hand have to do.
-
-        Raises:
-            RemoteGone: there are none: nothing was ever fetched.
-        """
+        """Fetch; a remote that can't be reached is written down, and the commits at hand have to do. RemoteGone: there
+        are none: nothing was ever fetched."""
         try:
             fetched = self._services.repository.fetch()
         except RemoteGone as error:

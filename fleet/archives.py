@@ -78,12 +78,8 @@ class Archives:
         return SuiteJob(suite.digest, suite.folder.name, requirements, dict(variables), orders, suite.parts)
 
     def send(self, client: Client, host: str, address: str, digests: Sequence[str]) -> str | None:
-        """Send archives to a host, and return why it could not take one, or None.
-
-        Raises:
-            OSError: the host can't be reached.
-            RunError: one can't be packed.
-        """
+        """Send archives to a host, and return why it could not take one, or None. OSError: the host can't be reached;
+        RunError: one can't be packed."""
         with _sending[address]:
             for digest in digests:
                 if client.run(has_archive, digest, workers=[address])[address]:

@@ -60,7 +60,8 @@ def run_fleet(
         RunError: no scheduler answers, no host of the wanted kind is there in time, or no shard could be measured.
     """
     with connect(choice) as client:
-        hosts = wait_for_hosts(client, choice, lambda: on_progress(_nothing_yet(request)) if choice.kind else None)
+        nothing_yet = Progress(0, len(request.cases), len(request.cases), 0.0, 0.0)
+        hosts = wait_for_hosts(client, choice, lambda: on_progress(nothing_yet) if choice.kind else None)
         level = logging.DEBUG if choice.priority else logging.INFO  # what is measured ahead says so itself
         of_kind = f" of the kind {choice.kind}" if choice.kind else ""
         log.log(level, "fleet: %s%s, %s", counted(len(hosts), "host"), of_kind, ", ".join(sorted(hosts)))
@@ -68,10 +69,6 @@ def run_fleet(
             log.log(level, "fleet: dashboard at %s", dashboard)
         with Archives.of(request, suite) as archives:
             return _FleetRun(client, choice, request, len(hosts), on_progress, archives).finish()
-
-
-def _nothing_yet(request: RunRequest) -> Progress:
-    return Progress(0, len(request.cases), len(request.cases), 0.0, 0.0)
 
 
 class _FleetRun:

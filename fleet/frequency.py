@@ -13,10 +13,7 @@ POLICIES = SYS / "devices/system/cpu/cpufreq"
 @contextmanager
 def frequency_set(frequency: str, policies: Path = POLICIES) -> Iterator[None]:
     """Run all processors at one frequency, in MHz or "max", "mid" or "min", and put the limits back at the end.
-
-    Raises:
-        UsageError: this host has no cpufreq, doesn't go so slow or fast, or doesn't let this user set it.
-    """
+    UsageError: this host has no cpufreq, doesn't go so slow or fast, or doesn't let this user set it."""
     folders = sorted(policies.glob("policy*"))
     if not folders:
         raise UsageError(f"--set_freq {frequency}: this host has no frequency control (no {policies}): leave it out")

@@ -40,10 +40,7 @@ def merge_kinds(kinds: Sequence[KindReport], rows: Sequence[Case], interrupted: 
     """Return the report of a run that each kind of host measured; ``rows`` are the cases of each kind, in order.
 
     Verdicts and q values stay those of each kind, whose correction counted the rows of the others as p = 1: so a
-    finding on one kind changes nothing on another.
-
-    Raises:
-        ValueError: no kind has a report.
+    finding on one kind changes nothing on another. ValueError: no kind has a report.
     """
     parts = [
         HostReport(kind_report.kind, kind_report.report) for kind_report in kinds if kind_report.report is not None
@@ -123,10 +120,7 @@ def merge(
 
     ``given_up`` comparisons were begun on a slow host, left open there, and made on another. Each attempt was a chance
     to be flagged, and belongs to the family with p = 1. Shards did not know of later attempts, so a flag that does not
-    survive all of them is withdrawn.
-
-    Raises:
-        ValueError: there are no parts, or two have a case in common.
+    survive all of them is withdrawn. ValueError: there are no parts, or two have a case in common.
     """
     if not parts:
         raise ValueError("no part of the run was measured")
@@ -325,11 +319,7 @@ def _goes_on(part: HostReport) -> bool:
 
 def report_of(request: RunRequest, parts: Sequence[HostReport], course: RunTiming, given_up: int) -> Report:
     """Return the report of all parts; ``given_up`` comparisons were begun on one host and made on another.
-
-    Raises:
-        InterruptedRunError: a signal ended the run before a part was measured.
-        RunError: no part could be measured.
-    """
+    InterruptedRunError: a signal ended the run before a part was measured; RunError: no part could be measured."""
     if not parts:
         error = InterruptedRunError if course.interrupted else RunError
         raise error(f"nothing was measured: {course.stopped}")

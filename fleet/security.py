@@ -21,12 +21,8 @@ MAKE_THEM = "make them with: opduel fleet certificates FOLDER, and copy {} to ea
 
 
 def make_certificates(folder: Path, days: int) -> list[Path]:
-    """Write a certificate that is valid for so many days, and the fleet's authority if there is none yet.
-
-    Raises:
-        UsageError: the folder has an authority that can't be read.
-        RunError: a file can't be written.
-    """
+    """Write a certificate that is valid for so many days, and the fleet's authority if there is none yet. UsageError:
+    the folder has an authority that can't be read; RunError: a file can't be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if (folder / AUTHORITY).exists() != (folder / AUTHORITY_KEY).exists():

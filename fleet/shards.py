@@ -26,10 +26,7 @@ def cut(cases: Sequence[Case], cost: Callable[[Case], float], hosts: int, seed: 
     self-scheduling, Polychronopoulos and Kuck 1987, IEEE Transactions on Computers C-36; half as in factoring, Hummel,
     Schonberg and Flynn 1992). The last cases, enough for shards of ``FEWEST``, are divided evenly. The order of cases
     is random, so that the noise in a shard is like that of all; cases that measure the same by several metrics stay
-    together.
-
-    Raises:
-        ValueError: ``hosts`` is not positive.
+    together. ValueError: ``hosts`` is not positive.
     """
     if hosts < 1:
         raise ValueError(f"hosts must be positive, not {hosts}")

@@ -54,11 +54,8 @@ class Builder(ABC):
 
     @abstractmethod
     def strategy(self, commits: Sequence[Commit]) -> str:
-        """Return the strategy by which all of these can be built.
-
-        Raises:
-            UsageError: the one that was asked for can't build them; names the commit.
-        """
+        """Return the strategy by which all of these can be built. UsageError: the one that was asked for can't build
+        them; names the commit."""
 
     @abstractmethod
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
@@ -125,7 +122,6 @@ class Builder(ABC):
         return next((other for other in earlier if self.to_compile([other, commit], strategy)[0] == [other]), None)
 
     def _log_path(self, commit: Commit) -> Path:
-        """Return a new path for the log of the commit's compile."""
         path = self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log"
         names = (path, *(path.with_stem(f"{path.stem}-{number}") for number in range(2, 1000)))
         return next((name for name in names if not name.exists()), path)

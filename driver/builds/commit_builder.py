@@ -52,9 +52,7 @@ class CommitBuilder(Builder):
         """Return the strategy by which all of these can be built: "release", "overlay" or "source".
 
         "auto" takes the first that serves: wheels for releases, then wheels with the commits' own code, then compiling.
-
-        Raises:
-            UsageError: the one that was asked for does not serve; names the commit.
+        UsageError: the one that was asked for does not serve; names the commit.
         """
         requested = self._settings.strategy
         if requested == "source":

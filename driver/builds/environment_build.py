@@ -38,11 +38,8 @@ class Library:
 
 
 def release_build(requested: str, recipe: Recipe | LockedRecipe, framework: Framework, cache: BuildCache) -> Build:
-    """Return the published version, or the environment of requirements, from the cache or made now.
-
-    Raises:
-        RunError: no interpreter, no network, no wheel, no space, or what was made does not import.
-    """
+    """Return the published version, or the environment of requirements, from the cache or made now. RunError: no
+    interpreter, no network, no wheel, no space, or what was made does not import."""
 
     def make(directory: Path, lock: int) -> Manifest:
         manifest = _make(directory, lock, framework, recipe, recipe.request, "release")
@@ -61,11 +58,8 @@ def commit_build(
     export: Export,
     library: Callable[[], Library],
 ) -> Build:
-    """Return the commit's build, from the cache or made now; ``library`` is called only if it is made.
-
-    Raises:
-        RunError: no library, no interpreter, no network, no space, or what was made does not import.
-    """
+    """Return the commit's build, from the cache or made now; ``library`` is called only if it is made. RunError: no
+    library, no interpreter, no network, no space, or what was made does not import."""
 
     def make(directory: Path, lock: int) -> Manifest:
         native = library()

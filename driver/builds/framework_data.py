@@ -164,11 +164,8 @@ def load_repository_data(framework: Framework) -> RepositoryData:
 
 def load_platform(folder: Path, name: str, needs_data: bool = True) -> Platform:
     """Return the platform's build script and data, in a folder of its name within ``folder``; the data only if they are
-    there, unless ``needs_data``.
-
-    Raises:
-        UsageError: there is no such platform (those that there are, are named), or its data are bad.
-    """
+    there, unless ``needs_data``. UsageError: there is no such platform (those that there are, are named), or its data
+    are bad."""
     folder = folder / name
     script = folder / BUILD_SCRIPT
     if not script.is_file():

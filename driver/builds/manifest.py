@@ -81,10 +81,7 @@ class Manifest(_Part):
 
 def read_manifest(directory: Path, recipe: AnyRecipe | None = None) -> Manifest:
     """Return the manifest in ``directory``, checked against ``recipe`` (if given) and the files; starts no process.
-
-    Raises:
-        UnusableBuild: it is missing or damaged, belongs to another recipe, or what it promises isn't there.
-    """
+    UnusableBuild: it is missing or damaged, belongs to another recipe, or what it promises isn't there."""
     try:
         manifest = Manifest.model_validate_json((directory / FILE_NAME).read_bytes())
     except OSError as error:

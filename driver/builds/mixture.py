@@ -36,13 +36,9 @@ def read_environment(build: Build) -> Environment:
 
 
 def mixture_build(environment: Environment, release: str, framework: Framework, cache: BuildCache) -> Build:
-    """Return the build with the packages of an environment, from the cache or made now; with ``release``,
-    such as numpy==2.0.0, in place of that package, unless it is empty.
-
-    Raises:
-        BrokenBuildError: the release doesn't go with the other packages, or what was made doesn't import.
-        RunError: no network, no space.
-    """
+    """Return the build with the packages of an environment, from the cache or made now; with ``release``, such as
+    numpy==2.0.0, in place of that package, unless it is empty. BrokenBuildError: the release doesn't go with the other
+    packages, or what was made doesn't import; RunError: no network, no space."""
     replaced = package_of(release) if release else ""
     packages = [package for name, package in environment.packages.items() if name != replaced]
     parts = tuple(map(_part, packages))

@@ -158,11 +158,8 @@ def lay_over(donor: Donor, directory: Path, home: Path) -> None:
     """Hard-link all packages of the donor into the fresh environment ``directory``, and write the donor's ``files``.
 
     Bytecode is left out, and so are the environment's own files outside ``site-packages``. Scripts that name the
-    donor's folder name ``home`` instead.
-
-    Raises:
-        RunError: the donor or the directory is no environment.
-        OSError: a file can't be read or written.
+    donor's folder name ``home`` instead. RunError: the donor or the directory is no environment; OSError: a file can't
+    be read or written.
     """
     theirs, ours = site_packages(donor.place), site_packages(directory)
     for folder, folders, names in os.walk(donor.place):  # not into links to folders: lib64

@@ -146,9 +146,7 @@ def installed_path(path: str, donor_sources: Sources, site: Path) -> str | None:
     """Return where a file is, or a new one belongs, below ``site``, which contains a build of ``donor_sources``.
 
     A new file belongs beside installed files of its folder. None for a loose file that is not installed.
-
-    Raises:
-        NotInstalledError: the file is not installed unchanged, so that a compile is needed.
+    NotInstalledError: the file is not installed unchanged, so that a compile is needed.
     """
     if path in donor_sources.files:
         inner = _within(path, donor_sources.subfolder)

@@ -56,10 +56,8 @@ def probe(
 
     Where the framework is no package of its own, these are of the whole environment.
 
-    ``environment``: further variables that the build needs.
-
-    Raises:
-        ProbeError: it does not run, does not import the framework, or answers something else.
+    ``environment``: further variables that the build needs. ProbeError: it does not run, does not import the framework,
+    or answers something else.
     """
     variables = {**worker_environment(), **framework.environment(1), **(environment or {})}  # as by a worker
     command = [str(interpreter), str(_INSIDE), framework.builds.import_name or ""]

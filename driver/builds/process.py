@@ -89,10 +89,7 @@ def run(
 
     ``environment`` is added to a cleaned copy of our own; ``whole_environment`` takes the place of both.  The program
     inherits the file descriptors ``inherit``: a lock that is held through one of them lasts until it has ended too,
-    even if this process is killed.
-
-    Raises:
-        OSError: it can't be started.
+    even if this process is killed. OSError: it can't be started.
     """
     with subprocess.Popen(
         [str(part) for part in command],

@@ -54,11 +54,8 @@ def pack_files(folder: Path, names: Sequence[str], archive: Path, dereference: b
 def unpack(archive: Path, framework: str, digest: str, cache: BuildCache) -> Build:
     """Put the build in ``archive`` into the cache, unless it is there already, and return it.
 
-    Its environment belongs to a Python of the host that made it, and gets this host's of the same version.
-
-    Raises:
-        RunError: the archive is damaged or holds another build, there is no such Python here, the cache can't be
-            written.
+    Its environment belongs to a Python of the host that made it, and gets this host's of the same version. RunError:
+    the archive is damaged or holds another build, there is no such Python here, the cache can't be written.
     """
     try:
         with tarfile.open(archive) as tar:

@@ -106,12 +106,8 @@ def resolve(
 ) -> str:
     """Return the exact version and hashes of every package that a requirements file needs, as another such file; from
     wheels alone, unless ``sdists``. Versions of ``preferred``, an earlier answer, are kept where they meet the
-    requirements. The package ``without`` is left out.
-
-    Raises:
-        UnresolvableError: the requirements can't be met.
-        RunError: they can't be resolved for another reason, such as an unreachable index.
-    """
+    requirements. The package ``without`` is left out. UnresolvableError: the requirements can't be met; RunError: they
+    can't be resolved for another reason, such as an unreachable index."""
     answer = requirements.with_name("requirements.out")
     answer.write_text(preferred, encoding="utf-8")
     options = ["--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"]

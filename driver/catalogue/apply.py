@@ -29,10 +29,8 @@ class Catalogue:
 def apply_rules(rules: Rules, registry: Registry) -> Catalogue:
     """Return the tests of every category, and the operators that are in none.
 
-    A function that the build lacks is left out; so is one with an argument that no rule covers.
-
-    Raises:
-        UsageError: a rule names an argument that its operator doesn't have.
+    A function that the build lacks is left out; so is one with an argument that no rule covers. UsageError: a rule
+    names an argument that its operator doesn't have.
     """
     tests: dict[str, list[Test]] = {}
     left_out: dict[str, str] = {}
@@ -90,12 +88,8 @@ def _identity(function: Function) -> tuple[str, str]:
 
 
 def _test(function: Function, category: Category, rules: Rules) -> Test:
-    """Return one test with all of an operator's inputs.
-
-    Raises:
-        LookupError: with the name of an argument that has no rule.
-        UsageError: a rule for an argument that isn't one.
-    """
+    """Return one test with all of an operator's inputs. LookupError: with the name of an argument that has no rule;
+    UsageError: a rule for an argument that isn't one."""
     own = _rule(function, rules)
     stem = category.prefix + _readable(function.name)
     inputs = []
@@ -107,7 +101,8 @@ def _test(function: Function, category: Category, rules: Rules) -> Test:
                 raise UsageError(f"operators.{function.name}: {argument} is no argument: use one of {names}")
         general = {**rules.arguments, **category.arguments}
         inputs_by_name = _inputs(function, [values, own.inputs, category.inputs], general)
-        sizes = _sizes_to_test(_sizes(inputs_by_name), own.sizes or category.sizes)
+        available, allowed = _sizes(inputs_by_name), own.sizes or category.sizes
+        sizes = [size for size in available if size in allowed] or available or [""]
         dtypes = _dtypes(function, category.dtypes if own.dtypes is None else own.dtypes, inputs_by_name)
         for size, dtype in [*product(sizes, dtypes[:1]), *product(sizes[-1:], dtypes[1:])]:
             name = {"identifier": "_".join(part for part in (stem, case, size) if part)}
@@ -203,11 +198,6 @@ def _as_positional(value: Any) -> Any:
 def _level(levels: Sequence[Mapping[str, Any]], name: str) -> Mapping[str, Any] | None:
     """Return the nearest level that has an argument."""
     return next((level for level in levels if name in level), None)
-
-
-def _sizes_to_test(available: Sequence[str], allowed: Sequence[str]) -> Sequence[str]:
-    """Return the available sizes that are allowed; all if none of these is, one without a name if there are none."""
-    return [size for size in available if size in allowed] or available or [""]
 
 
 def _by_size(value: Any) -> bool:

@@ -15,10 +15,7 @@ ATTRIBUTES = ("attrs", "attr", "param")  # newest first; the older ones are thos
 
 def check_graph_file(path: Path) -> None:
     """Return if the file holds a graph as frameworks save it: nodes in order, each with inputs from those before it.
-
-    Raises:
-        UsageError: one line that names the file, the field and what is wrong.
-    """
+    UsageError: one line that names the file, the field and what is wrong."""
     try:
         graph = parse_json(read_text(path, MAX_BYTES, pipes=False))
     except TooLargeError as error:

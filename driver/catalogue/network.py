@@ -41,11 +41,8 @@ class Source:
 
 
 def network_source(text: str) -> Source:
-    """Parse ``resnet18_v1``, ``net-symbol.json``, or ``net.py:Net`` (``net:Net`` for short).
-
-    Raises:
-        UsageError: a file that isn't there, or a class's name that is none.
-    """
+    """Parse ``resnet18_v1``, ``net-symbol.json``, or ``net.py:Net`` (``net:Net`` for short). UsageError: a file that
+    isn't there, or a class's name that is none."""
     path = Path(os.path.expanduser(text))
     if path.suffix == ".py":
         raise UsageError(f"{text}: names no class: write FILE.py:CLASS")
@@ -92,11 +89,8 @@ def ask_network(
     """Return the calls of ``network``, which is written as ``network_source`` takes it.
 
     ``inputs`` are its tensors.  ``values`` are all its inputs as a spec has them, which a block of a Python file needs:
-    its constructor's arguments are among them (default: ``inputs``).
-
-    Raises:
-        UsageError: no such network, a file that holds none, inputs that it doesn't have or that are missing.
-        RunError: the build's answer is missing or not understood.
+    its constructor's arguments are among them (default: ``inputs``). UsageError: no such network, a file that holds
+    none, inputs that it doesn't have or that are missing; RunError: the build's answer is missing or not understood.
     """
     script = framework.scripts.network
     if script is None:
@@ -152,9 +146,7 @@ def network_test(text: str, inputs: Mapping[str, Any]) -> dict[str, Any]:
     them.
 
     The files are those on this machine, with their checksums; of parameters beside a symbol the latest are taken.
-
-    Raises:
-        UsageError: as ``network_source``, and a file that can't be read.
+    UsageError: as ``network_source``, and a file that can't be read.
     """
     source = network_source(text)
     name = re.sub(r"\W+", "_", source.name, flags=re.ASCII).strip("_")[:60] or "network"

@@ -43,12 +43,8 @@ class Registry:
 
 
 def ask_registry(build: Build, framework: Framework, namespaces: Sequence[str] = ()) -> Registry:
-    """Ask ``build`` for its operators, or, of a framework of any package, for those in ``namespaces``.
-
-    Raises:
-        UsageError: the framework has no registry that could be asked.
-        RunError: the build's answer is missing or not understood.
-    """
+    """Ask ``build`` for its operators, or, of a framework of any package, for those in ``namespaces``. UsageError: the
+    framework has no registry that could be asked; RunError: the build's answer is missing or not understood."""
     script = framework.scripts.registry
     if script is None:
         raise UsageError(f"{framework.name} has no operator registry: write its specs by hand")

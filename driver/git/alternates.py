@@ -33,10 +33,7 @@ class Checkout:
 
     def url(self, remote: str) -> str | None:
         """Return the URL of the remote of that name, or ``remote`` itself if it is one. None: it has no remotes at all.
-
-        Raises:
-            UsageError: it is neither.
-        """
+        UsageError: it is neither."""
         names = self.git.text("remote").splitlines()
         if remote in names:
             url = self.text("remote", "get-url", remote).splitlines()[0]
@@ -80,11 +77,8 @@ class Checkout:
 
 
 def inspect(folder: Path, reader: Git, option: str) -> Checkout:
-    """Look at a repository of the user's.
-
-    Raises:
-        UsageError: it is no repository, not the top of one, shallow, or a partial clone; ``option`` is named.
-    """
+    """Look at a repository of the user's. UsageError: it is no repository, not the top of one, shallow, or a partial
+    clone; ``option`` is named."""
     if not os.path.isdir(folder):
         raise UsageError(f"{option} {folder}: no such folder: give a git repository")
     top = folder.absolute()

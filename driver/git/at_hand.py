@@ -23,10 +23,7 @@ def repository_at(place: str, name: str | None, cache: Path) -> Iterator[Reposit
     """Yield the repository at a folder or an address, up to date unless it has the commit of the full id ``name``.
 
     Ours lies in a folder of its own below ``cache``, which no other process uses meanwhile; a folder's objects are
-    borrowed, an address is cloned once.
-
-    Raises:
-        UsageError, RunError: as `open_repository`, and `Repository.fetch`.
+    borrowed, an address is cloned once. UsageError, RunError: as `open_repository`, and `Repository.fetch`.
     """
     place = place if is_url(place) else os.path.realpath(os.path.expanduser(place))
     work = cache / f"{path_part(bare_address(place))[-40:]}-{hashlib.sha256(os.fsencode(place)).hexdigest()[:12]}"

@@ -44,10 +44,8 @@ def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: 
     single commits with dates out of order don't end that (``Commits.since``). If it is the treatment itself, its first
     parent is taken, so that no commit is left uncompared. Of two commits the later is the one that holds the other, and
     only if neither does, the one with the later committer time. A base that is not before the treatment is passed over.
-    ``exact``: the base.
-
-    Raises:
-        UsageError: there is no commit to compare with, or the base, asked for exactly, is the treatment.
+    ``exact``: the base. UsageError: there is no commit to compare with, or the base, asked for exactly, is the
+    treatment.
     """
     if exact:
         if base is None:
@@ -76,13 +74,11 @@ def pending(
     """Choose what is measured up to the tip: every ``step``-th commit after ``last``, which was measured last.
 
     The tip is measured when it is one of these, or ``with_tip``. So commits that land one by one, with a pass for each,
-    are counted like those that land together: ``last`` stays where it is until a whole step has landed.
-    Without ``last``: every ``step``-th from ``start`` on, itself included; without either: the tip alone. If the
-    branch was forced and no longer holds ``last``, it goes on from the last commit that both hold. Only the order of
-    the commits counts, never their times.
-
-    Raises:
-        UsageError: a step less than 1, or the tip doesn't hold ``start`` (`opduel.driver.git.history.NotAncestor`).
+    are counted like those that land together: ``last`` stays where it is until a whole step has landed. Without
+    ``last``: every ``step``-th from ``start`` on, itself included; without either: the tip alone. If the branch was
+    forced and no longer holds ``last``, it goes on from the last commit that both hold. Only the order of the commits
+    counts, never their times. UsageError: a step less than 1, or the tip doesn't hold ``start``
+    (`opduel.driver.git.history.NotAncestor`).
     """
     if step < 1:
         raise UsageError(f"step {step}: must be 1 or more")

@@ -96,10 +96,8 @@ class Commits:
 
         They follow first parents. Where the control is not among those, it came in by a merge: then the chain goes from
         the control to that merge through the merged branch (along first parents again, and so on), and from the merge
-        on by first parents. So a chain always leads from the control to the treatment without a gap.
-
-        Raises:
-            NotAncestor: the treatment doesn't hold the control.
+        on by first parents. So a chain always leads from the control to the treatment without a gap. NotAncestor: the
+        treatment doesn't hold the control.
         """
         chain: list[Commit] = []  # newest first
         tip = treatment
@@ -122,7 +120,6 @@ class Commits:
             tip = read_commit(self.git, merged)
 
     def _parents(self, commit: Commit) -> list[str]:
-        """Return the ids of the parents, in order."""
         return self.git.text("rev-list", "--parents", "-1", commit.id, "--").split()[1:]
 
     def _first_parents(self, tip: Commit) -> Generator[Commit, None, None]:

@@ -71,10 +71,8 @@ def top_of(folder: Path) -> Path:
 def snapshot(repository: Repository) -> Snapshot:
     """Make a commit of the checkout's work tree as it is now.
 
-    The same work tree on the same HEAD gives the same commit, whenever it is taken.
-
-    Raises:
-        UsageError: there is no commit yet, or a merge with conflicts is going on.
+    The same work tree on the same HEAD gives the same commit, whenever it is taken. UsageError: there is no commit yet,
+    or a merge with conflicts is going on.
     """
     checkout, ours = _of(repository), repository.git
     head_id = checkout.commit_id("HEAD")
@@ -102,10 +100,8 @@ def base_of(repository: Repository, head: Commit, remote: str | None, branch: st
     """Return the merge base of HEAD and a branch of a remote, as the checkout knows it; nothing is fetched.
 
     ``remote``: its name; None for upstream, origin or the only one. ``branch``: its name; None for the remote's
-    default. A checkout without remotes has its own branches in their place.
-
-    Raises:
-        UsageError: there is no such remote or branch, or they share no history.
+    default. A checkout without remotes has its own branches in their place. UsageError: there is no such remote or
+    branch, or they share no history.
     """
     checkout, ours = _of(repository), repository.git
     name = remote or _remote(checkout)

@@ -5,22 +5,11 @@ import os
 import shutil
 from pathlib import Path
 
+from opduel.driver.git import refs
 from opduel.driver.git.access import write_askpass
 from opduel.driver.git.alternates import Checkout
 from opduel.driver.git.borrowing import borrow, check_borrowed
 from opduel.driver.git.command import Git, wait_for_leftovers
-from opduel.driver.git.refs import (
-    BRANCHES,
-    LOCAL,
-    LOCAL_HEAD,
-    LOCAL_TAGS,
-    REMOTE_HEAD,
-    TAGS,
-    drop_dangling,
-    mirror,
-    read_refs,
-    write_refs,
-)
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
 
@@ -54,11 +43,7 @@ def aside(place: Path) -> Path:
 
 def clone(git: Git, place: Path) -> None:
     """Clone the remote. A folder is cloned with hard links, and with the places from which it borrows objects itself.
-
-    Raises:
-        RemoteGone: every attempt failed, or another one could not succeed.
-        UsageError: the remote is shallow.
-    """
+    RemoteGone: every attempt failed, or another one could not succeed; UsageError: the remote is shallow."""
     clone, url = aside(place), git.access.url or ""
     options = ("--quiet", "--no-checkout", "--origin=origin", "--template=")
     command = ("clone", *options, "--", url, str(clone))
@@ -72,7 +57,7 @@ def clone(git: Git, place: Path) -> None:
         shutil.rmtree(clone)
         raise UsageError(f"--remote_repository {url}: {SHALLOW}")
     ours = Git(clone / ".git", git.lock, git.askpass)
-    write_refs(ours, {}, set(read_refs(ours, "refs/heads/")))
+    refs.write_refs(ours, {}, set(refs.read_refs(ours, "refs/heads/")))
     for section in ours.text("config", "--name-only", "--get-regexp", r"^branch\.", fine=(0, 1)).splitlines():
         ours.run("config", "--unset-all", section)
     _make_bare(ours)
@@ -95,33 +80,30 @@ def create(git: Git, place: Path, checkout: Checkout | None = None, remote: str 
 
 def take_tracked(git: Git, checkout: Checkout, remote: str) -> None:
     """Take over what the checkout knows of a remote of its: branches, and which of them is the default."""
-    mirror(git, checkout.tracked(remote), BRANCHES)
+    refs.mirror(git, checkout.tracked(remote), refs.BRANCHES)
     if (head := checkout.head(f"refs/remotes/{remote}/HEAD")).startswith(f"refs/remotes/{remote}/"):
-        git.run("symbolic-ref", REMOTE_HEAD, BRANCHES + head.removeprefix(f"refs/remotes/{remote}/"))
+        git.run("symbolic-ref", refs.REMOTE_HEAD, refs.BRANCHES + head.removeprefix(f"refs/remotes/{remote}/"))
     else:
-        git.run("symbolic-ref", "--delete", REMOTE_HEAD, fine=(0, 1, 128))
+        git.run("symbolic-ref", "--delete", refs.REMOTE_HEAD, fine=(0, 1, 128))
 
 
 def refit(git: Git, checkout: Checkout | None) -> None:
     """Bring a repository that is there up to what was asked for: the remote's URL, the user's own branches and tags.
-
-    Raises:
-        UsageError: objects that it borrows are gone.
-    """
+    UsageError: objects that it borrows are gone."""
     if checkout:
         borrow(git.directory, checkout.objects)
     check_borrowed(git.directory)
-    drop_dangling(git)
+    refs.drop_dangling(git)
     configured = git.text("config", "--get", "remote.origin.url", fine=(0, 1))
     if configured != (git.access.url or ""):
         if configured:  # what is known of another remote must not pass for this one's
-            write_refs(git, {}, set(read_refs(git, BRANCHES)))
-            git.run("update-ref", "--no-deref", "-d", REMOTE_HEAD)
+            refs.write_refs(git, {}, set(refs.read_refs(git, refs.BRANCHES)))
+            git.run("update-ref", "--no-deref", "-d", refs.REMOTE_HEAD)
         if git.access.url is None:
             git.run("config", "--unset-all", "remote.origin.url", fine=(0, 5))
         else:
             if not configured:
-                mirror(git, {}, TAGS)  # those of the user, as there was no remote
+                refs.mirror(git, {}, refs.TAGS)  # those of the user, as there was no remote
             git.run("config", "--replace-all", "remote.origin.url", git.access.url)
     take_local(git, checkout)
 
@@ -131,14 +113,14 @@ def take_local(git: Git, checkout: Checkout | None) -> None:
 
     Without a remote refs/tags has these, too: builds ask git how their commit is described.
     """
-    mirror(git, checkout.branches() if checkout else {}, LOCAL)
-    mirror(git, checkout.refs_as(TAGS, LOCAL_TAGS) if checkout else {}, LOCAL_TAGS)
+    refs.mirror(git, checkout.branches() if checkout else {}, refs.LOCAL)
+    refs.mirror(git, checkout.refs_as(refs.TAGS, refs.LOCAL_TAGS) if checkout else {}, refs.LOCAL_TAGS)
     if checkout is None:
         return
     if git.access.url is None:
-        mirror(git, read_refs(checkout.git, TAGS), TAGS)
+        refs.mirror(git, refs.read_refs(checkout.git, refs.TAGS), refs.TAGS)
     if (head := checkout.head()).startswith("refs/heads/"):
-        git.run("symbolic-ref", LOCAL_HEAD, LOCAL + head.removeprefix("refs/heads/"))
+        git.run("symbolic-ref", refs.LOCAL_HEAD, refs.LOCAL + head.removeprefix("refs/heads/"))
 
 
 def prepare(git: Git) -> None:
@@ -172,7 +154,7 @@ def _make_bare(git: Git) -> None:
     git.run("config", "--unset-all", "core.bare", fine=(0, 5))
     git.run("config", "--file", str(git.directory / "config.worktree"), "core.bare", "true")
     git.run("config", "gc.auto", "0")
-    git.run("config", "remote.origin.fetch", f"+refs/heads/*:{BRANCHES}*")
+    git.run("config", "remote.origin.fetch", f"+refs/heads/*:{refs.BRANCHES}*")
     info = git.directory / "info"
     info.mkdir(exist_ok=True)
     (info / "attributes").write_text(_ATTRIBUTES, encoding="utf-8")

@@ -68,5 +68,4 @@ def _hunks(section: str) -> list[Hunk]:
 
 
 def _lines(first: str, count: str | None) -> range:
-    """Return the lines of one side, as a hunk's header has them."""
     return range(int(first), int(first) + (1 if count is None else int(count)))

@@ -100,10 +100,7 @@ class Names:
     def resolve(self, name: str) -> Commit:
         """Return the commit of a full id, a branch of the remote, its tag, a tag of the user's, a branch of theirs, the
         beginning of an id, or the remote's ``HEAD``, in that order; or one so many steps before (``main~2``).
-
-        Raises:
-            UnknownCommit: there is none, or several ids begin so.
-        """
+        UnknownCommit: there is none, or several ids begin so."""
         if before := _BEFORE.fullmatch(name):
             newer = self.resolve(before["name"])
             if commit := _peeled(self.git, f"{newer.id}{before['steps']}"):
@@ -128,10 +125,7 @@ class Names:
 
     def branch(self, name: str) -> Commit:
         """Return the newest commit of a branch of the remote, or else of the user's own; or the commit of a full id.
-
-        Raises:
-            UnknownCommit: there is none; a tag of that name, or an id that begins so, does not stand in for it.
-        """
+        UnknownCommit: there is none; a tag of that name, or an id that begins so, does not stand in for it."""
         if _FULL_ID.fullmatch(name):
             return Names.resolve(self, name)
         refs = read_refs(self.git)
@@ -145,10 +139,7 @@ class Names:
 
     def default_branch(self) -> str:
         """Return the remote's; if that is not known: main or master, or the only one, or what the user has checked out.
-
-        Raises:
-            UsageError: none of these, or the remote's default branch was deleted.
-        """
+        UsageError: none of these, or the remote's default branch was deleted."""
         refs = read_refs(self.git)
         if head := read_default(self.git):
             if BRANCHES + head not in refs:

@@ -43,13 +43,10 @@ class Repository(refs.Names, history.Commits, files.Trees):
     def fetch(self) -> Fetched:
         """Bring branches and tags up to date, with several attempts; without a remote, the user's own alone.
 
-        A branch that is gone from the remote is removed. A tag that is gone stays, since running jobs and kept
-        reports name it; one that was moved is taken as it is. A forced branch is taken, and told; so is another
-        default branch.
-
-        Raises:
-            RemoteGone: every attempt failed, or another one could not succeed. What was there before stays usable.
-            UsageError: the remote is shallow, or borrowed objects are gone.
+        A branch that is gone from the remote is removed. A tag that is gone stays, since running jobs and kept reports
+        name it; one that was moved is taken as it is. A forced branch is taken, and told; so is another default branch.
+        RemoteGone: every attempt failed, or another one could not succeed. What was there before stays usable.
+        UsageError: the remote is shallow, or borrowed objects are gone.
         """
         before, default = refs.read_refs(self.git, refs.BRANCHES), refs.read_default(self.git)
         if url := self.git.access.url:
@@ -61,11 +58,7 @@ class Repository(refs.Names, history.Commits, files.Trees):
 
     def resolve(self, name: str) -> Commit:
         """Resolve as `Names.resolve` does, or as the user's repository does, which ``HEAD`` is always of; without one,
-        as the remote does, if it is a folder.
-
-        Raises:
-            UnknownCommit: there is none, or several ids begin so.
-        """
+        as the remote does, if it is a folder. UnknownCommit: there is none, or several ids begin so."""
         try:
             if name != "HEAD" or not self._folder:
                 return super().resolve(name)
@@ -97,7 +90,6 @@ class Repository(refs.Names, history.Commits, files.Trees):
         worktree.checkout(self.git, commit, folder, patterns, submodules)
 
     def _follow(self, url: str) -> None:
-        """Fetch what the remote has."""
         self.git.retry(f"fetching from {url}", self._fetch, lambda: mirror.sweep(self.directory), clones=False)
         if (self.directory / "shallow").exists():
             raise UsageError(f"--remote_repository {url}: {mirror.SHALLOW}")

@@ -11,6 +11,9 @@ from opduel.driver.git.files import Trees
 from opduel.driver.version_control import CommandFailed
 from opduel.records import Commit, RunError
 
+# Compares files whose times alone changed, which a reset would write once more. Exit code 1: some differ.
+_REFRESH = ("update-index", "-q", "--refresh")
+
 log = logging.getLogger(__name__)
 
 
@@ -31,10 +34,11 @@ def checkout(git: Git, commit: Commit, folder: Path, patterns: Sequence[str], su
     admin = _admin(git, folder) or _add(git, commit, folder)
     for lock in admin.rglob("*.lock"):
         lock.unlink(missing_ok=True)
-    modules = _gitlinks(git, commit)
+    entries = Trees(git).list_entries(commit.id, recursive=True)
+    modules = [entry.path for entry in entries if entry.kind == "commit"]
     chosen = [path for path in submodules if path in modules]
     _choose(git, folder, admin, patterns, chosen)
-    _refresh(git, folder)
+    git.run(*_REFRESH, folder=folder, fine=(0, 1))
     git.run("reset", "--quiet", "--hard", commit.id, folder=folder)
     git.run("clean", "--quiet", "-ffdx", folder=folder)
     for path in modules:
@@ -89,17 +93,6 @@ def _choose(git: Git, folder: Path, admin: Path, patterns: Sequence[str], submod
     git.run("config", "--worktree", "core.sparseCheckoutCone", "false", folder=folder)
 
 
-def _refresh(git: Git, folder: Path) -> None:
-    """Compare files whose times alone changed, which a reset would write once more. Exit code 1: some differ."""
-    git.run("update-index", "-q", "--refresh", folder=folder, fine=(0, 1))
-
-
-def _gitlinks(git: Git, commit: Commit) -> dict[str, str]:
-    """Return the commit's submodules: path -> revision."""
-    entries = Trees(git).list_entries(commit.id, recursive=True)
-    return {entry.path: entry.id for entry in entries if entry.kind == "commit"}
-
-
 def _update(git: Git, commit: Commit, folder: Path, submodules: Sequence[str]) -> None:
     """Check out the submodules (by path), which may need the network."""
     names = _module_names(git, commit)
@@ -111,7 +104,7 @@ def _update(git: Git, commit: Commit, folder: Path, submodules: Sequence[str]) -
     clear()
     for path in submodules:
         if (folder / path / ".git").exists():
-            _refresh(git, folder / path)
+            git.run(*_REFRESH, folder=folder / path, fine=(0, 1))
     git.run("submodule", "--quiet", "sync", "--", *submodules, folder=folder)
     command = ("submodule", "--quiet", "update", "--init", "--force", "--checkout", "--", *submodules)
 
@@ -121,7 +114,6 @@ def _update(git: Git, commit: Commit, folder: Path, submodules: Sequence[str]) -
 
 
 def _module_names(git: Git, commit: Commit) -> dict[str, str]:
-    """Return path -> name of the submodules in .gitmodules."""
     blob = f"--blob={commit.id}:.gitmodules"
     listing = os.fsdecode(git.run("config", blob, "--null", "--get-regexp", r"^submodule\..*\.path$", fine=(0, 1, 128)))
     pairs = (entry.partition("\n") for entry in listing.split("\0") if entry)

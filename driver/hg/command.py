@@ -41,11 +41,8 @@ class Hg(Program):
     not_there = _NOT_THERE
 
     def run(self, *arguments: str, folder: Path | None = None, network: bool = False) -> bytes:
-        """Run to the end, in ``folder`` or the clone, and return what it wrote.
-
-        Raises:
-            CommandFailed: it failed or, using the network, did not end in the time limit.
-        """
+        """Run to the end, in ``folder`` or the clone, and return what it wrote. CommandFailed: it failed or, using the
+        network, did not end in the time limit."""
         with self._started(arguments, folder or self.directory, subprocess.PIPE) as process:
             output, errors = self.communicate(process, arguments[0], network=network)
         if process.returncode:

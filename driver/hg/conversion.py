@@ -39,10 +39,7 @@ def convert(hg: Hg, git: Git, ids: ConvertedIds) -> int:
     """Make commits of all changesets that have none yet, in the clone's order; returns how many there were.
 
     Those that are there stay. A kill loses at most the batch at hand, which the next conversion makes again.
-
-    Raises:
-        CommandFailed: hg can't read its clone.
-        CommandFailed: git can't write the commits.
+    CommandFailed: hg can't read its clone; CommandFailed: git can't write the commits.
     """
     listing = hg.run("log", "--hidden", "-r", "all()", "--template", "{rev} {node}\n").decode("ascii")
     missing = [rev for rev, node in (line.split() for line in listing.splitlines()) if node not in ids]

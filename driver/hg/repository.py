@@ -8,8 +8,7 @@ import logging
 import os
 import re
 import shutil
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from opduel.driver.git.repository import Repository
 from opduel.driver.hg.command import Hg, find_hg
 from opduel.driver.hg.conversion import convert
 from opduel.driver.lock import explained_disk_errors
-from opduel.driver.version_control import NETWORK_SECONDS, PAUSES, RemoteGone
+from opduel.driver.version_control import PAUSES, RemoteGone
 from opduel.records import RunError, UsageError
 
 log = logging.getLogger(__name__)
@@ -64,25 +63,16 @@ class HgRepository(Repository):
             self.hg.run("recover")
 
     def _names(self, command: str, name: str) -> dict[str, str]:
-        """Return name -> id of our commit."""
         assert self.git.ids is not None
         lines = os.fsdecode(self.hg.run(command, "--template", f"{name}\\0{{node}}\\n")).splitlines()
         pairs = (line.split("\0") for line in lines)
         return {label: self.git.ids.ours(node) for label, node in pairs if node in self.git.ids}
 
 
-def open_hg_repository(
-    work: Path,
-    remote: str,
-    *,
-    sleep: Callable[[float], None] = time.sleep,
-    time_limit: float = NETWORK_SECONDS,
-    retries: bool = True,
-) -> HgRepository:
+def open_hg_repository(work: Path, remote: str, *, retries: bool = True) -> HgRepository:
     """Open the repository in ``work/hg``; on first use, clone and convert it.
 
-    ``remote`` is a URL or a folder; ``time_limit`` is for one hg command that uses the network, in seconds; ``sleep``
-    waits between attempts; without ``retries`` there is only one.
+    ``remote`` is a URL or a folder; without ``retries`` there is only one attempt to reach it.
 
     Raises:
         UsageError: a remote that can't be meant, or holds a secret; what is there was not made here.
@@ -99,9 +89,9 @@ def open_hg_repository(
     mirror.check_ours(place)
     with explained_disk_errors(work):
         folder.mkdir(parents=True, exist_ok=True)
-        git = Git(place, folder / "repository.lock", folder / "repository.askpass", access=Access(url), sleep=sleep)
+        git = Git(place, folder / "repository.lock", folder / "repository.askpass", access=Access(url))
         mirror.prepare(git)
-        hg = Hg(clone, time_limit=time_limit, pauses=PAUSES if retries else (), sleep=sleep)
+        hg = Hg(clone, pauses=PAUSES if retries else ())
         _clone(hg, url)
         if not place.exists():
             (folder / "ids").unlink(missing_ok=True)
@@ -116,7 +106,6 @@ def open_hg_repository(
 
 
 def _url(remote: str) -> str:
-    """Return the URL, or the folder's absolute path."""
     check_remote(remote, "put it into your hgrc (hg help config.auth)")
     if is_url(remote):
         return remote
