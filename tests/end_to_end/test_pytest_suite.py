@@ -23,7 +23,8 @@ def test_tests_are_measured_as_they_are(tmp_path: Path) -> None:
     suite = tmp_path / "test_timed.py"
     suite.write_bytes(SUITE.read_bytes())
     names = ("-b", "pops or slower or only_new or fails", "--max_rounds", "14", "--sentinels", "0")
-    process = finished("--suite", str(suite), *names, "--simple_local_reporter", str(tmp_path / "out"))
+    quick = ("--threshold", "20%", "--explain", "none")
+    process = finished("--suite", str(suite), *names, *quick, "--simple_local_reporter", str(tmp_path / "out"))
     assert process.returncode == 1, process.stderr
     report = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))
     comparisons = {comparison["case"].partition("::")[2]: comparison for comparison in report["comparisons"]}
