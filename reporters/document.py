@@ -37,9 +37,10 @@ def strict(value: Any) -> Any:
         return value.encode("utf-8", "backslashreplace").decode("utf-8")  # lone surrogates are not UTF-8
     if kind is list or kind is tuple:
         return [strict(entry) for entry in value]
-    if kind in _FIELDS or (is_dataclass(value) and kind is not type):
-        names = _FIELDS.setdefault(kind, [field.name for field in fields(value)])
-        return {name: strict(getattr(value, name)) for name in names}
+    if is_dataclass(kind):
+        if kind not in _FIELDS:
+            _FIELDS[kind] = [field.name for field in fields(kind)]
+        return {name: strict(getattr(value, name)) for name in _FIELDS[kind]}
     if isinstance(value, numbers.Integral):
         return int(value)
     if isinstance(value, numbers.Real):
