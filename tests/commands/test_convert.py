@@ -2,7 +2,7 @@
 
 import logging
 import os
-import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -154,14 +154,11 @@ def test_a_pipe_is_not_replaced_by_a_file(
     assert report_path.with_name("link").is_symlink()
 
 
-def test_an_output_that_takes_nothing_is_one_line(
-    report_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with Path("/dev/full").open("w") as full:
-        monkeypatch.setattr(sys, "stdout", full)
+def test_an_output_that_takes_nothing_is_one_line(report_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Path("/dev/full").open("w") as full, redirect_stdout(full):
         assert run_bench_main(["--convert", str(report_path), "--to", "md"]) == 3
     assert caplog.messages == ["error: standard output: cannot be written (No space left on device): give --output"]
     caplog.clear()
-    monkeypatch.setattr(sys, "stdout", None)
-    assert run_bench_main(["--convert", str(report_path), "--to", "md"]) == 3
+    with redirect_stdout(None):
+        assert run_bench_main(["--convert", str(report_path), "--to", "md"]) == 3
     assert caplog.messages == ["error: standard output: is closed: give --output"]

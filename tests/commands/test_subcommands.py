@@ -47,8 +47,8 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         command_lines.append(list(words))
         return 0
 
-    monkeypatch.setattr(subcommands, "run_harness", note)
-    monkeypatch.setattr(subcommands, "run_driver", note)
+    for name in ("run_harness", "run_driver"):
+        monkeypatch.setattr(subcommands, name, note)
     return command_lines
 
 
