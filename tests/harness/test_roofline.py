@@ -59,8 +59,8 @@ def test_a_run_measures_it_so(monkeypatch: pytest.MonkeyPatch) -> None:
         arguments_of_calls.append(arguments)
         return RooflineRecord(gbytes=1.0, threads=1)
 
-    monkeypatch.setattr(opduel.harness.run, "measure_roofline", noted)
-    monkeypatch.setattr(opduel.harness.other_runs.single, "measure_roofline", noted)
+    for module in (opduel.harness.run, opduel.harness.other_runs.single):
+        monkeypatch.setattr(module, "measure_roofline", noted)
     monkeypatch.setenv("OPENBLAS_CORETYPE", "Prescott")
     ab = run_ab(toy_request(replace(toy_case("a"), threshold=0.5)).configured(roofline=True))
     alone = run_single(
