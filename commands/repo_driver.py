@@ -1,8 +1,6 @@
 """repo_driver.py: commits in; builds, runs and culprits out; once, or for ever."""
 
 import dataclasses
-import hashlib
-import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -54,6 +52,7 @@ from opduel.reporters import Reporter
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.notifier import Notifier
 from opduel.support.command_names import command_name
+from opduel.support.digests import data_digest
 from opduel.support.text import counted
 
 
@@ -182,8 +181,7 @@ class _Driver:
 
     def _line(self) -> Line:
         own, session = self._own, self._measuring
-        identity = json.dumps([self._identity, own.branch, own.remote_repository, own.base_commit])
-        key = hashlib.sha256(identity.encode()).hexdigest()[:12]
+        key = data_digest([self._identity, own.branch, own.remote_repository, own.base_commit])[:12]
         return Line(key, session.framework.name, session.choice.name, branch_names(own.branch))
 
     def _commits(self, notices: PassNotices | None) -> int:
@@ -272,7 +270,7 @@ class _Driver:
         self._runs.deliver_all()
         self._teller.begin_pass()
         outcome = investigation.investigate(self._sought())
-        path = self._work / "culprits" / f"{hashlib.sha256(investigation.name.encode()).hexdigest()[:12]}.json"
+        path = self._work / "culprits" / f"{data_digest(investigation.name)[:12]}.json"
         document = write_culprits(path, outcome, investigation.name)
         self._teller.report_outcome(outcome, document)
         if reason := outcome.why_open:
