@@ -27,7 +27,7 @@ ADAPTORS = sorted(
 INSIDE = [ROOT / "opduel" / f"{name}.py" for name in ("__init__", "performance", "inside", "benchmarks")]
 ALLOWED = {
     "asv": {"asv_runner"},
-    "pytest": {"pytest", "_pytest", "pytest_benchmark", "opduel_adaptor"},
+    "pytest": {"pytest", "_pytest", "pytest_benchmark", "aspectlib", "opduel_adaptor"},
     "mxnet": {"mxnet", "numpy", "benchmark", "registered"},  # opperf itself, and the script beside network.py
     "python": {"numpy"},
     "torch": {"torch", "numpy"},
