@@ -10,12 +10,13 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import pytest
 from forked import ONE_FORK, Forked
 
 from opduel.commands.opduel import main
@@ -100,6 +101,16 @@ def fresh_logging() -> Iterator[None]:
     finally:
         logging.root.handlers = handlers
         logging.root.setLevel(level)
+
+
+def outcome_of(
+    main: Callable[[Sequence[str]], int], arguments: Sequence[str], capsys: pytest.CaptureFixture[str]
+) -> Outcome:
+    """How a script ends that is called in this process."""
+    with fresh_logging():
+        code = main(arguments)
+    captured = capsys.readouterr()
+    return Outcome(code, captured.out, captured.err)
 
 
 class OnTerminal:

@@ -4,7 +4,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import ANYWAY, HARNESS, SAME_BUILD, Outcome, fresh_logging, harness_main, run_script, write_spec
+from command_line import (
+    ANYWAY,
+    HARNESS,
+    SAME_BUILD,
+    Outcome,
+    harness_main,
+    outcome_of,
+    run_bench_main,
+    run_script,
+    write_spec,
+)
 
 
 @pytest.fixture
@@ -18,14 +28,13 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     """Call ``harness.main`` with the given arguments."""
+    return lambda *arguments: outcome_of(harness_main, arguments, capsys)
 
-    def call(*arguments: str) -> Outcome:
-        with fresh_logging():
-            code = harness_main(arguments)
-        captured = capsys.readouterr()
-        return Outcome(code, captured.out, captured.err)
 
-    return call
+@pytest.fixture
+def bench(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Call ``run_bench.main`` with the given arguments."""
+    return lambda *arguments: outcome_of(run_bench_main, arguments, capsys)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from command_line import RELEASE, Outcome, fresh_logging, run_bench_main
+from command_line import RELEASE, Outcome, outcome_of, run_bench_main
 from made_reports import Measuring
 
 from opduel.commands.calibrate import evenly, exactly
@@ -81,13 +81,7 @@ def machine(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> Machine:
 
 @pytest.fixture
 def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> Outcome:
-        with fresh_logging():
-            code = run_bench_main(["--calibrate", *arguments])
-        captured = capsys.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return call
+    return lambda *arguments: outcome_of(run_bench_main, ["--calibrate", *arguments], capsys)
 
 
 def read_result(home: Path) -> dict[str, Any]:

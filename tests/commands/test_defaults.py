@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import Outcome, fresh_logging, run_bench_main
+from command_line import Outcome
 
 from opduel.commands import run_bench
 from opduel.commands.config import ARGUMENTS, COMMANDS, config_path, read_config, write_config
@@ -30,17 +30,6 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
     for name in ("run_harness", "run_calibration", "run_driver"):
         monkeypatch.setattr(run_bench, name, note)
     return command_lines
-
-
-@pytest.fixture
-def bench(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    def call(*arguments: str) -> Outcome:
-        with fresh_logging():
-            code = run_bench_main(arguments)
-        captured = capsys.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return call
 
 
 def configure(**commands: Any) -> None:

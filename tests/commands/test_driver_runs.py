@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from command_line import Outcome, driver_main, fresh_logging
+from command_line import Outcome, driver_main, outcome_of
 from made_reports import build, comparison
 
 from opduel.commands import driver_places, repo_driver
@@ -33,14 +33,8 @@ Drive = Callable[..., Outcome]
 def drive(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Drive:
     """Call ``repo_driver.main`` in a work directory of its own; it opens no repository."""
     monkeypatch.setattr(repo_driver, "open_repository", lambda *_, **__: None)
-
-    def call(*arguments: str) -> Outcome:
-        with fresh_logging():
-            code = driver_main(["-b", "smoke", "--work_dir", str(home / "work"), *arguments])
-        captured = capsys.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return call
+    common = ("-b", "smoke", "--work_dir", str(home / "work"))
+    return lambda *arguments: outcome_of(driver_main, [*common, *arguments], capsys)
 
 
 def report(*verdicts: Any, **run: Any) -> Report:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import SAME_BUILD, Outcome, fresh_logging, only_report, run_bench_main
+from command_line import SAME_BUILD, Outcome, only_report
 from faulty_server import TOKEN, Fault, ResultsServer, refusal
 from made_reports import Measuring, comparison
 
@@ -26,19 +26,6 @@ MINIMAL = ("-b", "smoke", *SAME_BUILD)
 def no_proxy(measuring: Measuring, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-
-
-@pytest.fixture
-def bench(home: Path, capsys: pytest.CaptureFixture[str]) -> Run:
-    """Call ``run_bench.main`` with the given arguments."""
-
-    def call(*arguments: str) -> Outcome:
-        with fresh_logging():
-            code = run_bench_main(arguments)
-        captured = capsys.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return call
 
 
 def spool(home: Path) -> Spool:
