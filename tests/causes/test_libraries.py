@@ -1,6 +1,5 @@
 """What differs around the cases: libraries and packages of either side, in one line."""
 
-import importlib.util
 import mmap
 import os
 import signal
@@ -9,25 +8,16 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
+
+from worker_module import module
 
 from opduel.causes.collectors.libraries import describe_differences, describe_loaded, other_compilers
 from opduel.causes.collectors.process_pairs import Answers
 from opduel.causes.collectors.resources import TIME, resource_observations, unit_of
-from opduel.harness.processes.process import WORKER
 from opduel.records import Build
 from opduel.records.measurement import SIDES, Side
-
-
-def module(name: str) -> ModuleType:
-    """Return a module of the worker, with those that it imports, as the worker loads it."""
-    spec = importlib.util.spec_from_file_location("worker_main", WORKER)
-    assert spec
-    assert spec.loader
-    main = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(main)
-    return main.beside(name)  # type: ignore[no-any-return]
 
 
 def library(name: str, build_id: str = "a", says: str = "") -> dict[str, Any]:

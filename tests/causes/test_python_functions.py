@@ -1,7 +1,6 @@
 """The times of Python functions: what watching costs is not theirs, they add up to the call, and nothing breaks it."""
 
 import cProfile
-import importlib.util
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -10,23 +9,13 @@ from typing import Any
 import explained
 import numpy as np
 import pytest
+from worker_module import module
 
 from opduel.causes.collectors.process_pairs import Answers
 from opduel.causes.collectors.python_functions import NOTE, function_note, function_observations, function_stacks
-from opduel.harness.processes.process import WORKER
 from opduel.records.cause import Part
 
 SHUFFLED = [number * 7919 % 20011 for number in range(20000)]
-
-
-def module(name: str) -> ModuleType:
-    """Return a module of the worker, with those that it imports, as the worker loads it."""
-    spec = importlib.util.spec_from_file_location("worker_main", WORKER)
-    assert spec
-    assert spec.loader
-    main = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(main)
-    return main.beside(name)  # type: ignore[no-any-return]
 
 
 TRACING = module("tracing")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import Outcome, driver_main, fresh_logging
+from command_line import Outcome, driver_main, outcome_of
 
 from opduel.commands.driver_options import parse_driver_options
 
@@ -14,14 +14,7 @@ Drive = Callable[..., Outcome]
 @pytest.fixture
 def drive(home: Path, capsys: pytest.CaptureFixture[str]) -> Drive:
     """Call ``repo_driver.main`` with the given arguments."""
-
-    def call(*arguments: str) -> Outcome:
-        with fresh_logging():
-            code = driver_main(arguments)
-        captured = capsys.readouterr()
-        return Outcome(code, captured.out, captured.err)
-
-    return call
+    return lambda *arguments: outcome_of(driver_main, arguments, capsys)
 
 
 @pytest.mark.parametrize(
