@@ -30,13 +30,14 @@ from opduel.driver.builds.package_sources import (
     read_project,
     sources_of,
 )
+from opduel.driver.builds.process import clean_environment
 from opduel.driver.builds.recipes import LockedRecipe, PackageRecipe
 from opduel.driver.builds.requirements import lock, preferred_path, python_of, with_packages
 from opduel.driver.git.repository import Repository
 from opduel.driver.suites.commands import BUILD_COMMANDS, BUILT_WITH
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError
-from opduel.support.digests import file_digest
+from opduel.support.digests import data_digest, file_digest
 
 DATA = "packages"  # the folder of rules and build scripts, beside those of frameworks
 _OTHER_PYTHONS = ("3.12", "3.13", "3.14", "3.10", "3.9")  # of packages that don't run on the one that runs this
@@ -150,8 +151,15 @@ class PackageBuilder(Builder):
             beside=self._beside,
             sdists=self._settings.sdists,
             subfolder=self._settings.subfolder,
-            variables=tuple(f"{name}={value}" for name, value in sorted(self._settings.variables.items())),
+            variables=tuple(f"{name}={value}" for name, value in sorted(self._variables(project).items())),
         )
+
+    def _variables(self, project: Project) -> dict[str, str]:
+        """Return the environment variables that decide what is built: those of the settings, and digests of the user's
+        whose names begin with the project's, such as ``YARL_NO_EXTENSIONS``."""
+        prefix = f"{project.name.upper().replace('-', '_')}_"
+        own = {name: value for name, value in clean_environment().items() if name.startswith(prefix)}
+        return {**{name: data_digest(value)[:12] for name, value in own.items()}, **self._settings.variables}
 
     @property
     def _beside(self) -> tuple[str, ...]:
@@ -243,7 +251,10 @@ class PackageBuilder(Builder):
         project, rules, _ = self._facts(commit)
         locked = self._built_with(project, rules, recipe.python)
         environment = release_build(f"what {project.name} is built with", locked, self._framework, self._cache)
-        tools = " ".join([locked.key, recipe.backend, *recipe.variables, *filter(None, [recipe.subfolder])])
+        backend_path = ":".join(project.backend_path)
+        tools = " ".join(
+            [locked.key, recipe.backend, *recipe.variables, *filter(None, [backend_path, recipe.subfolder])]
+        )
         name = f"{project.name}-{sha256(tools.encode()).hexdigest()[:8]}"
         if name not in self._by_tools:
             self._by_tools[name] = self._new_compiler(
@@ -255,6 +266,7 @@ class PackageBuilder(Builder):
                     **self._settings.variables,
                     "BUILD_PYTHON": environment.interpreter,
                     "BUILD_BACKEND": recipe.backend,
+                    "BUILD_BACKEND_PATH": backend_path,
                     "UV": uv.executable(),
                     "CCACHE_STATSLOG": str(stats_log),
                 },

@@ -63,6 +63,7 @@ class Project:
     backend: str
     requires: tuple[str, ...]
     requires_python: str | None
+    backend_path: tuple[str, ...] = ()
 
     def allows(self, python: str) -> bool:
         """Tell whether it can be built for that Python, ``3.11``."""
@@ -95,6 +96,7 @@ def read_project(content: bytes | None, usual_name: str) -> Project:
         str(system.get("build-backend", LEGACY_BACKEND)),
         _LEGACY_REQUIRES if requires is None else tuple(map(str, requires)),
         _of_type(project, "requires-python", str),
+        tuple(map(str, _of_type(system, "backend-path", list) or ())),
     )
 
 

@@ -227,3 +227,31 @@ def test_a_suite_s_own_commands_build_and_install(tmp_path: Path, makes_wheel: b
     build = builder.build(tiny.commit("first"), "auto")
     assert answer(build) == "7"
     assert set(build.packages) == {"tiny-sum", "packaging", "six"}
+
+
+def test_what_the_build_backend_asks_for_by_its_hook_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tiny = Tiny(tmp_path)
+    project = PROJECT.partition("[tool")[0].replace("setuptools.build_meta", "hooks")
+    project = project.replace("[build-system]", '[build-system]\nbackend-path = ["tools"]')
+    hooks = (
+        "from setuptools.build_meta import *\nfrom setuptools import build_meta\n\n"
+        "def get_requires_for_build_wheel(config_settings=None):\n    return ['six']\n\n"
+        "def build_wheel(*arguments, **options):\n    import six\n\n"
+        "    return build_meta.build_wheel(*arguments, **options)\n"
+    )
+    tiny.add(
+        "first",
+        {
+            "pyproject.toml": project,
+            "tools/hooks.py": hooks,
+            "src/tinysum/__init__.py": "def answer():\n    return 1\n",
+        },
+    )
+    tiny.open()
+    builder = builder_of(
+        PYTHON, tiny.repository, tiny.cache, BuildSettings(Limits(300.0, 0, jobs=2)), tiny.work / "builds"
+    )
+    assert answer(builder.build(tiny.commit("first"), "auto")) == "1"
+    assert builder.is_cached(tiny.commit("first"), "auto")
+    monkeypatch.setenv("TINY_SUM_NO_EXTENSIONS", "1")  # it would be another build
+    assert not builder.is_cached(tiny.commit("first"), "source")
