@@ -27,6 +27,7 @@ from opduel.driver.builds.package_sources import (
     Sources,
     installed_path,
     load_rules,
+    name_in_setup_cfg,
     read_project,
     sources_of,
 )
@@ -175,9 +176,10 @@ class PackageBuilder(Builder):
             if subfolder and not any(path.startswith(f"{subfolder}/") for path in listing):
                 raise BrokenBuildError(f"it has no folder {subfolder}")
             url = self._repository.git.access.url or ""
+            setup_cfg = self._repository.content(commit, str(PurePosixPath(subfolder, "setup.cfg")))
             folder = Path(subfolder or url.rstrip("/")).name.removesuffix(".git")
             try:
-                project = read_project(content, folder or "package")
+                project = read_project(content, name_in_setup_cfg(setup_cfg) or folder or "package")
             except UsageError as error:  # it is at fault, like one that doesn't compile
                 raise BrokenBuildError(f"{subfolder and f'{subfolder}/'}{error}") from None
             rules = load_rules(self._data, project.name)

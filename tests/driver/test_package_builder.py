@@ -235,7 +235,8 @@ def test_what_the_build_backend_asks_for_by_its_hook_is_there(tmp_path: Path, mo
     project = project.replace("[build-system]", '[build-system]\nbackend-path = ["tools"]')
     hooks = (
         "from setuptools.build_meta import *\nfrom setuptools import build_meta\n\n"
-        "def get_requires_for_build_wheel(config_settings=None):\n    return ['six']\n\n"
+        "def get_requires_for_build_wheel(config_settings=None):\n"
+        "    return [*build_meta.get_requires_for_build_wheel(config_settings), 'six']\n\n"
         "def build_wheel(*arguments, **options):\n    import six\n\n"
         "    return build_meta.build_wheel(*arguments, **options)\n"
     )

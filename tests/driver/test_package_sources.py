@@ -13,6 +13,7 @@ from opduel.driver.builds.package_sources import (
     installed_as,
     installed_path,
     load_rules,
+    name_in_setup_cfg,
     read_project,
     sources_of,
 )
@@ -158,3 +159,9 @@ def test_well_known_packages_have_rules_of_their_own() -> None:
         rules = load_rules(FRAMEWORKS_DIR / DATA, name)
         assert isinstance(rules, Rules)
         assert len(rules.ignored) > len(RULES.ignored)
+
+
+def test_a_project_s_name_may_be_setuptools_own() -> None:
+    assert name_in_setup_cfg(b"[metadata]\nname = yarl\nversion = attr: yarl.__version__\n") == "yarl"
+    for content in (None, b"", b"[metadata]\nversion = 1\n", b"no section\n", b"\xff[metadata]\n"):
+        assert name_in_setup_cfg(content) is None

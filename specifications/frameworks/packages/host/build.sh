@@ -65,14 +65,15 @@ import importlib
 import os
 import sys
 
+path, *settings = sys.argv[1:]  # which setuptools overwrites
 module, _, attributes = os.environ["BUILD_BACKEND"].partition(":")
-sys.path[:1] = [path for path in os.environ.get("BUILD_BACKEND_PATH", "").split(":") if path]
+sys.path[:1] = [folder for folder in os.environ.get("BUILD_BACKEND_PATH", "").split(":") if folder]
 backend = importlib.import_module(module)
 for attribute in attributes.split(".") if attributes else ():
     backend = getattr(backend, attribute)
 hook = getattr(backend, "get_requires_for_build_wheel", lambda settings: [])
-requirements = hook(dict(setting.split("=", 1) for setting in sys.argv[2:]))
-with open(sys.argv[1], "w") as file:
+requirements = hook(dict(setting.split("=", 1) for setting in settings))
+with open(path, "w") as file:
     file.write("".join(requirement + "\n" for requirement in requirements))
 END
 ) || rm -f "$needed" # building fails for the same reason, and says it
