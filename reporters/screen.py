@@ -9,7 +9,7 @@ from typing import Literal, TextIO
 from rich.console import Console
 from rich.text import Text
 
-from opduel.records import Failure, Report
+from opduel.records import Comparison, Failure, Report
 from opduel.reporters.base import Reporter
 from opduel.reporters.kinds import kinds_text
 from opduel.reporters.run_text import (
@@ -38,6 +38,7 @@ from opduel.reporters.summary import (
     worst_first,
 )
 from opduel.reporters.text import fold, printable, shorten
+from opduel.reporters.units import human_changes
 from opduel.support.output import key_line
 
 NARROW = 80  # columns, wherever the output is no terminal
@@ -48,6 +49,7 @@ _RUN_TYPES = {  # of the driver, beside the benchmark that comes first
 }
 _LABEL = 11  # columns of what stands before a line of the header
 _HEADER_LINES = 3  # of each of these; what doesn't fit loses its middle, which report.json has
+_MOST_BRIEF = 5  # cases
 _MOST_DETAILS = 20  # failures, and incidents, that are listed
 _SETTLED = ("not_worse", "unchanged")
 _MOST_SETTLED = 40  # rows of cases that are unchanged, or not slower; if there are more, none is shown
@@ -56,25 +58,34 @@ _MOST_SETTLED = 40  # rows of cases that are unchanged, or not slower; if there 
 class ScreenReporter(Reporter, option="screen_reporter"):
     """Prints a table for people: coloured on a terminal only, and not there either when NO_COLOR is set."""
 
-    def __init__(self, stream: TextIO | None = None, colour: bool | None = None) -> None:
-        """Print to ``stream``, by default what ``sys.stdout`` is then; ``colour`` depends on it, too, if not given."""
+    def __init__(self, stream: TextIO | None = None, colour: bool | None = None, is_brief: bool = False) -> None:
+        """Print to ``stream``, by default what ``sys.stdout`` is then; ``colour`` depends on it, too, if not given.
+        ``is_brief``: print the verdicts alone, in a line or two."""
         self.stream = stream
         self.colour = colour
+        self.is_brief = is_brief
+
+    def briefly(self) -> "ScreenReporter":
+        """Return one that prints the verdicts alone, to the same place."""
+        return ScreenReporter(self.stream, self.colour, is_brief=True)
 
     def report(self, report: Report) -> None:
         """Print the report; a pipe that closes early is no error."""
         stream = self.stream or sys.stdout
         colour = wants_colour(stream, os.environ) if self.colour is None else self.colour
-        write_text(stream, render(report, terminal_width(stream), colour))
+        write_text(stream, render(report, terminal_width(stream), colour, self.is_brief))
 
 
-def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
+def render(report: Report, width: int = NARROW, colour: bool = False, is_brief: bool = False) -> str:
     """Return the report as lines of at most ``width`` columns (76 or more), but for words and case ids that are longer,
-    with ANSI colours if ``colour``."""
+    with ANSI colours if ``colour``; if it ``is_brief``, the builds and verdicts alone, and why to doubt them."""
     width = max(width, _NARROWEST)
     sink = io.StringIO()
     system: Literal["standard"] | None = "standard" if colour else None
     console = Console(file=sink, width=width, force_terminal=colour, color_system=system, no_color=not colour)
+    if is_brief:
+        console.print(*_brief_lines(report, width), sep="\n", soft_wrap=True)
+        return sink.getvalue()
     counts = verdict_counts(report.comparisons)
     hidden = {group.words: group for group in counts if group.verdict in _SETTLED and group.count > _MOST_SETTLED}
     comparisons = [comparison for comparison in report.comparisons if comparison.verdict_words not in hidden]
@@ -85,6 +96,24 @@ def render(report: Report, width: int = NARROW, colour: bool = False) -> str:
     lines += _footer_lines(report, counts, list(hidden.values()), width)
     console.print(*lines, sep="\n", soft_wrap=True)
     return "".join(f"{line.rstrip()}\n" for line in sink.getvalue().splitlines())
+
+
+def _brief_lines(report: Report, width: int) -> list[Text]:
+    """Return both builds with the verdicts of the first cases, and why to doubt them."""
+    comparisons = worst_first(report.comparisons)
+    verdicts = [f"{comparison.case} {_brief_verdict(comparison)}" for comparison in comparisons[:_MOST_BRIEF]]
+    more = [f"{len(comparisons) - _MOST_BRIEF} more"] if len(comparisons) > _MOST_BRIEF else []
+    names = f"{report.control.name}..{report.treatment.name}"
+    lines = _folded(printable(f"{names}: {'; '.join([*verdicts, *more])}"), width)
+    lines += _warning(validity_line(report), width)
+    return lines + (_warning(f"NOT COMPLETE: {why}", width) if (why := why_incomplete(report)) else [])
+
+
+def _brief_verdict(comparison: Comparison) -> str:
+    """Return the verdict with its interval, or with why there is none."""
+    why = comparison.failure.reason if comparison.failure else comparison.note
+    change = " ".join(human_changes(comparison.ratio, comparison.ci)) if comparison.ratio else why
+    return ", ".join(filter(None, (comparison.verdict_words, change)))
 
 
 def _header_lines(report: Report, width: int) -> list[Text]:

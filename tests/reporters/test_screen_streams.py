@@ -3,6 +3,7 @@
 import io
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -119,3 +120,21 @@ def test_a_reader_that_goes_away_is_no_error(kind: type) -> None:
     process.stdout = None
     _, errors = process.communicate(b"go", timeout=60)
     assert (process.returncode, errors) == (0, b"")
+
+
+def test_a_brief_report_has_the_verdicts_and_why_to_doubt_them() -> None:
+    unmeasured = replace(samples.comparison("b", "unchanged", None), ci=None, note="not measured")
+    cases = [samples.comparison("a", "regressed", 1.1), unmeasured, samples.failed("c")]
+    lines = render(samples.report(cases), is_brief=True).splitlines()
+    verdicts = " ".join(line.strip() for line in lines)
+    assert verdicts.startswith("mxnet==1.8.0.post0..mxnet==1.9.1: a regressed, +10.0 % [")
+    assert "; b unchanged, not measured" in verdicts
+    assert "; c failed, " in verdicts
+    assert len(lines) <= 3
+    validity = samples.validity("other processes kept 0.52 of opduel's processors busy")
+    report = samples.report([*cases, samples.comparison("d", "inconclusive")], validity=validity)
+    assert "other processes kept 0.52" in render(report, is_brief=True)
+    report = samples.report([samples.comparison("d", "inconclusive")], complete=False, stop_reason="out of time")
+    assert "NOT COMPLETE: out of time" in render(report, is_brief=True)
+    many = [samples.comparison(f"case {number}", "unchanged") for number in range(50)]
+    assert " ".join(render(samples.report(many), is_brief=True).split()).endswith("; 45 more")
