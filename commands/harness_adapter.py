@@ -1,5 +1,6 @@
 """The harness as the driver knows it: runs that can be resumed, and reports that are delivered once."""
 
+import logging
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -38,6 +39,7 @@ from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
 from opduel.support.text import counted
 
+STEP = "regress"  # the run type of a search's steps
 IDENTICAL = "not measured: the two builds are byte-identical, library and Python code"
 NOT_REACHED = "not measured: the change can't reach it"
 
@@ -47,7 +49,8 @@ class HarnessAdapter:
 
     def __init__(self, session: Session, suite: SuiteSelection | None = None, reached_only: bool = False) -> None:
         """``suite``: what is measured, if it is no spec; its cases are known when two builds are there.
-        ``reached_only``: leave out the cases that the difference between two builds of a package can't reach."""
+        ``reached_only``: leave out the cases that the difference between two builds of a package can't reach, also in
+        a step of a search."""
         self._reached_only = reached_only and isinstance(session.framework.builds, PackageBuilds)
         self._suite = suite
         self._measuring = session
@@ -108,10 +111,10 @@ class HarnessAdapter:
             return without_measuring(request, IDENTICAL)
         if not order.log.rounds() and self._suite is None:
             self._look_for_operators(request, order)
-        if self._reached_only and order.cases is None:
-            request = self._reached(request)
+        if self._reached_only and (order.cases is None or self._is_new_step(order)):
+            cases, request = request.cases, self._reached(request, order)
             if not request.cases:
-                return without_measuring(replace(request, cases=self._measuring.cases), NOT_REACHED)
+                return without_measuring(replace(request, cases=cases), NOT_REACHED)
         warn_of_python(order.control, order.treatment)
         recorded_rounds = len(order.log.rounds())
         again = f", resuming after {counted(recorded_rounds, 'round')}" if recorded_rounds else ""
@@ -124,11 +127,21 @@ class HarnessAdapter:
             warn_of_report(report, self._measuring.reporters)
         return report
 
-    def _reached(self, request: RunRequest) -> RunRequest:
+    def _is_new_step(self, order: RunOrder) -> bool:
+        """Tell whether it is a step of a search of which nothing is measured; on a fleet, where others may be measured
+        at the same time, recording would disturb them."""
+        return order.run_type == STEP and not order.log.rounds() and not self._session.options.fleet
+
+    def _reached(self, request: RunRequest, order: RunOrder) -> RunRequest:
         """The request without the cases that the builds' difference can't reach, and with a record of them."""
-        left_out = leave_out(request)
+        is_step = order.cases is not None
+        left_out = leave_out(request, logging.DEBUG if is_step else logging.INFO)
         if left_out is None or not left_out.cases:
             return request
+        if is_step:
+            is_all = len(left_out.cases) == left_out.total
+            cases = "these cases" if is_all else f"{len(left_out.cases)} of {left_out.total} cases"
+            log.info("%s..%s: nothing that %s run differs", order.control.requested, order.treatment.requested, cases)
         return replace(without(request, left_out), labels=replace(request.labels, left_out=left_out))
 
     def _run(self, request: RunRequest) -> Report:
@@ -192,6 +205,10 @@ class HarnessAdapter:
         reporters that want whole runs."""
         self.delivered.add(str(report.run.id))
         reporters = self._measuring.reporters
+        if report.configuration.run_type == STEP:
+            reporters = [
+                reporter.briefly() if isinstance(reporter, ScreenReporter) else reporter for reporter in reporters
+            ]
         if report.run.continues:
             reporters = [reporter for reporter in reporters if not reporter.whole_runs_only]
         # A report of a run that continues has an id that begins with the run's.

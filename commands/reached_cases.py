@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import logging
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -31,27 +32,27 @@ LONGEST_S = 600.0  # of recording, unless the time budget is shorter
 _RECORDER = Path(recording.__file__).parent / "worker" / "reach.py"
 
 
-def leave_out(request: RunRequest) -> LeftOutRecord | None:
+def leave_out(request: RunRequest, level: int = logging.INFO) -> LeftOutRecord | None:
     """Return which cases of the request the change between its builds can't reach; None if it may reach all, which is
-    logged with the reason. What each case runs is recorded once for a build, and kept."""
+    logged with the reason, at this ``level``. What each case runs is recorded once for a build, and kept."""
     control, treatment = request.control, request.treatment
     if control.directory is None or treatment.directory is None or control.python != treatment.python:
-        log.info("measuring every case: the two builds are no commits of a package in one version of Python")
+        log.log(level, "measuring every case: the two builds are no commits of a package in one version of Python")
         return None
     ours, theirs = site_packages(Path(control.directory)), site_packages(Path(treatment.directory))
     difference = compare_installed(ours, theirs)
     if difference.everything:
-        log.info("measuring every case: %s can reach each", listed(difference.everything, 3))
+        log.log(level, "measuring every case: %s can reach each", listed(difference.everything, 3))
         return None
     if not (difference.functions or difference.files or difference.lookups):
-        log.info("nothing to measure: no code that is executed differs; --all_cases measures all the same")
+        log.log(level, "nothing to measure: no code that is executed differs; --all_cases measures all the same")
         return LeftOutRecord(cases=tuple(case.id for case in request.cases), total=len(request.cases))
     reaches = _recorded(request, "control", ours, request.cases)
     reasons = {case.id: difference.reason(reaches[case.id]) for case in request.cases}
     reasons |= _reasons_on_treatment(request, difference, theirs, reaches, reasons)
     cases = tuple(case_id for case_id, reason in reasons.items() if reason is None)
     reached = {case_id: reason for case_id, reason in reasons.items() if reason is not None}
-    _log_choice(len(reasons), reached, difference.parts)
+    _log_choice(len(reasons), reached, difference.parts, level)
     return LeftOutRecord(cases=cases, total=len(reasons), changed=tuple(difference.parts), reached=reached)
 
 
@@ -72,14 +73,13 @@ def _reasons_on_treatment(
     return {case.id: difference.reason_on_both(reaches[case.id], theirs[case.id]) for case in cases}
 
 
-def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str]) -> None:
-    log.info("changed: %s", listed(changed) if changed else "nothing that is executed")
-    log.info("%d of %s can be reached by this change; --all_cases measures all", len(reached), counted(count, "case"))
+def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str], level: int) -> None:
+    log.log(level, "changed: %s", listed(changed) if changed else "nothing that is executed")
+    in_all = counted(count, "case")
+    log.log(level, "%d of %s can be reached by this change; --all_cases measures all", len(reached), in_all)
     reasons = Counter(reason for reason in reached.values() if reason.startswith("unknown: ")).most_common(3)
     for reason, cases in reasons:
-        log.info(
-            "what %s %s is %s: measured all the same", counted(cases, "case"), "runs" if cases == 1 else "run", reason
-        )
+        log.log(level, "what %s is %s: measured all the same", _runs(cases), reason)
 
 
 def _recorded(request: RunRequest, side: Side, root: Path, cases: Sequence[Case]) -> dict[str, Reach]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from opduel.driver.attribution import KnownChange
 from opduel.driver.bisection import Step
+from opduel.driver.speculation import CLEAR
 from opduel.records import Comparison, Report, Verdict
 from opduel.records.measurement import Side
 
@@ -14,15 +15,17 @@ from opduel.records.measurement import Side
 def steps_of(report: Report, cases: Sequence[str], sought: Mapping[str, Verdict]) -> dict[str, Step]:
     """Return the step of each case, in a search for the verdicts ``sought``.
 
+    A case that the difference between the builds can't reach, so that it was not measured, is unchanged to the last.
     A step is unsure if its verdict was held back, its run was aborted, or an A/A check found a difference that may
     affect its ratio, since a search relies on sizes. Where a failure is sought, load on the host makes no difference,
     and a failure that an aborted run found counts.
     """
     comparison_by_case = {comparison.case: comparison for comparison in report.comparisons}
+    unreached_cases = report.run.left_out.cases if report.run.left_out else ()
     steps: dict[str, Step] = {}
     for case in cases:
         comparison = comparison_by_case.get(case)
-        step = step_of(comparison) if comparison else Step("inconclusive")
+        step = CLEAR if case in unreached_cases else step_of(comparison) if comparison else Step("inconclusive")
         unsure = report.run.aborted
         if sought[case] == "failed":
             unsure = unsure and step.verdict != "failed"

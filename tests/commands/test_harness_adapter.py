@@ -32,6 +32,7 @@ from opduel.records import Build, Cause, Comparison, Failure, PairSample, Report
 from opduel.reporters.document import from_text as read_report
 from opduel.reporters.document import to_bytes
 from opduel.reporters.local import LocalReporter
+from opduel.reporters.screen import ScreenReporter
 
 CONTROL, TREATMENT = build("a"), replace(build("b"), digest="11")
 # Case by case, in the order of the spec: the change at screening, the change afterwards (log ratios), and the noise.
@@ -326,3 +327,20 @@ def test_a_suite_is_measured_ahead_in_copies_of_its_own(
         assert chosen is not None
         assert [cache.side for cache in chosen.needed_by(request.cases)] == ["control", "treatment"]
         assert not list(Path(request.treatment.environment["OPDUEL_SUITE_WORK"]).rglob("made_by.txt"))
+
+
+def test_a_step_of_a_search_prints_its_verdicts_alone_and_reports_the_whole(
+    session: Session, recorded: Recorded, order: Order, capsys: pytest.CaptureFixture[str]
+) -> None:
+    adapter = HarnessAdapter(replace(session, reporters=[*session.reporters, ScreenReporter()]))
+    cases = [session.cases[0].id]
+    for run_type in ("benchmark", "regress"):
+        recorded.rewind()
+        report = adapter.measure(order(run_type, cases=cases))
+        capsys.readouterr()
+        adapter.deliver(report)
+        output = capsys.readouterr().out.splitlines()
+        assert (len(output) <= 5) == (run_type == "regress")
+        assert any(line.startswith("report: ") for line in output)
+        assert any(cases[0] in line for line in output)
+    assert f"a..b: {cases[0]} regressed, " in "\n".join(output)

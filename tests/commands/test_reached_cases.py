@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from made_reports import Measuring
 
 from opduel.commands.harness_adapter import NOT_REACHED, HarnessAdapter
 from opduel.commands.options import read_options
@@ -12,8 +13,10 @@ from opduel.commands.reached_cases import leave_out, without
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import exit_code, plan_session
 from opduel.commands.statements import statement_choice
+from opduel.driver.bisection import Step
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.runs import RunOrder
+from opduel.driver.steps import steps_of
 from opduel.frameworks import get_framework
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, RunError
@@ -164,16 +167,61 @@ def test_builds_that_are_no_commits_are_measured_on_every_case(tmp_path: Path) -
     assert leave_out(replace(first, control=replace(first.control, python="4"))) is None
 
 
-def test_a_run_without_reached_cases_passes_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def adapter_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached_only: bool = True) -> HarnessAdapter:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     options = read_options(["--local_reporter", str(tmp_path / "reports"), "--max_rounds", "2"], "opduel local")
-    options = replace(options, setup="import pkg", statement=("pkg.threaded()", "pkg.by_key([3])"))
+    options = replace(options, setup="import pkg", statement=("pkg.threaded()", "pkg.by_key([3])", "pkg.process()"))
     session = plan_session(options, {}, [], chosen=lambda _: statement_choice(options))
-    control, treatment = (build(tmp_path / side, text) for side, text in (("c", WORK), ("t", f"{WORK}\n# more\n")))
+    return HarnessAdapter(session, reached_only=reached_only)
+
+
+COMMENTS = f"{WORK}\n# more\n"
+IN_THREAD = WORK.replace("def in_thread():\n    return 1", "def in_thread():\n    return 2")
+
+
+@pytest.mark.parametrize(
+    ("changed", "reached_only", "rounds", "expected_cases"),
+    [
+        (COMMENTS, True, [], []),
+        (IN_THREAD, True, [], ["pkg.threaded()", "pkg.process()"]),  # of the latter it isn't known
+        (COMMENTS, True, ["begun"], ["pkg.threaded()", "pkg.by_key([3])", "pkg.process()"]),
+        (COMMENTS, False, [], ["pkg.threaded()", "pkg.by_key([3])", "pkg.process()"]),
+    ],
+)
+def test_a_step_of_a_search_measures_the_cases_that_run_what_differs(
+    changed: str,
+    reached_only: bool,
+    rounds: list[str],
+    expected_cases: list[str],
+    measuring: Measuring,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    adapter = adapter_of(tmp_path, monkeypatch, reached_only)
+    sought_cases = ["pkg.threaded()", "pkg.by_key([3])", "pkg.process()"]
+    log = FileRoundLog(tmp_path / "log", lambda: 1)
+    for text in rounds:
+        log.keep(text)
+    order = RunOrder("x", "regress", build(tmp_path / "c", WORK), build(tmp_path / "t", changed), log, sought_cases)
+    report = adapter.measure(order)
+    assert [case.id for request in measuring.requests for case in request.cases] == expected_cases
+    assert ("..pkg: nothing that these cases run differs" in caplog.text) == (not expected_cases)
+    assert ("recording" in caplog.text) == (changed == IN_THREAD)
+    left_out = report.run.left_out.cases if report.run.left_out else ()
+    assert {*expected_cases, *left_out} == set(sought_cases)
+    if not expected_cases:
+        steps = steps_of(from_text(to_bytes(report).decode()), sought_cases, dict.fromkeys(sought_cases, "regressed"))
+        assert set(steps.values()) == {Step("unchanged", 0.0, 0.0, 0.0)}
+
+
+def test_a_run_without_reached_cases_passes_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    control, treatment = (build(tmp_path / side, text) for side, text in (("c", WORK), ("t", COMMENTS)))
     log = FileRoundLog(tmp_path / "log", lambda: 1)
     order = RunOrder("x", "benchmark", control, treatment, log)
-    report = HarnessAdapter(session, reached_only=True).measure(order)
+    report = adapter_of(tmp_path, monkeypatch).measure(order)
     report = from_text(to_bytes(report).decode())
-    assert [comparison.note for comparison in report.comparisons] == [NOT_REACHED] * 2
+    assert [comparison.note for comparison in report.comparisons] == [NOT_REACHED] * 3
     assert exit_code(report) == 0
-    assert notes(report)[0] == ("2 of 2 cases can't be reached by this change: left out; --all_cases measures them")
+    assert notes(report)[0] == ("3 of 3 cases can't be reached by this change: left out; --all_cases measures them")
