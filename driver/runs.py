@@ -234,6 +234,9 @@ def describe_open(report: Report) -> str:
 
 def _describe_finished(order: RunOrder, report: Report) -> str:
     """Describe a run that is answered from the journal, and how to have it made again."""
+    left_out = report.run.left_out
+    if left_out is not None and len(left_out.cases) == left_out.total:
+        return f"{order.control.requested}..{order.treatment.requested}: nothing that these cases run differs"
     completeness = f"not complete: {report.run.stop_reason}" if report.run.is_cut_short else "complete"
     return (
         f"{order.run_type} of {order.control.requested} and {order.treatment.requested}: was measured at "

@@ -1,6 +1,7 @@
 """Runs that are made once: whatever ends a start, the next one neither loses nor doubles."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from made_runs import MadeHarness, a_build
 from opduel.driver.journal import Journal
 from opduel.driver.runs import BUDGETS, TRIES, NotSettled, RunOrder, Runs
 from opduel.records import Report, RunError
+from opduel.records.run_record import LeftOutRecord
 
 CONTROL, TREATMENT = a_build("old"), a_build("new")
 LEVEL = {"case": {"old": 1.0, "new": 1.0}}
@@ -58,6 +60,19 @@ def test_that_a_run_is_not_made_again_is_said_with_the_way_to_have_it_made(
     start.make()
     assert "benchmark of old and new: was measured at" in caplog.text
     assert "is not measured again: --again does that" in caplog.text
+
+
+def test_that_a_step_had_nothing_to_measure_is_not_called_a_measurement(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    report = start.make()
+    left_out = LeftOutRecord(cases=("a",), total=1)
+    start.harness.reports[report.run.id] = replace(report, run=replace(report.run, left_out=left_out))
+    start.again()
+    start.make()
+    assert "old..new: nothing that these cases run differs" in caplog.text
+    assert "was measured" not in caplog.text
 
 
 def test_an_interrupted_run_keeps_its_rounds_and_is_not_reported(start: Start) -> None:
