@@ -22,8 +22,10 @@ def explain(report: Path, case: str | None, json: bool) -> int:
     elif explained := [comparison for comparison in document.comparisons if comparison.cause]:
         lines = "".join(f"{sentence_line(comparison)}\n" for comparison in explained)
         text = json_text(list(map(_document, explained))) if json else lines
-    else:
+    elif any(comparison.verdict in FLAGGED for comparison in document.comparisons):
         raise UsageError(f"{report}: has no causes: measure again with --explain all")
+    else:
+        raise UsageError(f"{report}: no case regressed or improved: causes are looked for of those")
     print_result(text, "redirect it to a file")
     return DONE
 

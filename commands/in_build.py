@@ -9,16 +9,18 @@ from pathlib import Path
 
 import platformdirs
 
+from opduel.commands.nearest import framework_of_builds
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.frameworks import Framework, get_framework, worker_environment
+from opduel.frameworks import Framework, framework_names, get_framework, worker_environment
 from opduel.inside import PACKAGE
 from opduel.records import Build, RunError
 
 
 def run(framework: str, build: str, arguments: Sequence[str]) -> int:
-    """Become the interpreter of a framework's build, with these arguments. UsageError: there is no such build;
-    RunError: the interpreter could not be started."""
-    build_framework = get_framework(framework)
+    """Become the interpreter of a build, with these arguments. In place of the usual framework, the build's is taken
+    where its name says which. UsageError: there is no such build; RunError: the interpreter could not be started."""
+    usual = framework_names()[0]
+    build_framework = get_framework((framework_of_builds([build]) or usual) if framework == usual else framework)
     resolved = resolve_build(build, build_framework, BuildCache())
     environment = inside_environment(resolved, build_framework, os.environ)
     sys.stdout.flush()

@@ -70,13 +70,16 @@ def _run(name: str, words: list[str]) -> int:
     command = COMMANDS[name]
     program = name if name not in SUBCOMMANDS else f"opduel {name}"
     if not command.parsers:  # the server has messages, and a help, of its own
-        return command.run(program, _without_levels(words)[0])
+        return command.run(program, _with_one_help(_without_levels(words)[0]))
     if name == "python":  # its options end at the build: all others are the script's
         level = logging.INFO
     else:
         words, level = _without_levels(words)
+    if name == "fleet" and words[0:1] not in (["-h"], ["--help"], ["--help-all"]):
+        words = _with_one_help(words)
     # Behind a first word, these have a help of their own.
-    asking = words[:1] if name == "python" or any(word.startswith("--spec_from") for word in words) else words
+    has_own_help = name in ("python", "fleet") or any(word.startswith("--spec_from") for word in words)
+    asking = words[:1] if has_own_help else words
 
     def action() -> int:
         if "--help-all" in asking:
@@ -88,6 +91,11 @@ def _run(name: str, words: list[str]) -> int:
         return 0
 
     return run_command(program, action, level)
+
+
+def _with_one_help(words: Sequence[str]) -> list[str]:
+    """Return the words for a parser that has one help, with all options."""
+    return ["--help" if word == "--help-all" else word for word in words]
 
 
 def _without_levels(words: Sequence[str]) -> tuple[list[str], int]:

@@ -9,6 +9,7 @@ import statistics
 from opduel.records.single import BaselineComparison, SingleReport, SingleResult
 
 DEFAULT_BASELINE_THRESHOLD = 0.10
+FITTING_RUNS = "as many as fit"  # without --runs
 
 
 def compare_with_baseline(
@@ -33,9 +34,10 @@ def compare_with_baseline(
 def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
     """Return what differs between the two runs' machines and settings, a line each: a reason to doubt all ratios."""
     host_fields = ("cpu_model", "logical_cpus", "kernel", "governors")
-    options = ("threads", "seed", "warmup", "runs")
+    options = ("threads", "seed", "warmup")
     values_by_name = [(name, getattr(then.host, name), getattr(now.host, name)) for name in host_fields]
     values_by_name += [(name, getattr(then.run, name), getattr(now.run, name)) for name in options]
+    values_by_name += [("runs", then.run.runs or FITTING_RUNS, now.run.runs or FITTING_RUNS)]
     variables_then, variables_now = _user_variables(then), _user_variables(now)
     values_by_name += [
         (name, variables_then.get(name, "not set"), variables_now.get(name, "not set"))

@@ -101,12 +101,14 @@ def outlook_words(
     of_all = f"{count} of {counted(len(forecast.rounds), 'case')}"
     words = f"{total} more to settle {of_all} if none has changed"
     if forecast.total_s > left_s:
-        words += (
-            f", {duration(math.ceil(left_s))} left: give a larger --time_budget, a larger --threshold or fewer cases"
-        )
+        left = duration(max(0, math.ceil(left_s)))
+        words += f", {left} left: give a larger --time_budget, a larger --threshold or fewer cases"
     if hopeless:
+        largest = max(case.threshold for case in hopeless)
         needed = max(_least_threshold(planner, case, looks) for case in hopeless)
-        proposed = next((threshold for threshold in THRESHOLDS if threshold >= needed), needed)
+        proposed = next(
+            (share for share in THRESHOLDS if share >= needed and share > largest), max(needed, 2 * largest)
+        )
         named = hopeless[0].id if len(hopeless) == 1 else f"{hopeless[0].id} and {len(hopeless) - 1} more"
         words += f"; too noisy for their threshold: {named} (--threshold {proposed:.0%} would do)"
     return words

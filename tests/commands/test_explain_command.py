@@ -103,3 +103,15 @@ def test_a_report_without_causes_says_how_to_get_them(
         Report(RunRecord.of({"spec": "smoke"}), build("a==1"), build("a==2"), HostRecord(), (comparison("regressed"),)),
     )
     assert f"{path}: has no causes: measure again with --explain all" in call(capsys, str(path)).err
+
+
+def test_where_nothing_changed_no_cause_is_missing(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "report.json"
+    comparisons = (comparison("unchanged"),)
+    write_report(path, Report(RunRecord.of({"spec": "smoke"}), build("a==1"), build("a==2"), HostRecord(), comparisons))
+    outcome = call(capsys, str(path))
+    assert outcome.error_line() == (
+        f"opduel explain: error: {path}: no case regressed or improved: causes are looked for of those\n"
+    )

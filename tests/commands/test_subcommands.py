@@ -15,6 +15,9 @@ from opduel.commands import help, in_build, opduel, subcommand_parsers, subcomma
 from opduel.commands.config import config_path, write_config
 from opduel.commands.local import BUDGET_S
 from opduel.commands.subcommands import COMMANDS, SCRIPTS, SUBCOMMANDS
+from opduel.driver.builds import BuildCache
+from opduel.frameworks import Framework
+from opduel.records import Build, UsageError
 
 Call = Callable[..., Outcome]
 BISECTED = "--ab_testing --regression --exact_base"
@@ -126,6 +129,16 @@ def test_all_help_has_every_option(call: Call) -> None:
     assert "--bisect_releases" in call("drive", "--help-all").out
 
 
+def test_each_part_of_a_fleet_and_of_the_server_has_a_help_of_its_own(call: Call) -> None:
+    for option in ("-h", "--help", "--help-all"):
+        assert "--before_run COMMAND" in call("fleet", "worker", option).out
+        assert "--dashboard ADDRESS" in call("fleet", "scheduler", option).out
+        assert "--days N" in call("fleet", "certificates", option).out
+        assert "be a measuring host" in call("fleet", option).out
+        assert "--port PORT" in call("serve", option).out
+        assert "--expires DAYS" in call("server", "token", "add", option).out
+
+
 def test_the_help_of_local_has_its_own_defaults(call: Call) -> None:
     for option in ("--help", "--help-all"):
         text = " ".join(call("local", option).out.split())
@@ -167,6 +180,24 @@ def test_options_behind_a_build_are_those_of_the_script(call: Call, monkeypatch:
     monkeypatch.setattr(in_build, "run", lambda framework, build, arguments: calls.append([build, *arguments]) or 0)
     call("python", RELEASE, "script.py", "-v", "-q", "--help")
     assert calls == [[RELEASE, "script.py", "-v", "-q", "--help"]]
+
+
+@pytest.mark.parametrize(
+    ("options", "framework"),
+    [(["numpy==2.2.6"], "python"), ([RELEASE], "mxnet"), (["--framework", "torch", "numpy==2.2.6"], "torch")],
+)
+def test_python_runs_in_a_build_of_the_framework_that_its_name_says(
+    call: Call, monkeypatch: pytest.MonkeyPatch, options: list[str], framework: str
+) -> None:
+    names: list[str] = []
+
+    def note(build: str, build_framework: Framework, cache: BuildCache) -> Build:
+        names.append(build_framework.name)
+        raise UsageError("noted")
+
+    monkeypatch.setattr(in_build, "resolve_build", note)
+    assert call("python", *options).code == 2
+    assert names == [framework]
 
 
 def test_without_its_extra_the_server_says_so_in_one_line(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ def test_another_machine_is_noticed() -> None:
     assert machine_differences(now, then) == ["cpu_model: B then, A now"]
     assert machine_differences(now, now) == []
     fewer = dataclasses.replace(now, run=dataclasses.replace(now.run, runs=7))
-    assert machine_differences(now, fewer) == ["runs: 7 then, None now"]
+    assert machine_differences(now, fewer) == ["runs: 7 then, as many as fit now"]
 
 
 def test_other_variables_are_a_difference() -> None:

@@ -126,11 +126,23 @@ def test_the_outlook_says_how_long_it_takes_and_what_to_change() -> None:
     short = words(CASES[:2], left_s=0.6)
     assert short.startswith(plain)
     assert short.endswith("left: give a larger --time_budget, a larger --threshold or fewer cases")
+    assert ", 0 s left: " in words(CASES[:2], left_s=-3)
     noisy = words(CASES)
     assert " to settle 2 of 3 cases" in noisy
     assert "; too noisy for their threshold: hopeless (--threshold " in noisy
     both = words([*CASES, toy_case("worse")], effort_planner=planner({**ALL, "worse": replace(HOPELESS, pair=0.1**2)}))
     assert "hopeless and 1 more (--threshold " in both
+
+
+def test_a_larger_threshold_is_proposed_than_the_one_that_two_rounds_cannot_settle() -> None:
+    effort_planner, looks = planner(ALL), plan_looks(2)
+    case = replace(CASES[1], threshold=0.05)
+    samples = {case.id: made_samples(case.id, NOISY, 1)}
+    expected = forecast_run(effort_planner, [case], samples, looks)
+    assert expected is not None
+    unsettled = replace(expected, settles=frozenset())
+    outlook = outlook_words(unsettled, [case], effort_planner, looks, math.inf)
+    assert outlook.endswith("; too noisy for their threshold: noisy (--threshold 10% would do)")
 
 
 def test_a_threshold_of_0_is_no_matter_of_noise() -> None:
