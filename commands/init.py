@@ -1,14 +1,17 @@
 """opduel init: the settings and the workflow by which a package is measured, written after looking at what is there."""
 
+import ast
 import json
 import os
 import re
 import shlex
 import tomllib
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
+from typing import Any
 
 from opduel.commands.checkout import OwnSuite, Package, find_suite, package_of
 from opduel.commands.entry import DONE
@@ -20,7 +23,7 @@ from opduel.records import UsageError
 from opduel.reporters.stream import print_result
 from opduel.support.atomic import write_atomically
 from opduel.support.files import MissingError, UnreadableError, read_text
-from opduel.support.text import duration
+from opduel.support.text import counted, duration
 
 TEMPLATES = Path(__file__).resolve().parent / "workflows"
 GITLAB_FILE, GITLAB_OTHER_FILE = ".gitlab-ci.yml", ".gitlab/opduel.yml"
@@ -32,37 +35,43 @@ _REACHABLE = re.compile(r"(git\+)?https?://[\w.:/~%+-]+(@[0-9a-f]{40,64})?")  # 
 
 @dataclass(frozen=True)
 class InitOptions:
-    """What ``opduel init`` is asked for; ``ci`` is None for what the checkout shows."""
+    """What ``opduel init`` is asked for; ``ci`` is None for what the checkout shows. ``statement``: lines of Python to
+    measure, after ``setup``."""
 
     folder: Path
+    statement: Sequence[str] = ()
+    setup: str | None = None
     ci: str | None = None
     dry_run: bool = False
 
 
 @dataclass(frozen=True)
 class Step:
-    """A file to be written, in ``words`` behind "wrote"; without a path they say what is there already."""
+    """A file to be written, in ``words`` behind "wrote"; without a path they say what is there already. ``measures``:
+    these settings say what is measured."""
 
     words: str
     path: Path | None = None
     content: str = ""
     added: str = ""  # the part of it that is new
+    measures: bool = False
 
 
 def init(options: InitOptions) -> int:
     """Write what is missing, and say what was written and what to try next. Return the exit code.
 
     Raises:
-        UsageError: there is no checkout, or no package in it; or its project file is not TOML.
+        UsageError: there is no checkout, or no package in it; its project file is not TOML, or a line no Python.
     """
+    _check_python(options)
     folder = Path(os.path.abspath(options.folder))
     top = top_of(folder)
     package = package_of(folder, top)
     suite = find_suite(package.folder) or find_suite(top)
     size = size_of(suite) if suite else SuiteSize(0)
-    settings = _settings(package, suite, size)
+    settings = _settings(package, suite, size, _lines_to_measure(options))
     host = options.ci or _code_host(top)
-    measured = suite is not None or settings.path is None
+    measured = suite is not None or settings.measures
     source = _source()
     steps = [settings, *([] if host == "none" else [_workflow(top, package, host, measured, source)])]
     size_words = f", {size.words}" if size.cases else ""
@@ -80,7 +89,7 @@ def init(options: InitOptions) -> int:
         )
     if source is None and steps[1:] and steps[1].path is not None:
         lines.append(f"fill in where opduel is installed from, in {steps[1].path}: this one is from a folder")
-    lines += _next_lines(package, suite, settings)
+    lines += _next_lines(package, measured, host)
     print_result("".join(f"{line}\n" for line in lines))
     return DONE
 
@@ -97,7 +106,32 @@ def _described(package: Package, suite: OwnSuite | None) -> str:
     return f"tests that use the fixture benchmark in {', '.join(names[:SHOWN])}{more}"
 
 
-def _settings(package: Package, suite: OwnSuite | None, size: SuiteSize) -> Step:
+def _check_python(options: InitOptions) -> None:
+    """Raise UsageError for a line or a setup that is no Python, and for a setup alone."""
+    for name, code in (*(("STATEMENT", line) for line in options.statement), ("--setup", options.setup or "")):
+        try:
+            body = ast.parse(code).body
+        except (SyntaxError, ValueError) as error:
+            why = error.msg if isinstance(error, SyntaxError) else error
+            raise UsageError(f"{name} {code}: is no Python code ({why}): correct it") from None
+        if not body and name == "STATEMENT":
+            raise UsageError(f"{name} {code}: has nothing to execute: give a line of Python")
+    if options.setup is not None and not options.statement:
+        raise UsageError(f"--setup {options.setup}: has no line of Python to measure after it: give one")
+
+
+def _lines_to_measure(options: InitOptions) -> list[str]:
+    """Return the settings for the lines of Python, in TOML; none without lines."""
+    setup = [] if options.setup is None else [f"setup = {_toml(options.setup)}"]
+    return [*setup, f"statement = [{', '.join(map(_toml, options.statement))}]"] if options.statement else []
+
+
+def _toml(text: str) -> str:
+    """Return a text as a basic string, whose escapes are JSON's (toml.io/en/v1.0.0#string)."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _settings(package: Package, suite: OwnSuite | None, size: SuiteSize, lines_to_measure: Sequence[str]) -> Step:
     """Return the settings that are added to the package's project file, or to a file of opduel's own without one."""
     place = package.folder / SHARED_FILE
     text = _text_of(place)
@@ -107,16 +141,17 @@ def _settings(package: Package, suite: OwnSuite | None, size: SuiteSize) -> Step
         raise UsageError(f"{place}: is not TOML ({error}): correct it") from None
     own = package.folder / OWN_FILE
     if own.exists() or (isinstance(tools, dict) and "opduel" in tools):
-        return Step(f"{own if own.exists() else place}: has settings of opduel already, which stay as they are")
+        return _more_settings(own if own.exists() else place, lines_to_measure)
     place, prefix = (own, "") if text is None else (place, "tool.opduel.")
     module = package.module or "mypackage"
     measured = [f'suite = "{os.path.relpath(suite.folder, package.folder)}"'] if suite else []
     too_few = "" if size.fits else f"; too few where a change reaches all {size.words}: give more, or choose by bench"
     measured += [] if size.fits else ['# bench = ["time_sort"]  # regular expressions: which benchmarks are measured']
-    measured = measured or [f'# setup = "import {module}; x = 1"', f'# statement = ["{module}.f(x)"]']
+    placeholders = [f'# setup = "import {module}; x = 1"', f'# statement = ["{module}.f(x)"]']
+    measured = list(lines_to_measure) or measured or placeholders
     lines = [
         *(["[tool.opduel]"] if prefix else []),
-        'threshold = "5%"  # the smallest change that matters',
+        'threshold = "5%"  # the smallest change that matters; shared runners are too noisy for a smaller one',
         f"time_budget = {size.budget_s}  # seconds of measuring{too_few}",
         f"[{prefix}local]",
         *measured,
@@ -124,7 +159,37 @@ def _settings(package: Package, suite: OwnSuite | None, size: SuiteSize) -> Step
     added = "".join(f"{line}\n" for line in lines)
     before = f"{text.rstrip()}\n\n" if text and text.strip() else ""
     content = before + added if "\r\n" not in before else (before + added).replace("\r\n", "\n").replace("\n", "\r\n")
-    return Step(f"{len(lines)} lines to {place}:", place, content, added)
+    return Step(f"{len(lines)} lines to {place}:", place, content, added, bool(suite or lines_to_measure))
+
+
+def _more_settings(place: Path, lines_to_measure: Sequence[str]) -> Step:
+    """Return the lines to measure as an addition to a file that has settings already, but doesn't say what is measured;
+    the placeholders that `_settings` wrote go. UsageError: the file is not TOML, or a program can't add them."""
+    text, prefix = str(_text_of(place)), "" if place.name == OWN_FILE else "tool.opduel."
+    measures = any(name in _local_table(place, text) for name in ("statement", "suite"))
+    if measures or not lines_to_measure:
+        aside = ": say there what is measured" if lines_to_measure else ""
+        return Step(f"{place}: has settings of opduel already, which stay as they are{aside}", measures=measures)
+    added = "".join(f"{line}\n" for line in lines_to_measure)
+    head = rf"(?m)^(\[{re.escape(prefix)}local\][^\n]*\n)(?:# setup = .*\n# statement = .*\n?)?"
+    content, count = re.subn(head, lambda match: match[1] + added, text if text.endswith("\n") else f"{text}\n")
+    if not count:
+        content = f"{text.rstrip()}\n\n[{prefix}local]\n{added}"
+    with suppress(UsageError):
+        if "statement" in _local_table(place, content):
+            return Step(f"{counted(len(lines_to_measure), 'line')} to {place}:", place, content, added, True)
+    raise UsageError(f"{place}: has settings of opduel already: add {'; '.join(lines_to_measure)} to {prefix}local")
+
+
+def _local_table(place: Path, text: str) -> Mapping[str, Any]:
+    """Return what the text of a file sets for opduel local. UsageError: it is not TOML."""
+    try:
+        table: Any = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{place}: is not TOML ({error}): correct it") from None
+    for name in ("local",) if place.name == OWN_FILE else ("tool", "opduel", "local"):
+        table = table.get(name) if isinstance(table, dict) else None
+    return table if isinstance(table, dict) else {}
 
 
 def _source() -> str | None:
@@ -176,14 +241,16 @@ def _code_host(top: Path) -> str:
     return "gitlab" if re.search("gitlab", addresses, re.IGNORECASE) else "github"
 
 
-def _next_lines(package: Package, suite: OwnSuite | None, settings: Step) -> list[str]:
+def _next_lines(package: Package, measured: bool, host: str) -> list[str]:
     """Return what the user can do now."""
-    module = package.module or "mypackage"
-    if suite or settings.path is None:
+    if measured:
         return ["try next: opduel local"]
+    module, effect = package.module or "mypackage", "opduel local ends"
+    if host != "none":
+        effect = "the workflow fails on every " + ("merge request" if host == "gitlab" else "pull request")
     return [
-        f"try next: opduel local '{module}.f(x)' --setup 'import {module}; x = 1'",
-        f"with a call of your own; it may stand in {settings.path.name}, too, where the two lines begin with #",
+        f"nothing to measure yet, so that {effect} with exit code 2",
+        f'give a line: opduel init "{module}.f(x)" --setup "import {module}; x = 1", with a call of your own',
     ]
 
 

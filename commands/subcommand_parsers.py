@@ -67,6 +67,7 @@ def run_parser() -> Parser:
 def init_parser() -> Parser:
     parser = Parser(
         prog="opduel init",
+        usage="%(prog)s [FOLDER] [[-s SETUP] STATEMENT...] [OPTIONS]",
         description="Write the settings and the workflow by which opduel measures a package, and overwrite nothing.",
     )
     add = parser.options()
@@ -77,6 +78,13 @@ def init_parser() -> Parser:
         nargs="?",
         default=path("."),
     )
+    add(
+        "--statement STATEMENT",
+        "a line of Python to measure; repeatable, and its name may be left out",
+        action="append",
+        default=[],
+    )
+    add("-s --setup CODE", "Python code that each process runs once before the lines")
     add(
         "--ci",
         "whose workflow is written (default: what the checkout has, or its remote)",

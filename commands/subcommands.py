@@ -20,7 +20,7 @@ from opduel.commands.option_rules import refuse_options
 from opduel.commands.options import Parser, harness_parser, read_options
 from opduel.commands.project import OF_SUITE, SAYS_WHAT, Setting, project_settings
 from opduel.commands.run_bench import DESCRIPTION, run_bench, run_bench_parser
-from opduel.commands.words import options_and_others, with_statements, words_of_checkout
+from opduel.commands.words import options_and_others, with_statements, words_of_checkout, words_of_init
 from opduel.records import UsageError
 from opduel.records.measurement import SIDES
 from opduel.reporters.options import ReporterOptions
@@ -186,7 +186,7 @@ def _list(program: str, arguments: Words) -> int:
 
 
 def _init(program: str, words: Words) -> int:
-    options = subcommand_parsers.init_parser().parse_args(words)
+    options = subcommand_parsers.init_parser().parse_args(words_of_init(words, subcommand_parsers.init_parser()))
     from opduel.commands.init import InitOptions, init
 
     return init(InitOptions(**vars(options)))
@@ -265,7 +265,7 @@ SUBCOMMANDS: Mapping[str, Command] = {
     ),
     "init": Command(
         "write the settings and the workflow by which a package is measured",
-        "[FOLDER] [--ci {github,gitlab,none}] [--dry_run]",
+        "[FOLDER] [[-s SETUP] STATEMENT...] [--ci {github,gitlab,none}] [--dry_run]",
         _init,
         (subcommand_parsers.init_parser,),
     ),

@@ -102,6 +102,15 @@ def words_of_checkout(words: Sequence[str]) -> tuple[str, list[str]]:
     return folder or ".", with_statements([*option_words, "--", *unnamed])
 
 
+def words_of_init(words: Sequence[str], parser: Parser) -> list[str]:
+    """Return the words of ``opduel init``, in which each one without a name is a statement, but for a folder that comes
+    first."""
+    options, unnamed = options_and_others(words, parser)
+    is_folder = bool(unnamed) and (os.path.isdir(unnamed[0]) or not re.search(r"[\s(\"'\[=]", unnamed[0]))
+    folder, statements = unnamed[:is_folder], unnamed[is_folder:]
+    return [*(word for option in options for word in option), *(f"--statement={line}" for line in statements), *folder]
+
+
 def _is_folder(word: str) -> bool:
     """Tell whether a word is a folder, or looks like one that isn't there, rather than like Python."""
     return os.path.isdir(word) or (os.sep in word and not re.search(r"[\s(\"']", word))

@@ -87,9 +87,43 @@ def test_a_dry_run_writes_nothing(init: Init, package: PlainPackage) -> None:
 def test_without_anything_to_measure_it_says_how_to_name_a_call(init: Init, package: PlainPackage) -> None:
     outcome = init("--ci", "none")
     assert outcome.out.startswith("smoother: no asv suite, and no tests that use the fixture benchmark\n")
-    assert "try next: opduel local 'smoother.f(x)' --setup 'import smoother; x = 1'" in outcome.out
+    assert "nothing to measure yet, so that opduel local ends with exit code 2\n" in outcome.out
+    assert 'give a line: opduel init "smoother.f(x)" --setup "import smoother; x = 1", with a call of' in outcome.out
     assert not (package.folder / ".github").exists()
     assert tomllib.loads((package.folder / "pyproject.toml").read_text())["tool"]["opduel"]["local"] == {}
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_a_line_of_python_is_measured_also_where_an_earlier_call_had_none(
+    init: Init, package: PlainPackage, is_first: bool
+) -> None:
+    path = package.folder / "pyproject.toml"
+    if not is_first:
+        assert "so that the workflow fails on every pull request with exit code 2\n" in init().out
+    setup = 'import smoother; x = ["\\u2028", "ü"]'
+    outcome = init("smoother.smooth(x)", "--setup", setup, "x[0]")
+    assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "try next: opduel local")
+    lines = {"setup": setup, "statement": ["smoother.smooth(x)", "x[0]"]}
+    assert tomllib.loads(path.read_text())["tool"]["opduel"] == {"threshold": "5%", "time_budget": 180, "local": lines}
+    assert "# statement" not in path.read_text()
+    assert "settings of opduel already, which stay as they are: say there what is measured" in init("x[1]").out
+    assert tomllib.loads(path.read_text())["tool"]["opduel"]["local"] == lines
+
+
+def test_a_line_of_python_goes_before_a_suite_and_into_other_settings(init: Init, package: PlainPackage) -> None:
+    add_suite(package)
+    path = package.folder / "pyproject.toml"
+    path.write_text(f"{PROJECT}[tool.opduel]\nseed = 1")
+    init("f(1)")
+    assert tomllib.loads(path.read_text())["tool"]["opduel"] == {"seed": 1, "local": {"statement": ["f(1)"]}}
+    path.write_text(PROJECT)
+    init(".", "f(2)")
+    assert tomllib.loads(path.read_text())["tool"]["opduel"]["local"] == {"statement": ["f(2)"]}
+    path.write_text(f"{PROJECT}[tool.opduel]\nlocal = {{}}\n")
+    assert 'add statement = ["f(3)"] to tool.opduel.local' in init("f(3)").error_line()
+    assert "STATEMENT f(: is no Python code (" in init("f(").error_line()
+    assert "STATEMENT # f(1): has nothing to execute" in init("# f(1)").error_line()
+    assert "--setup x = 1: has no line of Python to measure after it" in init("--setup", "x = 1").error_line()
 
 
 def test_tests_with_the_fixture_are_a_suite(init: Init, package: PlainPackage) -> None:
