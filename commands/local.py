@@ -56,7 +56,7 @@ def begin_local(options: DriverOptions) -> DriverOptions:
     folder, top = Path(os.path.abspath(own.local)), top_of(own.local)
     own = dataclasses.replace(own, local=folder, repo_dir=top)
     if not any(map(harness.is_given, SAYS_WHAT)):
-        harness = dataclasses.replace(harness, **_usual_cases(folder, top))
+        harness = dataclasses.replace(harness, **_usual_cases(folder, top, harness.bench))
     if (harness.suite or harness.statement) and not harness.is_given("time_budget"):
         what = "each comparison" if own.regression else "measuring"
         log.info("%s takes at most %.0f s: --time_budget SECONDS changes that", what, BUDGET_S)
@@ -83,17 +83,19 @@ def _refuse_commits(folder: Path, statements: Sequence[str]) -> None:
             )
 
 
-def _usual_cases(folder: Path, top: Path) -> dict[str, Any]:
-    """Return the options that say what is measured where the user does not."""
+def _usual_cases(folder: Path, top: Path, patterns: Sequence[str]) -> dict[str, Any]:
+    """Return the options that say what is measured where the user does not; ``patterns`` are those of --bench."""
     if _is_of_specs(top):
         return {"benchmark_file": EVERYTHING}
     package = package_of(folder, top)
     suite = find_suite(package.folder) or find_suite(top)
     if suite is None:
         module = package.module or "mypackage"
+        chooses = f"--bench {patterns[0]} chooses among the benchmarks of a suite, and " if patterns else ""
         raise UsageError(
-            f"nothing to measure: {top} has no asv.conf.json, nor tests that use the fixture benchmark: give a line of "
-            f"Python, such as '{module}.f(x)' --setup 'import {module}; x = 1'"
+            f"nothing to measure: {chooses}{top} has no asv.conf.json, nor tests that use the fixture benchmark: "
+            f"{'name the suite with --suite, or ' if patterns else ''}give a line of Python, such as '{module}.f(x)' "
+            f"--setup 'import {module}; x = 1'"
         )
     log.info("measuring the suite %s", suite.folder)
     return {"suite": str(suite.folder)}

@@ -2,8 +2,9 @@
 misspelt ones, found before anything is timed."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from opduel.commands.harness_options import HarnessOptions
 from opduel.driver.git.repository import Repository
@@ -40,9 +41,20 @@ def lines_missing_names(
     lacking = [check for check in tried if check.failure and check.failure.kind == MISSING]
     for check in lacking:
         if not may_follow(str(check.reason)):
-            line = check.case.inputs["statement"]
-            raise UsageError(f"{options.label('statement')} {line}: neither build can execute it: {check.reason}")
+            raise UsageError(_cannot_execute(options, check.case.inputs, str(check.reason)))
     return [check.case for check in lacking]
+
+
+def _cannot_execute(options: HarnessOptions, inputs: Mapping[str, Any], reason: str) -> str:
+    """Say that neither build can execute a line of Python, or its setup, if that alone has the missing name."""
+    line, setup, name = inputs["statement"], inputs["setup"], _NAME.search(reason)
+    in_setup, in_line = (name and re.search(rf"\b{name[1]}\b", code) for code in (setup, line))
+    if in_setup and not in_line:
+        return f"{options.label('setup')} {setup}: neither build can execute it: {reason}"
+    if line.strip().isidentifier():
+        why = "is taken as a line of Python, which neither build can execute"
+        return f"{options.label('statement')} {line}: {why}: {reason}; --suite and --bench choose benchmarks"
+    return f"{options.label('statement')} {line}: neither build can execute it: {reason}"
 
 
 def may_have_name(repository: Repository, commit: Commit, reason: str) -> bool:

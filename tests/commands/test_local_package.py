@@ -105,13 +105,18 @@ def test_other_missing_names_are_refused_before_the_second_build_is_made(
     options = (*ANYWAY, "--exec_dir", str(home / "cache"))
     for line, reason in (
         ("smother.smooth([1])", "NameError: name 'smother' is not defined: did you mean smoother?"),
-        ("smoother.smooth(rnage(3))", "NameError: name 'rnage' is not defined: did you mean range?"),
+        ("smooth(rnage(3))", "NameError: name 'smooth' is not defined: did you mean smoother.smooth?"),
     ):
         outcome = run(line, *options)
         last = f"opduel local: error: --statement {line}: neither build can execute it: {reason}"
         assert refused(outcome) == last
         assert outcome.err.count(": building ") <= 1
         assert "recording" not in outcome.err
+    last = refused(run("x + 1", "--setup", "x = smooth([1])", *options))
+    assert "error: --setup x = smooth([1]): neither build can execute it: NameError: name 'smooth' is not" in last
+    last = refused(run("test_add", *options))
+    assert "--statement test_add: is taken as a line of Python, which neither build can execute: NameError: " in last
+    assert last.endswith("'test_add' is not defined; --suite and --bench choose benchmarks")
     package.write(MODULE, f"{SLOWER}\n\ndef renamed(values):\n    return smooth(values)\n")
     outcome = run("smoother.renamed([1])", *options)
     assert outcome.code == 3, "the control alone lacks it"
@@ -268,6 +273,8 @@ def test_mistakes_are_one_line(run: Run, package: PlainPackage, home: Path, monk
     nothing = refused(run())
     assert "has no asv.conf.json, nor tests that use the fixture benchmark: give a line of Python, such as" in nothing
     assert "'smoother.f(x)' --setup 'import smoother; x = 1'" in nothing
+    without = "--bench time_add chooses among the benchmarks of a suite, and "
+    assert without in refused(run("--bench", "time_add"))
     assert "smoother.smooth(: is no Python code" in refused(run("smoother.smooth("))
     assert "nowhere/at_all: no such folder" in refused(run("nowhere/at_all", *STATEMENT))
     assert "--branch nope: " in refused(run(*STATEMENT, "--branch", "nope"))

@@ -365,6 +365,8 @@ def test_sparse_arrays_have_their_class_and_share_of_elements(adaptor: ModuleTyp
         ("", "np.srot(3)", "missing", "module 'numpy' has no attribute 'srot': did you mean sqrt or sort?"),
         ("rnage(3)", "1", "missing", "name 'rnage' is not defined: did you mean range?"),
         ("", "undefined_thing(3)", "missing", "name 'undefined_thing' is not defined"),
+        ("", "arange(3)", "missing", "name 'arange' is not defined: did you mean numpy.arange"),
+        ("", "suppress()", "missing", "name 'suppress' is not defined"),  # which packages only use
         ("import numpi", "1", "missing", "No module named 'numpi': did you mean numpy?"),
         ("from numpy import srot", "1", "missing", "cannot import name 'srot' from 'numpy'"),
         ("x = None", "x.sort()", "error", "'NoneType' object has no attribute 'sort'"),

@@ -9,6 +9,7 @@ import builtins
 import contextlib
 import difflib
 import importlib
+import importlib.util
 import inspect
 import pkgutil
 import re
@@ -89,7 +90,9 @@ def names_explained(code, namespace):
         if owner:
             thing = getattr(error, "obj", None)  # since Python 3.10
             known = dir(sys.modules.get(owner) if thing is None else thing)
-        close = difflib.get_close_matches(name, [word for word in known if word[0] != "_"], 2, CLOSE)
+        owners = packages_with(name) if isinstance(error, NameError) else []
+        close = ["%s.%s" % (package, name) for package in owners[:2]]
+        close = close or difflib.get_close_matches(name, [word for word in known if word[0] != "_"], 2, CLOSE)
         explained = type(error)("%s: did you mean %s?" % (error, " or ".join(close)) if close else str(error))
         explained.kind = "missing"
         raise explained from None
@@ -116,6 +119,27 @@ def is_of_code(trace):
 def installed_modules():
     """Return the names of the modules and packages that are installed beside Python's own."""
     return [module[1] for module in pkgutil.iter_modules([path for path in sys.path if "-packages" in path])]
+
+
+def packages_with(name):
+    """Return the installed packages whose own file defines a function or class of this name at its top, or takes it
+    from within the package. Nothing is imported."""
+    return [package for package in installed_modules() if package[0] != "_" and offers(package, name)]
+
+
+def offers(package, name):
+    """Return whether the file of a package or module offers a name, as `packages_with` looks for it."""
+    try:
+        path = importlib.util.find_spec(package).origin
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        body = ast.parse(text).body if path.endswith(".py") and name in text else []
+    except Exception:  # none that Python could read, either
+        return False
+    imports = [node for top in body for node in ast.walk(top) if isinstance(node, ast.ImportFrom)]
+    own = [node for node in imports if node.level or (node.module or "").partition(".")[0] == package]
+    names = {alias.asname or alias.name for node in own for alias in node.names}
+    return name in names or name in [getattr(node, "name", None) for node in body]
 
 
 def stored_names(code):
