@@ -209,6 +209,14 @@ def _refuse_unknown(word: str, besides: Sequence[str], here: Path, top: Path | N
     )
 
 
+def taken_for_package(request: str) -> str:
+    """Return why a word without a version was taken for a package, for a message; empty where it has a version, or
+    there are commits."""
+    if re.search(r"\s", request.strip()) or _SPECIFIER.search(request) or top_above(Path.cwd()) is not None:
+        return ""
+    return f"{Path.cwd()} is in no git checkout, so that {request.strip()} was taken for a package"
+
+
 def _nearest(top: Path, word: str) -> list[str]:
     """Return the two names of commits that are most like a word, or else the newest branch and HEAD; none where nothing
     is committed."""

@@ -10,6 +10,7 @@ from plain_package import CODE, SLOWER, PlainPackage
 
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.builds.named_commit import named_commit
+from opduel.driver.builds.uv import UnresolvableError
 from opduel.frameworks import get_framework
 from opduel.records import BrokenBuildError, Build, UsageError
 
@@ -118,10 +119,18 @@ def test_what_is_no_build(package: PlainPackage, request_text: str, message: str
 
 
 def test_folders_without_git_and_checkouts_of_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(words: str, *_: object, **__: object) -> str:
+        raise UnresolvableError(words, "no index has it", "")
+
+    monkeypatch.setattr("opduel.driver.builds.uv.resolve", resolve)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"main: is a commit's name, and .* is in no git checkout: change into one"):
         named_commit("main")
+    with pytest.raises(UsageError, match=r"^\S+ is in no git checkout, so that v-before was taken for a package: "):
+        resolve_build("v-before", PYTHON, BuildCache(tmp_path / "builds"))
+    with pytest.raises(UsageError, match=r"^nosuch==1 can't be resolved"):
+        resolve_build("nosuch==1", PYTHON, BuildCache(tmp_path / "builds"))
     with pytest.raises(UsageError, match=r"\.: has no bin/python, and is in no git checkout"):
         named_commit(".")
     package = PlainPackage(tmp_path / "checkout")
