@@ -18,6 +18,7 @@ requirements do.
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ _OF_REPORTS = (
     *("user_identifier", "run_type"),
 )
 HARMLESS = frozenset((*_OF_CASES, *_OF_DECISIONS, *_OF_REPORTS))
+CLOSE = 0.75  # how like another name a misspelt one is
 # What `opduel local` executes or installs of a checkout, as it builds and executes the checkout itself: its own file
 # alone names it.
 _PACKAGES = ("suite_packages", "with_packages")
@@ -85,6 +87,9 @@ def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path |
             fix = "take it out, and use the command line or your own config"
             if top is not None and setting.name in OF_CHECKOUT:
                 fix = f"move it to the table {prefix.rpartition(' ')[2]}local, for opduel local alone"
+            allowed = HARMLESS | OF_CHECKOUT if setting.where.startswith(f"{prefix}local.") else HARMLESS
+            if close := get_close_matches(setting.name, sorted(allowed), 1, CLOSE):
+                fix = f"did you mean {close[0]}? If not, {fix}"
             raise UsageError(f"{setting.where}: is not one of the settings that a project can make for you: {fix}")
     return settings
 

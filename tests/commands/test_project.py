@@ -67,6 +67,8 @@ def test_what_is_measured_by_opduel_local_the_checkouts_own_file_may_say(pyproje
     for suite in ("../../elsewhere", "/tmp", "https://example.org/x", "benchmarks@main"):
         with pytest.raises(UsageError, match=r"local\.suite: .* is not in this checkout"):
             checkout_setting(pyproject, f'[tool.opduel.local]\nsuite = "{suite}"\n')
+    with pytest.raises(UsageError, match=r"local\.statment: is not .*: did you mean statement\?"):
+        checkout_setting(pyproject, '[tool.opduel.local]\nstatment = ["f()"]\n')
     for text in ('[tool.opduel]\nsuite = "benchmarks"\n', '[tool.opduel.drive]\nstatement = "f()"\n'):
         with pytest.raises(UsageError, match="is not one of the settings that a project"):
             checkout_setting(pyproject, text, "drive")
@@ -119,6 +121,7 @@ def test_without_settings_nothing_is_added(pyproject: Project) -> None:
         ("[tool.opduel]\nseed = \n", "pyproject.toml: is not TOML"),
         ("[tool]\nopduel = 1\n", "tool.opduel: must be a table"),
         ("[tool.opduel]\nsede = 1\n", "tool.opduel.sede: is not one of the settings"),
+        ("[tool.opduel.compare]\ntime_bugdet = 1\n", "you: did you mean time_budget? If not, take"),
         ("[tool.opduel]\nseed = 'x'\n", "tool.opduel.seed: 'x' is not a whole number"),
         ("[tool.opduel.compere]\nseed = 1\n", "tool.opduel.compere: is not a subcommand: use compare"),
         ("[tool.opduel.compare]\nseed = [1, 2]\n", "tool.opduel.compare.seed: takes one value"),
