@@ -116,7 +116,8 @@ def base_of(repository: Repository, head: Commit, remote: str | None, branch: st
         branch = _default(ours, tips, prefix, checkout)
     if branch not in tips:
         branches = ", ".join([*sorted(tips)[:_SHOWN], *(["..."] if len(tips) > _SHOWN else [])]) or "none"
-        close = difflib.get_close_matches(branch, sorted(tips), 2)
+        default = refs.usual_name(tips, refs.USUAL_BRANCHES) if branch in refs.USUAL_BRANCHES else None
+        close = difflib.get_close_matches(branch, sorted(tips), 2) or ([default] if default else [])
         advice = f"did you mean {' or '.join(close)}? If not, " if close else ""
         raise UsageError(
             f"--branch {branch}: {name if prefix else 'the checkout'} has no such branch, as far as is known here "

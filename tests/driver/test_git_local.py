@@ -185,6 +185,8 @@ def test_the_base_is_where_the_branch_left_the_remote_s_default(checkout: Path, 
         base_of(repository, head, None, "v1.x")
     with pytest.raises(UsageError, match=r"\(main\): did you mean main\? If not, run git fetch, or name another$"):
         base_of(repository, head, None, "mian")
+    with pytest.raises(UsageError, match=r"--branch master: .* \(main\): did you mean main\? If not, run git fetch"):
+        base_of(repository, head, None, "master")
     run("fetch", "--quiet", at=checkout)
     assert base_of(repository, head, None, "v1.x").name == "origin/v1.x"
 
