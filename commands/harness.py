@@ -97,7 +97,8 @@ def _run_ab(
     log_profiles(report.run)
     deliver_report(_reporters_to_tell(session.reporters, report, rounds), report, callgrind=callgrind)
     if report.run.aborted:
-        log.warning("what was measured is in the report")
+        again = "; repeat the command to measure on" if report.run.resumable else ""
+        log.warning("what was measured is in the report%s", again)
     if fuzz:
         fuzz.keep_findings(request, report)
     if rounds is not None and not report.run.resumable:

@@ -72,6 +72,12 @@ def test_exit_codes(run: Run, measuring: Measuring, comparisons: list[Comparison
     outcome = run(*MINIMAL)
     assert outcome.code == code
     assert ("not completed: stopped by SIGTERM" in outcome.err) == broken
+    assert "repeat the command" not in outcome.err
+
+
+def test_a_run_whose_rounds_are_in_a_log_goes_on_by_the_same_command(run: Run, measuring: Measuring) -> None:
+    measuring.give(OPEN, aborted=True, stop_reason="stopped by SIGINT", complete=False, resumable=True)
+    assert "what was measured is in the report; repeat the command to measure on\n" in run(*MINIMAL).err
 
 
 HELD = replace(comparison("inconclusive", number=3), held_back="regressed")
