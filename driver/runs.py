@@ -155,7 +155,8 @@ class Runs:
             self._journal.forget_run(name)
             raise
         if report.run.interrupted:
-            raise KeyboardInterrupt(str(report.run.stop_reason))
+            again = "; repeat the command to measure on" if report.run.resumable else ""
+            raise KeyboardInterrupt(f"{report.run.stop_reason}{again}")
         if report.run.aborted:  # kept and reported, but the next start repeats the run
             self._journal.finish_run(f"{name}/broken-{report.run.id}", self.harness.dump(report))
             self._journal.forget_run(name)

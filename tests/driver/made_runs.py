@@ -100,6 +100,7 @@ class MadeHarness:
             complete=stopped is None,
             rounds=self.rounds * order.budgets,
             validity=BIASED if end == "biased" else {},
+            resumable=end == "interrupted",
             **flags,
         )
 
