@@ -111,7 +111,7 @@ class HarnessAdapter:
             return without_measuring(request, IDENTICAL)
         if not order.log.rounds() and self._suite is None:
             self._look_for_operators(request, order)
-        if self._reached_only and (order.cases is None or self._is_new_step(order)):
+        if self._reached_only and (order.cases is None or self._is_step_here(order)):
             cases, request = request.cases, self._reached(request, order)
             if not request.cases:
                 return without_measuring(replace(request, cases=cases), NOT_REACHED)
@@ -127,10 +127,10 @@ class HarnessAdapter:
             warn_of_report(report, self._measuring.reporters)
         return report
 
-    def _is_new_step(self, order: RunOrder) -> bool:
-        """Tell whether it is a step of a search of which nothing is measured; on a fleet, where others may be measured
-        at the same time, recording would disturb them."""
-        return order.run_type == STEP and not order.log.rounds() and not self._session.options.fleet
+    def _is_step_here(self, order: RunOrder) -> bool:
+        """Tell whether it is a step of a search on this host alone: recording would disturb what a fleet measures
+        at the same time."""
+        return order.run_type == STEP and not self._session.options.fleet
 
     def _reached(self, request: RunRequest, order: RunOrder) -> RunRequest:
         """The request without the cases that the builds' difference can't reach, and with a record of them."""
