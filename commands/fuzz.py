@@ -20,6 +20,7 @@ from opduel.records import Build, Case, Comparison, OpduelError, Report, UsageEr
 from opduel.reporters.units import human_change
 from opduel.support.atomic import check_file, check_folder, write_atomically
 from opduel.support.command_names import command_name
+from opduel.support.text import counted
 
 if TYPE_CHECKING:
     from opduel.harness.other_runs.fuzz import Finding
@@ -76,7 +77,9 @@ class Fuzz:
 
         differing = findings(self._draws, {comparison.case: comparison for comparison in report.comparisons})
         if not differing:
-            log.info("--fuzz: no input was found on which the builds differ")
+            undecided = sum(comparison.verdict == "inconclusive" for comparison in report.comparisons)
+            of_all = f"; {undecided} of {counted(len(report.comparisons), 'case')} undecided" if undecided else ""
+            log.info("--fuzz: no input was found on which the builds differ%s", of_all)
             return
         chosen = first_of_each_kind(differing)[:MOST]
         log.info("--fuzz: %d cases differ; shrinking those with the largest differences", len(differing))

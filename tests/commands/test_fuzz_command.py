@@ -118,7 +118,10 @@ def test_without_a_difference_no_file_is_left(
     drawn = fuzz.drawn(request_for("time"))
     unchanged = [Comparison.without_figures(case, "unchanged") for case in drawn.cases]
     fuzz.keep_findings(drawn, SimpleNamespace(comparisons=unchanged, run=RunRecord(interrupted=False)))  # type: ignore[arg-type]
-    assert "no input was found on which the builds differ" in caplog.text
+    assert caplog.messages[-1] == "--fuzz: no input was found on which the builds differ"
+    half = [*unchanged[1:], Comparison.without_figures(drawn.cases[0], "inconclusive")]
+    fuzz.keep_findings(drawn, SimpleNamespace(comparisons=half, run=RunRecord(interrupted=False)))  # type: ignore[arg-type]
+    assert caplog.messages[-1].endswith(f"the builds differ; 1 of {len(half)} cases undecided")
     assert not list(tmp_path.iterdir())
 
 
