@@ -257,7 +257,8 @@ class Branch:
         kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
         when = time.strftime("after %Y-%m-%d %H:%M UTC", time.gmtime(trouble.retry_at))
         again = "the next pass tries again" if soon else f"to be tried again {when}"
-        if not self._settings.retries:  # somebody waits for it
+        is_one = self._settings.commit is not None and self._settings.interval_s is None
+        if is_one or not self._settings.retries:  # somebody waits for it
             again = "repeat the command to try again"
         record(self._journal, kind, f"{error}; {again}")
 

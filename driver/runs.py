@@ -93,10 +93,12 @@ class Runs:
         retry_after_s: float,
         sleep: Callable[[float], None] = time.sleep,
         repeats: bool = True,
+        is_awaited: bool = False,
     ) -> None:
         """``retry_after_s`` is the pause, in seconds, before an untrusted run is repeated; unless one call ``repeats``
-        it, the next one does."""
+        it, the next one does. ``is_awaited``: somebody waits for what comes of it, and there is no next pass."""
         self._repeats = repeats
+        self._is_awaited = is_awaited
         self._journal = journal
         self.harness = harness
         self._retry_after_s = retry_after_s
@@ -107,7 +109,7 @@ class Runs:
 
         A run is repeated, ``TRIES`` times in all, if a change or all verdicts were held back, or an A/A check found a
         difference. A run that leaves a suspect open gets another time budget at the next call, ``BUDGETS`` in all, and
-        more as long as no case has reached its first look.
+        more as long as no case has reached its first look; a step of a search that is awaited gets it at once.
 
         Raises:
             NotSettled: the run is to have another time budget; its rounds are kept and its report delivered.
@@ -119,6 +121,9 @@ class Runs:
             if finished_report is not None:
                 log.info("%s", _describe_finished(order, finished_report))
             report = finished_report or self._measure(self._named(order, name), is_repeat=name != order.name)
+            while report.run.continues and order.run_type == "regress" and self._is_awaited:
+                log.info("%s: another time budget for this step", describe_open(report))
+                report = self._measure(self._named(order, name), is_repeat=False)
             self.deliver_all()
             if report.run.continues:
                 again = "the next pass continues" if self._repeats else "repeat the command to measure on"

@@ -17,6 +17,7 @@ from opduel.support.text import counted, duration, rough_duration
 # Cases take so many times as long as their rounds to the usual precision, in the median of 33 runs (proof.md): some
 # take a further look, and the first forks of others say too little of their noise.
 FURTHER_LOOKS = 2.0
+LONG_S = 600.0  # from which on a run needs a time budget more than patience
 THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # that are proposed
 
 
@@ -103,6 +104,8 @@ def outlook_words(
     if forecast.total_s > left_s:
         left = duration(max(0, math.ceil(left_s)))
         words += f", {left} left: give a larger --time_budget, a larger --threshold or fewer cases"
+    elif forecast.total_s > LONG_S:
+        words += ": --time_budget SECONDS ends it before, and answers first what is cheapest"
     if hopeless:
         largest = max(case.threshold for case in hopeless)
         needed = max(_least_threshold(planner, case, looks) for case in hopeless)

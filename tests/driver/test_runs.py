@@ -30,8 +30,8 @@ class Start:
         self.journal = Journal(self.path)
         self.runs = Runs(self.journal, self.harness, 120.0, self.slept.append)
 
-    def make(self, name: str = "run") -> Report:
-        return self.runs.make(RunOrder(name, "benchmark", CONTROL, TREATMENT, self.journal.rounds_of(name)))
+    def make(self, name: str = "run", run_type: str = "benchmark") -> Report:
+        return self.runs.make(RunOrder(name, run_type, CONTROL, TREATMENT, self.journal.rounds_of(name)))
 
 
 @pytest.fixture
@@ -175,6 +175,13 @@ def test_who_waits_for_a_run_is_told_to_repeat_the_command(start: Start) -> None
     start.runs = Runs(start.journal, start.harness, 120.0, start.slept.append, repeats=False)
     with pytest.raises(NotSettled, match=r"and is not settled; repeat the command to measure on$"):
         start.make()
+
+
+def test_a_step_of_a_search_that_somebody_waits_for_gets_its_further_budgets_at_once(start: Start) -> None:
+    start.harness.endings = ["open"] * 10
+    start.runs = Runs(start.journal, start.harness, 120.0, start.slept.append, is_awaited=True)
+    assert start.make(run_type="regress").open_suspects
+    assert [order.budgets for order in start.harness.orders] == list(range(1, BUDGETS + 1))
 
 
 def test_a_run_that_no_budget_settles_is_not_measured_on_for_ever(start: Start) -> None:

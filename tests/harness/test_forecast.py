@@ -127,6 +127,9 @@ def test_the_outlook_says_how_long_it_takes_and_what_to_change() -> None:
     assert short.startswith(plain)
     assert short.endswith("left: give a larger --time_budget, a larger --threshold or fewer cases")
     assert ", 0 s left: " in words(CASES[:2], left_s=-3)
+    assert words(CASES[1:2], effort_planner=planner({"noisy": NOISY}, start_s=99.0)).endswith(
+        ": --time_budget SECONDS ends it before, and answers first what is cheapest"
+    )
     noisy = words(CASES)
     assert " to settle 2 of 3 cases" in noisy
     assert "; too noisy for their threshold: hopeless (--threshold " in noisy
