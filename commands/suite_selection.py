@@ -30,7 +30,7 @@ from opduel.driver.suites.discovery import (
     skipped_by_parameters,
 )
 from opduel.driver.suites.elsewhere import ChosenSuite
-from opduel.driver.suites.source import Suite, literal_words, mentions, open_suite
+from opduel.driver.suites.source import Suite, literal_words, mentions, names_like, open_suite
 from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
 from opduel.frameworks import Framework, framework_names, get_framework, run_environment, worker_environment
 from opduel.records import METRICS, Build, Case, UsageError, case_id_for
@@ -113,7 +113,9 @@ class SuiteSelection:
             unknown.append(word)
         if unknown:
             why = f"no file of it or of the repository has {' or '.join(map(repr, unknown))}"
-            raise UsageError(f"{self._words}: matches no benchmark of the suite: {why}: correct it")
+            names = dict.fromkeys(name for word in unknown for name in names_like(self.suite, word))
+            advice = f"did you mean {' or '.join(names)}?" if names else "correct it"
+            raise UsageError(f"{self._words}: matches no benchmark of the suite: {why}: {advice}")
 
     def none_yet(self, _seed: int = 0) -> Choice:
         """No cases, whatever the seed, as long as there are no builds."""

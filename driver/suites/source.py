@@ -8,6 +8,7 @@ import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
 from opduel.driver.git.access import check_remote, is_url
@@ -290,6 +291,15 @@ def mentions(suite: Suite, pattern: str) -> bool:
     paths = (path for path in files_of(suite.folder, suite.parts) if (suite.folder / path).is_file())
     in_path, in_file = re.compile(pattern), re.compile(pattern.encode())
     return any(in_path.search(str(path)) or in_file.search((suite.folder / path).read_bytes()) for path in paths)
+
+
+def names_like(suite: Suite, word: str) -> list[str]:
+    """Return the functions and classes of a suite that have a word like this one in their names, two at most."""
+    paths = (suite.folder / path for path in files_of(suite.folder, suite.parts) if path.suffix == ".py")
+    texts = (path.read_bytes().decode(errors="replace") for path in paths if path.is_file())
+    names = {name for text in texts for name in re.findall(r"^\s*(?:async )?(?:def|class) (\w+)", text, re.MULTILINE)}
+    parts = {part: name for name in sorted(names, reverse=True) for part in literal_words(name)}
+    return [parts[part] for part in get_close_matches(word, parts, 2)]
 
 
 def _state_of(folder: Path, parts: Sequence[str] = (".",)) -> tuple[str | None, bool | None]:
