@@ -71,13 +71,13 @@ def _table(rows: Sequence[Row]) -> list[str]:
 def _remarks(rows: Sequence[Row]) -> list[str]:
     """Whatever is not in the table's columns and did happen."""
     counts = (
-        (sum(row.missed_as_unchanged.count for row in rows), "slowed cases were reported as unchanged"),
-        (sum(row.backwards for row in rows), "slowed cases were reported as improved"),
-        (sum(row.failed for row in rows), "comparisons failed"),
-        (sum(row.unfinished for row in rows), "runs ended with cases still open: a larger --time_budget helps"),
-        (sum(row.held_back for row in rows), "runs were disturbed by other load: verdicts may have been held back"),
+        (sum(row.missed_as_unchanged.count for row in rows), "slowed case", "reported as unchanged"),
+        (sum(row.backwards for row in rows), "slowed case", "reported as improved"),
+        (sum(row.failed for row in rows), "comparison", "failed"),
+        (sum(row.unfinished for row in rows), "run", "ended with cases still open: a larger --time_budget helps"),
+        (sum(row.held_back for row in rows), "run", "disturbed by other load: verdicts may have been held back"),
     )
-    return [f"{count} {words}" for count, words in counts if count]
+    return [f"{counted(count, noun)} {words}" for count, noun, words in counts if count]
 
 
 def _detection_lines(outcome: Outcome) -> list[str]:

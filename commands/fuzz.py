@@ -144,7 +144,7 @@ def describe_comparison(comparison: Comparison) -> str:
     if comparison.metric == "error":
         return f"differs: {comparison.note}"
     return (
-        f"{comparison.verdict} by {human_change(comparison.ratio)}"
+        f"{comparison.verdict}, {human_change(comparison.ratio)}"
         if comparison.ratio is not None
         else comparison.verdict
     )

@@ -42,6 +42,8 @@ def _rows() -> list[Row]:
 
 
 def _chosen(options: HarnessOptions) -> list[Row]:
+    if options.suite is not None:
+        raise UsageError(f"{option_prefix('list')}the benchmarks of a --suite are known only once builds are measured")
     choice = choose_cases(options, options.seed or 0)
     where = choice.path.name if choice.path else choice.name
     return [(case.id, case.operator, where) for case in choice.cases]

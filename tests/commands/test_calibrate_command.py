@@ -218,7 +218,7 @@ def test_nothing_measured_is_an_error(machine: Machine, run: Run, home: Path) ->
 
 def test_runs_held_back_are_reported(machine: Machine, run: Run) -> None:
     machine.more = {"validity": {"valid": False, "reasons": ["busy"]}}
-    assert "runs were disturbed" in run().out
+    assert "runs disturbed by other load" in run().out
 
 
 @pytest.mark.parametrize(

@@ -137,7 +137,7 @@ def test_a_file_that_can_t_be_written_is_logged(
     report: Any = SimpleNamespace(comparisons=[compared(case) for case in drawn.cases], run=run)
     fuzz.keep_findings(drawn, report)
     assert "cannot be written (No such file or directory): give another path" in caplog.text
-    assert '/forward: regressed by +200.0 %, {"lhs": [' in caplog.text
+    assert '/forward: regressed, +200.0 %, {"lhs": [' in caplog.text
 
 
 def test_a_file_that_is_read_is_not_replaced(made_up: None, tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ def test_a_pattern_is_looked_for_in_all_three(
         (["--list", "no such", "-b", "smoke"], "--list: nothing matches 'no such'"),
         (["--list", "take", "-b", "smoke", "--operators", "exp"], "--list: nothing matches 'take'"),
         (["--list", "--category", "unray"], "has no category 'unray': use "),
+        (["--list", "--suite", "."], "--list: the benchmarks of a --suite are known only once builds are measured"),
         (["--list", "--calibrate"], "--list: takes only a pattern and options of harness.py"),
     ],
 )
