@@ -138,7 +138,7 @@ def test_a_script_that_prints_for_ever_does_not_fill_the_disk(
     """Its log keeps the beginning and the end, where the reason is."""
     monkeypatch.setattr(compiler_module, "MOST_KEPT", 3 * 2**20)
     bench.change(bench.script, "echo first; yes | head -c 32m; sleep 1; echo error: the reason; exit 1\n")
-    with pytest.raises(RunError, match="error: the reason; build.sh ended with exit code 1, log: "):
+    with pytest.raises(RunError, match=r"error: the reason; build\.sh ended with exit code 1, log: "):
         bench.compile()
     log = bench.log.read_bytes()
     assert len(log) <= 3 * 2**20
