@@ -22,8 +22,6 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from opduel.records import UsageError
 from opduel.support.files import MissingError, UnreadableError, read_text
 
@@ -115,6 +113,8 @@ def _in_checkout(setting: Setting, top: Path) -> Any:
 
 def _packages(setting: Setting) -> Any:
     """Return the packages with spaces between. UsageError: one is not a package's name, with or without versions."""
+    from packaging.requirements import InvalidRequirement, Requirement  # here, for it takes a tenth of the start
+
     if not isinstance(setting.value, str | list):
         return setting.value
     text = setting.value if isinstance(setting.value, str) else " ".join(map(str, setting.value))

@@ -58,5 +58,6 @@ def _words(levels: Mapping[str, float], speed_range: float, effort: float) -> st
     elif max(forks, pairs) >= NOISY_PROCESSES:
         kind = f"processes of the same build differ by {100 * processes:.1f} % from each other"
     else:
-        kind = f"a quiet host: blocks of calls differ by {100 * quads:.1f} %, processes by {100 * processes:.1f} %"
+        quiet = "" if effort >= COSTS else "a quiet host: "
+        kind = f"{quiet}blocks of calls differ by {100 * quads:.1f} %, processes by {100 * processes:.1f} %"
     return kind + (f"; measuring took about {effort:.1f} times as long as on a quiet host" if effort >= COSTS else "")
