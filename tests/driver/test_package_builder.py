@@ -248,11 +248,16 @@ def test_what_the_build_backend_asks_for_by_its_hook_is_there(tmp_path: Path, mo
             "src/tinysum/__init__.py": "def answer():\n    return 1\n",
         },
     )
+    tiny.add("second", {"tools/hooks.py": hooks + "# changed\n"})
     tiny.open()
     builder = builder_of(
         PYTHON, tiny.repository, tiny.cache, BuildSettings(Limits(300.0, 0, jobs=2)), tiny.work / "builds"
     )
     assert answer(builder.build(tiny.commit("first"), "auto")) == "1"
+    (versions,) = (tiny.work / "builds").rglob("backend-versions.txt")
+    versions.write_text("six==1.16.0\n")
+    builder.build(tiny.commit("second"), "source")
+    assert "six==1.16.0" in versions.read_text(), "the other side is built with the same"
     assert builder.is_cached(tiny.commit("first"), "auto")
     monkeypatch.setenv("TINY_SUM_NO_EXTENSIONS", "1")  # it would be another build
     assert not builder.is_cached(tiny.commit("first"), "source")

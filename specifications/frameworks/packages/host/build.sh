@@ -83,7 +83,11 @@ is_there() {
 if [ -s "$needed" ] && ! is_there; then
     echo "the build backend also needs: $(tr '\n' ' ' <"$needed")"
     case $BUILD_PYTHON in "$BUILD_DIR"/environment/*) ;; *) own_environment ;; esac
-    "$UV" --directory / pip install --quiet --python "$BUILD_PYTHON" --requirements "$needed"
+    versions=$BUILD_DIR/backend-versions.txt # of the build before, so that both sides are built with the same
+    touch "$versions"
+    add_needed() { "$UV" --directory / pip install --quiet --python "$BUILD_PYTHON" --requirements "$needed" "$@"; }
+    add_needed --constraints "$versions" || add_needed
+    "$UV" --directory / pip freeze --python "$BUILD_PYTHON" >"$versions"
 fi
 for setting in "$@"; do
     set -- "$@" "--config-setting=$setting"
