@@ -126,6 +126,12 @@ class CommitOptions:
     retry_after: float = 120.0  # seconds
     dry_run: bool = False
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for what comes of it, who can repeat the command: a work tree, or one search."""
+        one_search = self.interval is None and any((self.commit, self.packages, self.bisect_releases))
+        return self.local is not None or one_search
+
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> Self:
         """Return the options that repo_driver.py's parser has read."""

@@ -58,8 +58,8 @@ def begin_local(options: DriverOptions) -> DriverOptions:
     if not any(map(harness.is_given, SAYS_WHAT)):
         harness = dataclasses.replace(harness, **_usual_cases(folder, top, harness.bench))
     if (harness.suite or harness.statement) and not harness.is_given("time_budget"):
-        what = "each comparison" if own.regression else "measuring"
-        log.info("%s takes at most %.0f s: --time_budget SECONDS changes that", what, BUDGET_S)
+        limited = "each comparison" if own.regression else "measuring"
+        log.info("%s takes at most %.0f s: --time_budget SECONDS changes that", limited, BUDGET_S)
         harness = dataclasses.replace(harness, time_budget=BUDGET_S)
     return dataclasses.replace(options, own=own, harness=harness)
 
@@ -104,8 +104,8 @@ def _usual_cases(folder: Path, top: Path, patterns: Sequence[str]) -> dict[str, 
 def _is_of_specs(top: Path) -> bool:
     """Tell whether this is a checkout of a framework whose repository and cases opduel knows."""
     frameworks = [framework for name in framework_names() if (framework := get_framework(name)).builds.has_repository]
-    known = [framework for framework in frameworks if (framework.specifications / REPOSITORY_FILE).is_file()]
-    return any((top / load_repository_data(framework).package).is_dir() for framework in known)
+    with_repository = [framework for framework in frameworks if (framework.specifications / REPOSITORY_FILE).is_file()]
+    return any((top / load_repository_data(framework).package).is_dir() for framework in with_repository)
 
 
 def package_folder(own: CommitOptions, framework: Framework) -> str:

@@ -137,12 +137,9 @@ class _Driver:
         self._journal = journal
         self._cache = BuildCache(own.exec_dir)
         self._suite = suite
-        reached_only = own.local is not None and not own.all_cases
-        self._harness = HarnessAdapter(session, suite, reached_only)
-        # Before a work tree somebody waits, who can repeat the command; for one search, too.
-        searched = own.commit or own.packages or own.bisect_releases
-        is_awaited = own.local is not None or bool(searched and own.interval is None)
-        self._runs = Runs(journal, self._harness, own.retry_after, repeats=own.local is None, is_awaited=is_awaited)
+        is_local = own.local is not None
+        self._harness = HarnessAdapter(session, suite, reached_only=is_local and not own.all_cases)
+        self._runs = Runs(journal, self._harness, own.retry_after, repeats=own.local is None, is_awaited=own.is_awaited)
         self._identity = run_identity(options, session, suite.suite.identity if suite else None)
         self._last_report: Report | None = None  # of a work tree
 

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from command_line import Outcome, driver_main, outcome_of
 
 from opduel.commands.driver_options import parse_driver_options
+from opduel.commands.harness_options import CommitOptions
 
 Drive = Callable[..., Outcome]
 
@@ -109,3 +111,17 @@ def test_a_remote_folder_that_is_missing_ends_as_a_url_that_can_not_be_reached(d
     assert outcome.err.splitlines() == [
         "repo_driver.py: error: --remote_repository /no/such/folder: no such folder: give an existing one, or a URL"
     ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_awaited"),
+    [
+        ({"local": Path()}, True),
+        ({"commit": "main"}, True),
+        ({"packages": ["a", "b"]}, True),
+        ({"commit": "main", "interval": 60.0}, False),
+        ({}, False),  # of a commit file: the next pass goes on
+    ],
+)
+def test_who_waits_for_what_comes_of_it(settings: dict[str, Any], is_awaited: bool) -> None:
+    assert CommitOptions(**settings).is_awaited is is_awaited

@@ -86,13 +86,13 @@ def names_explained(code, namespace):
         owner, name = missing_name(error)
         if not name or not re.search(r"\b%s\b" % name, code) or not is_of_code(error.__traceback__):
             raise
-        known = [*namespace, *dir(builtins), *installed_modules()]
+        names = [*namespace, *dir(builtins), *installed_modules()]
         if owner:
-            thing = getattr(error, "obj", None)  # since Python 3.10
-            known = dir(sys.modules.get(owner) if thing is None else thing)
+            instance = getattr(error, "obj", None)  # since Python 3.10
+            names = dir(sys.modules.get(owner) if instance is None else instance)
         owners = packages_with(name) if isinstance(error, NameError) else []
         close = ["%s.%s" % (package, name) for package in owners[:2]]
-        close = close or difflib.get_close_matches(name, [word for word in known if word[0] != "_"], 2, CLOSE)
+        close = close or difflib.get_close_matches(name, [word for word in names if word[0] != "_"], 2, CLOSE)
         explained = type(error)("%s: did you mean %s?" % (error, " or ".join(close)) if close else str(error))
         explained.kind = "missing"
         raise explained from None
