@@ -147,7 +147,7 @@ def merge(
     comparisons = [
         dataclasses.replace(comparison_by_case[case.id], q_value=q_values.get(case.id))
         if case.id in comparison_by_case
-        else Comparison.without_figures(case, "inconclusive", note=NOT_MEASURED)
+        else dataclasses.replace(Comparison.without_figures(case, "inconclusive", note=NOT_MEASURED), unreached=True)
         for case in cases
         if case.id not in skipped
     ]

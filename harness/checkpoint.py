@@ -5,6 +5,7 @@ its own round and no other.
 
 What is lost favours no side.  A kill costs the round in progress, a signal the fork or sample of the case in progress;
 cases come in random order, and a fork's value is there only with all its quads, in which both sides have their turn.
+That a long fork is likelier to be cut off hangs on the time of both sides together.
 """
 
 import hashlib

@@ -205,6 +205,8 @@ class Comparison:
     """``regressed`` or ``improved`` for an inconclusive case whose interval (or ratio) lies beyond the threshold"""
     forecast: Forecast | None = None
     """what would settle an open case"""
+    unreached: bool = False
+    """whether the run ended before it came to the case, of which there is no forecast"""
     lower_is_better: bool | None = None
     """of ``value``; null if lower is better, and for other metrics"""
     host: str | None = None
@@ -270,7 +272,7 @@ class Comparison:
     @property
     def is_unreached(self) -> bool:
         """Whether the run ended too early to test it, and not because its outputs, say, can't be compared."""
-        return self.is_untested and self.forecast is not None
+        return self.is_untested and (self.unreached or self.forecast is not None)
 
     @property
     def any_kind(self) -> str:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from opduel.causes.collectors.allocation_parts import parts_of
 from opduel.causes.collectors.massif_file import Allocated, Stack, allocated_between
-from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, Tool, look_in_pairs, reading_files
+from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, Tool, fit_cases, look_in_pairs, reading_files
 from opduel.frameworks import run_environment
 from opduel.harness.processes.case_request import CaseRequest, time_left
 from opduel.harness.profiles import Profiling
@@ -50,17 +50,18 @@ def observe_allocations(
     """Return for each case id, by native function, how many times a call allocates (or how many pages it maps), and how
     many bytes, in ``pairs`` fresh process pairs, both sides at once. Arguments and failures: as of
     ``observe_native``."""
-    framework, counting = profiling.framework, plan_counting(profiling.framework, env, cases)
+    framework, fit = profiling.framework, fit_cases(profiling.framework, cases)
+    counting = plan_counting(framework, env, fit)
     # malloc as it is in production: where memory is mapped, the memory that malloc holds back decides
     environment = {
         **run_environment(framework, 1, env or {}),
-        **framework.preparation(cases),
+        **framework.preparation(fit),
         **framework.profiling.counting_variables,
     }
     command = massif(counting.valgrind, kind)
     tool = Tool(kind, SCRIPT, "OPDUEL_ALLOCATIONS", environment, lambda _paths: command, longest_pair_s)
-    seen = look_in_pairs(profiling, cases, tool, _count, pairs)
-    return {case_id: _observed(of_case, note, NOTES[kind]) for case_id, (of_case, note) in seen.items()}
+    results = look_in_pairs(profiling, cases, tool, _count, pairs)
+    return {case_id: _observed(of_case, note, NOTES[kind]) for case_id, (of_case, note) in results.items()}
 
 
 def _observed(

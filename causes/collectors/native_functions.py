@@ -17,7 +17,7 @@ from opduel.causes.collectors.callgrind_file import INSTRUCTIONS, MISSES, Callgr
 from opduel.causes.collectors.code_placement import describe_placement
 from opduel.causes.collectors.native_parts import call_graph, describe_stripped, mispredicted, parts_of, shared_names
 from opduel.causes.collectors.stripped import locate, vector_size, with_owners
-from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, Tool, look_in_pairs, reading_files
+from opduel.causes.collectors.valgrind_pairs import PAIRS, Observed, Tool, fit_cases, look_in_pairs, reading_files
 from opduel.harness.machine.host import PROC, text_of
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.profiles import Profiling, case_folders
@@ -62,7 +62,8 @@ def observe_native(
     folder there. Never raises for what a worker does: it costs a case its observations alone.
     """
     # whole calls, for every framework: what changed may be outside the functions that it counts in
-    counting = replace(plan_counting(profiling.framework, env, cases), functions=())
+    fit = fit_cases(profiling.framework, cases)
+    counting = replace(plan_counting(profiling.framework, env, fit), functions=())
     folders = case_folders(among or cases) if folder else {}
     places = {case.id: folder / folders[case.time_id] for case in cases} if folder else {}
     label, options = ("misses", MISS_OPTIONS) if misses else ("native", INSTRUCTION_OPTIONS)

@@ -69,8 +69,8 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
     for name, total in merged.items():
         # how often it is called isn't known of what is several functions that call each other
         often = None if name.startswith(CODE_OF) else total.calls / calls or None
-        amounts = callers[name]
-        shares = {caller: amount / sum(amounts.values()) for caller, amount in amounts.items()}
+        amounts, total_amount = callers[name], sum(callers[name].values())
+        shares = {caller: amount / total_amount for caller, amount in amounts.items()}
         vectors = describe_vectors(total)
         parts[name] = Part(total.self_cost / calls, often, where[name], shares, implementation=vectors)
     return parts

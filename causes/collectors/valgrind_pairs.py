@@ -61,6 +61,11 @@ def why_not(framework: Framework, case: Case) -> str:
     return ""
 
 
+def fit_cases(framework: Framework, cases: Sequence[Case]) -> list[Case]:
+    """Return the cases that can be looked at under valgrind: what the others import isn't loaded there for nothing."""
+    return [case for case in cases if not why_not(framework, case)]
+
+
 @dataclass(frozen=True)
 class Tool:
     """How a worker runs under one of valgrind's tools: the ``variable`` of its environment has the beginning of the

@@ -77,7 +77,9 @@ class OutputCheck:
         why = str(self.stopped or "interrupted") if self.stopped is not None else NO_TIME_LEFT
         for case_id, open_comparison in comparison_by_case.items():
             if open_comparison.verdict == "inconclusive" and open_comparison.note.endswith((NOT_COMPARED, NOT_AGAIN)):
-                comparison_by_case[case_id] = replace(open_comparison, note=f"{open_comparison.note}: {why}")
+                comparison_by_case[case_id] = replace(
+                    open_comparison, note=f"{open_comparison.note}: {why}", unreached=True
+                )
         self.comparisons = [comparison_by_case[case.id] for case in cases]
         return self.comparisons
 

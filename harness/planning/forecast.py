@@ -104,7 +104,7 @@ def outlook_words(
     if forecast.total_s > left_s:
         left = duration(max(0, math.ceil(left_s)))
         words += f", {left} left: give a larger --time_budget, a larger --threshold or fewer cases"
-    elif forecast.total_s > LONG_S:
+    elif forecast.total_s > LONG_S and left_s == math.inf:
         words += ": --time_budget SECONDS ends it before, and answers first what is cheapest"
     if hopeless:
         largest = max(case.threshold for case in hopeless)

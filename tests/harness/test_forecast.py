@@ -130,6 +130,7 @@ def test_the_outlook_says_how_long_it_takes_and_what_to_change() -> None:
     assert words(CASES[1:2], effort_planner=planner({"noisy": NOISY}, start_s=99.0)).endswith(
         ": --time_budget SECONDS ends it before, and answers first what is cheapest"
     )
+    assert "SECONDS" not in words(CASES[1:2], 36_000.0, planner({"noisy": NOISY}, start_s=99.0)), "it has one"
     noisy = words(CASES)
     assert " to settle 2 of 3 cases" in noisy
     assert "; too noisy for their threshold: hopeless (--threshold " in noisy
