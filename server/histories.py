@@ -96,11 +96,10 @@ class MeasuredRun:
 
 @dataclass(frozen=True)
 class History:
-    """The history of one series: its builds and their ranks by node, its runs, the newest first, and a component for
-    each set of builds that runs connect. ``minimal`` is the smallest change that is reported: half the threshold."""
+    """The history of one series: its builds by node, its runs, the newest first, and a component for each set of builds
+    that runs connect. ``minimal`` is the smallest change that is reported: half the case's threshold."""
 
     builds: dict[str, BuildName]
-    order: dict[str, float]
     runs: Sequence[MeasuredRun]
     components: Sequence[Component]
     minimal: float
@@ -152,8 +151,8 @@ def by_branch(all_series: Collection[Series]) -> dict[Series, Series]:
     return parts
 
 
-def history_of(session: Session, series: Series, category: str | None = None, with_positions: bool = True) -> History:
-    """Return the history of ``series``, or of its runs in one category; without positions it takes less time."""
+def history_of(session: Session, series: Series, category: str | None = None) -> History:
+    """Return the history of ``series``, or of its runs in one category."""
     query = _results_of(series) if category is None else _results_of(series).where(Run.category == category)
     rows = session.execute(query.order_by(Run.started.desc(), Run.number.desc())).all()
     measured = [_measured(row) for row in rows]
@@ -167,10 +166,9 @@ def history_of(session: Session, series: Series, category: str | None = None, wi
         order,
         minimal=minimal,
         alpha=CONFIDENCE_ALPHA,
-        with_positions=with_positions,
         foreign=apart,
     )
-    return History(builds, order, runs, components, minimal)
+    return History(builds, runs, components, minimal)
 
 
 def categories_of(session: Session, series: Series) -> list[str]:

@@ -104,12 +104,13 @@ def series(server: RunningServer) -> dict[str, AnalysedSeries]:
 def analysed(monkeypatch: pytest.MonkeyPatch) -> list[Series]:
     """Return the series that were weighed, in order."""
     calls: list[Series] = []
+    really = drift._analysed
 
-    def counted(session: Any, analysed_series: Series, **options: Any) -> Any:
+    def counted(session: Any, analysed_series: Series, runs: Any) -> Any:
         calls.append(analysed_series)
-        return history_of(session, analysed_series, **options)
+        return really(session, analysed_series, runs)
 
-    monkeypatch.setattr(drift, "history_of", counted)
+    monkeypatch.setattr(drift, "_analysed", counted)
     return calls
 
 
@@ -166,13 +167,14 @@ def test_series_without_runs_are_forgotten(filled: RunningServer) -> None:
 
 
 def test_a_series_that_cannot_be_weighed_costs_no_other(filled: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    really = drift._analysed
 
-    def failing(session: Any, analysed_series: Series, **options: Any) -> Any:
+    def failing(session: Any, analysed_series: Series, runs: Any) -> Any:
         if analysed_series.case_number == 1:
             raise RuntimeError("Factor is exactly singular")
-        return history_of(session, analysed_series, **options)
+        return really(session, analysed_series, runs)
 
-    monkeypatch.setattr(drift, "history_of", failing)
+    monkeypatch.setattr(drift, "_analysed", failing)
     assert DriftAnalysis(filled.database).progress(60).is_complete
     assert {case: row.runs for case, row in series(filled).items()} == {"a": 0, "b": 1}
 
