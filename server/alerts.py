@@ -6,10 +6,12 @@ has claimed. support/outbox.py does not fit: it is a file of one machine, and de
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
 from sqlalchemy import or_, select, update
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
 from opduel.records import OpduelError
@@ -51,14 +53,18 @@ def send_alerts(
             states = {finding.point.number: finding.point.changed for finding in due}
         if alert is None:
             continue
-        sent_states: dict[int, datetime | None] = dict.fromkeys(states)
+        unsent: dict[int, datetime | None] = dict.fromkeys(states)
         try:
             notifier.send(alert)
-            sent_states.update(states)
         except OpduelError as error:
+            _end_claim(database, receiver, unsent)
             failures.append(f"--{notifier.option} failed: {error}; the next alert tries again")
-        finally:
-            _end_claim(database, receiver, sent_states)
+        except BaseException:  # which a database that fails, too, must not hide
+            with suppress(DBAPIError):
+                _end_claim(database, receiver, unsent)
+            raise
+        else:
+            _end_claim(database, receiver, states)
     return failures
 
 

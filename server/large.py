@@ -47,8 +47,14 @@ def write(
     """Write the run's report to ``file``, compressed by gzip if ``packed``, and return its length there in bytes. The
     form "flames" is the flame graphs of its ``case`` alone."""
     with database.reading() as session:
-        content = _formed(document_of(session, run_number), form, case)
-    file.write(gzip.compress(content, _COMPRESSION, mtime=0) if packed else content)
+        document = document_of(session, run_number)
+    content = _formed(document, form, case)  # takes long: the database need not wait
+    del document
+    if packed:
+        with gzip.GzipFile(filename="", mode="wb", compresslevel=_COMPRESSION, fileobj=file, mtime=0) as archive:
+            archive.write(content)
+    else:
+        file.write(content)
     file.flush()
     return file.tell()
 
