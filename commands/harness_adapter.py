@@ -56,7 +56,7 @@ class HarnessAdapter:
         self._measuring = session
         self._session = session
         measurer(session.options)  # what is wrong with its options is said before anything is built
-        self._lacking: Sequence[Case] | None = None  # lines with names that the control lacks; None: not looked yet
+        self._lacking: tuple[str, Sequence[Case]] = "", ()  # of a control by its digest: lines with names that it lacks
         self.delivered: set[str] = set()  # ids of the reports delivered by this process
         # The last run's id, and its folder of callgrind's files until it is delivered.
         self._explained: tuple[str, Path | None] = "", None
@@ -71,7 +71,8 @@ class HarnessAdapter:
         """Refuse, before the treatment is built, lines of Python with a name that neither build can have; as
         `lines_missing_names`."""
         session = self._session
-        self._lacking = lines_missing_names(session.options, session.cases, session.framework, control, may_follow)
+        lacking = lines_missing_names(session.options, session.cases, session.framework, control, may_follow)
+        self._lacking = control.digest, lacking
 
     def measure_ahead(self, order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
         """Make a run that will probably be ordered; None if that takes no measuring."""
@@ -179,9 +180,9 @@ class HarnessAdapter:
         what is wrong. UsageError: neither build has one."""
         session, builds = self._measuring, [order.control, order.treatment]
         if order.cases is None:
-            if self._lacking is None:
+            if self._lacking[0] != order.control.digest:
                 self.look_at_control(order.control, lambda _: True)
-            lines_missing_names(session.options, self._lacking or (), request.framework, order.treatment)
+            lines_missing_names(session.options, self._lacking[1], request.framework, order.treatment)
         refuse_unknown_operators(session.options, request.cases, request.framework, builds)
         try:
             refuse_unknown_operators(session.options, request.cases, request.framework, builds, session.choice.path)

@@ -158,7 +158,7 @@ def _settings(package: Package, suite: OwnSuite | None, size: SuiteSize, lines_t
     ]
     added = "".join(f"{line}\n" for line in lines)
     before = f"{text.rstrip()}\n\n" if text and text.strip() else ""
-    content = before + added if "\r\n" not in before else (before + added).replace("\r\n", "\n").replace("\n", "\r\n")
+    content = _ends_as(before, before + added)
     return Step(f"{len(lines)} lines to {place}:", place, content, added, bool(suite or lines_to_measure))
 
 
@@ -175,10 +175,16 @@ def _more_settings(place: Path, lines_to_measure: Sequence[str]) -> Step:
     content, count = re.subn(head, lambda match: match[1] + added, text if text.endswith("\n") else f"{text}\n")
     if not count:
         content = f"{text.rstrip()}\n\n[{prefix}local]\n{added}"
+    content = _ends_as(text, content)
     with suppress(UsageError):
         if "statement" in _local_table(place, content):
             return Step(f"{counted(len(lines_to_measure), 'line')} to {place}:", place, content, added, True)
     raise UsageError(f"{place}: has settings of opduel already: add {'; '.join(lines_to_measure)} to {prefix}local")
+
+
+def _ends_as(before: str, content: str) -> str:
+    """Return the content of a file with lines that end as those it had before."""
+    return content.replace("\r\n", "\n").replace("\n", "\r\n") if "\r\n" in before else content
 
 
 def _local_table(place: Path, text: str) -> Mapping[str, Any]:

@@ -44,6 +44,7 @@ CLOSE = 0.75  # how like another name a misspelt one is
 # What `opduel local` executes or installs of a checkout, as it builds and executes the checkout itself: its own file
 # alone names it.
 _PACKAGES = ("suite_packages", "with_packages")
+_ENDS_OF_FILES = (".txt", ".toml", ".whl", ".zip", ".tar.gz")  # which no package's name has
 OF_CHECKOUT = frozenset(("statement", "setup", "suite", *_PACKAGES))
 OF_SUITE = ("bench", "higher_is_better", "suite_packages")  # of no use for statements
 SAYS_WHAT = ("statement", "suite", "benchmark_file", "operators", "category", "inputs", "network", "int64_tensor")
@@ -120,7 +121,7 @@ def _packages(setting: Setting) -> Any:
     text = setting.value if isinstance(setting.value, str) else " ".join(map(str, setting.value))
     for word in text.split():
         try:
-            is_named = Requirement(word).url is None and not word.endswith(".txt")
+            is_named = Requirement(word).url is None and not word.lower().endswith(_ENDS_OF_FILES)
         except InvalidRequirement:
             is_named = False
         if not is_named:

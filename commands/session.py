@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import logging
 import math
 import os
 import secrets
@@ -24,7 +25,7 @@ from opduel.commands.case_selection import (
     sample_cases,
 )
 from opduel.commands.config import default_reports, with_stored_token
-from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
+from opduel.commands.entry import DONE, INCOMPLETE, PRINTED, REGRESSED, log, patience
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.prior_runs import read_prior_runs
@@ -301,14 +302,14 @@ def _print_outcome(stream: TextIO, outcome: ReportOutcome) -> None:
 
 def warn_of_report(report: Report, reporters: Sequence[Reporter] = ()) -> None:
     """Log what a reader must know of a run before believing it: that it ended early, isn't to be trusted, left open;
-    nothing if one of the reporters says the same in the same place, a terminal or a file."""
-    if any(isinstance(reporter, ScreenReporter) for reporter in reporters) and _share_a_place(sys.stdout, sys.stderr):
-        return
+    for files alone if one of the reporters says the same in the same place, a terminal or a file."""
+    is_said = any(isinstance(reporter, ScreenReporter) for reporter in reporters)
+    place = logging.getLogger(PRINTED) if is_said and _share_a_place(sys.stdout, sys.stderr) else log
     if report.run.aborted:
-        log.warning("not completed: %s", report.run.stop_reason)
+        place.warning("not completed: %s", report.run.stop_reason)
     for line in (validity_line(report), *open_lines(report), not_broken_down_line(report)):
         if line:
-            log.warning("%s", line)
+            place.warning("%s", line)
 
 
 def _share_a_place(stream: TextIO, other_stream: TextIO) -> bool:

@@ -112,7 +112,8 @@ def _is_test(node: ast.stmt) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _public(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    yield from (node for node in body if not getattr(node, "name", "_").startswith("_"))
+    named = (node for node in body if isinstance(node, (*_FUNCTIONS, ast.ClassDef)))
+    yield from (node for node in named if not node.name.startswith("_"))
 
 
 def _with_bases(node: ast.ClassDef, classes: Mapping[str, ast.ClassDef], depth: int = 0) -> Iterator[ast.ClassDef]:
@@ -169,7 +170,7 @@ def _length(node: ast.expr | None, constants: Constants) -> int | None:
     if isinstance(node, ast.Call) and _name(node) == "range":
         try:
             return len(range(*map(ast.literal_eval, node.args)))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, OverflowError):
             return None
     return None
 

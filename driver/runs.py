@@ -126,7 +126,8 @@ class Runs:
                 report = self._measure(self._named(order, name), is_repeat=False)
             self.deliver_all()
             if report.run.continues:
-                again = "the next pass continues" if self._repeats else "repeat the command to measure on"
+                is_last = self._is_awaited or not self._repeats
+                again = "repeat the command to measure on" if is_last else "the next pass continues"
                 raise NotSettled(report, f"{describe_open(report)}; {again}")
             is_trusted = not (report.withholds(*FLAGGED) or report.is_biased)
             if is_trusted or not (self._repeats or finished_report):

@@ -15,14 +15,15 @@ import json
 import os
 import pickle
 import signal
+import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.driver.builds.process import run
 from opduel.driver.builds.transfer import build_at, unpack
 from opduel.driver.suites.work import without_suite
 from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, REFUSAL, REPORT, ROUNDS, HostSettings, Job
@@ -39,6 +40,7 @@ from opduel.reporters.document import to_bytes
 from opduel.support.atomic import write_atomically
 from opduel.support.text import one_line
 
+_TAIL = 2000  # bytes of the output of --before_run
 EVENT_EVERY_S = 30.0  # between events while nothing is measured, as a host that is silent for minutes is given up
 _finishing = threading.Event()
 
@@ -192,15 +194,29 @@ def program_here(client_build: Build, build: Build) -> Build:
 
 
 def run_before(command: str, timeout_s: float) -> None:
-    """Run the host's own shell command, which drops caches, say. Raise RunError if it fails or takes too long."""
-    outcome = run(["sh", "-c", command], timeout=timeout_s, whole_environment=os.environ)
-    if outcome.ok:
-        return
-    if outcome.code is None:
-        why = outcome.output_tail if outcome.flooded else f"took more than {timeout_s:g} s: it was ended"
-        raise RunError(f"--before_run {why}, and nothing is measured here")
-    lines = f"{outcome.stdout}\n{outcome.stderr}".strip().splitlines()
-    how = f"ended with {outcome.code}" if outcome.code > 0 else f"was killed by signal {-outcome.code}"
+    """Run the host's own shell command, which drops caches, say. Raise RunError if it fails or takes too long.
+
+    At the end, also by an exception, it is killed with all that it started.
+    """
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(
+            command, shell=True, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            why = f"took more than {timeout_s:g} s: it was ended, and nothing is measured here"
+            raise RunError(f"--before_run {why}") from None
+        finally:
+            if process.poll() is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+        if code == 0:
+            return
+        output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
+        lines = output.read().decode("utf-8", "replace").strip().splitlines()
+    how = f"ended with {code}" if code > 0 else f"was killed by signal {-code}"
     raise RunError(f"--before_run {how}: {one_line(lines[-1]) if lines else 'it said nothing'}")
 
 

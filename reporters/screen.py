@@ -105,8 +105,10 @@ def _brief_lines(report: Report, width: int) -> list[Text]:
     more = [f"{len(comparisons) - _MOST_BRIEF} more"] if len(comparisons) > _MOST_BRIEF else []
     names = f"{report.control.name}..{report.treatment.name}"
     lines = _folded(printable(f"{names}: {'; '.join([*verdicts, *more])}"), width)
-    lines += _warning(validity_line(report), width)
-    return lines + (_warning(f"NOT COMPLETE: {why}", width) if (why := why_incomplete(report)) else [])
+    why = why_incomplete(report)
+    for line in (validity_line(report), why and f"NOT COMPLETE: {why}", *unsettled_lines(report, with_names=False)):
+        lines += _warning(line, width)
+    return lines
 
 
 def _brief_verdict(comparison: Comparison) -> str:

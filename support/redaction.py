@@ -129,10 +129,10 @@ def _redact_data(value: Any, forms_of_secrets: Sequence[str]) -> Any:
         return _redact(value, forms_of_secrets)
     if is_dataclass(value) and not isinstance(value, type):
         return replace(
-            value, **{name: masked_entry(entry, _is_secret_name(name)) for name, entry in vars(value).items()}
+            value, **{name: masked_entry(entry, is_secret_name(name)) for name, entry in vars(value).items()}
         )
     if isinstance(value, Mapping):
-        return {name: masked_entry(entry, _is_secret_name(str(name))) for name, entry in value.items()}
+        return {name: masked_entry(entry, is_secret_name(str(name))) for name, entry in value.items()}
     if isinstance(value, list | tuple):
         pairs = zip([None, *value], value, strict=False)
         entries = [masked_entry(entry, _belongs_to_secret_option(before, entry)) for before, entry in pairs]
@@ -164,7 +164,7 @@ def secrets_of(variables: Mapping[str, str]) -> set[str]:
 
     ``@FILE`` is not a secret, though the file holds one.
     """
-    values = {variables[name] for name in variables if _is_secret_name(name)}
+    values = {variables[name] for name in variables if is_secret_name(name)}
     return {value for value in values if len(value) >= SHORTEST_SECRET and not value.startswith("@")}
 
 
@@ -188,7 +188,7 @@ def recorded_variables(variables: Mapping[str, str], harmless: Collection[str] =
     beginnings such as ``NAME_``) and of those that say how common libraries compute. All other values are masked."""
     prefixes = (*_HARMLESS_VARIABLES, *(name for name in harmless if name.endswith("_")))
     return {
-        name: redact(value) if (name in harmless or name.startswith(prefixes)) and not _is_secret_name(name) else MASK
+        name: redact(value) if (name in harmless or name.startswith(prefixes)) and not is_secret_name(name) else MASK
         for name, value in variables.items()
     }
 
@@ -212,7 +212,8 @@ def without_user(address: str) -> str:
 
 
 @lru_cache(maxsize=10_000)  # of the environment's variables, for every text
-def _is_secret_name(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
+    """Tell whether what has this name, a variable or an option, is likely to be a secret."""
     return _SECRET_NAME.search(name) is not None
 
 

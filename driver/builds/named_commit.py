@@ -212,7 +212,8 @@ def _refuse_unknown(word: str, besides: Sequence[str], here: Path, top: Path | N
 def taken_for_package(request: str) -> str:
     """Return why a word without a version was taken for a package, for a message; empty where it has a version, or
     there are commits."""
-    if re.search(r"\s", request.strip()) or _SPECIFIER.search(request) or top_above(Path.cwd()) is not None:
+    is_word = not re.search(r"\s|\.txt$", request.strip()) and not _SPECIFIER.search(request)
+    if not is_word or top_above(Path.cwd()) is not None:
         return ""
     return f"{Path.cwd()} is in no git checkout, so that {request.strip()} was taken for a package"
 

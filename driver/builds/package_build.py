@@ -106,8 +106,8 @@ def _install(
 ) -> PackagePart:
     """Install the wheel and its requirements into the environment; return the part for the manifest."""
     variables = dict(text.split("=", 1) for text in recipe.variables)
-    extras = filter(None, variables.get(WHEEL_EXTRAS, "").split(","))
-    name, needed = _metadata(wheel.path, [{"extra": extra, "python_version": recipe.python} for extra in extras])
+    extras = [extra for extra in variables.get(WHEEL_EXTRAS, "").split(",") if extra]
+    name, needed = _metadata(wheel.path, extras, recipe.python)
     place = cache.folder(framework.name)
     of_suite = [line for line in recipe.beside if line in framework.builds.suite_required]
     own = [line for line in recipe.beside if line not in of_suite]
@@ -233,9 +233,9 @@ def _import(environment: FreshEnvironment, names: Sequence[str], request: str, f
         raise BrokenBuildError(f"{request} was built, but can't be imported: {outcome.output_tail}")
 
 
-def _metadata(wheel: Path, extras: Sequence[dict[str, str]]) -> tuple[str, list[str]]:
-    """Return the package's name, and its requirements with those of the extras, each as markers have it. Raise
-    BrokenBuildError if it isn't a wheel."""
+def _metadata(wheel: Path, extras: Sequence[str], python: str) -> tuple[str, list[str]]:
+    """Return the package's name, and its requirements with those of the extras, and of extras of its own that these
+    name. Raise BrokenBuildError if it isn't a wheel."""
     try:
         with zipfile.ZipFile(wheel) as archive:
             (path,) = [path for path in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", path)]
@@ -243,15 +243,21 @@ def _metadata(wheel: Path, extras: Sequence[dict[str, str]]) -> tuple[str, list[
             name = metadata["name"]
     except (ValueError, KeyError, OSError, zipfile.BadZipFile):
         raise BrokenBuildError(f"{wheel.name}: what was built is not a wheel") from None
-    needed = []
+    chosen = list(extras)
+    versions = {"python_version": python, "python_full_version": f"{python}.0"}
+    requirements = []
     for line in metadata.get("requires_dist", []):
         with suppress(InvalidRequirement):
-            requirement = Requirement(line)
-            if requirement.marker and "extra" in str(requirement.marker):
-                if not any(map(requirement.marker.evaluate, extras)):
-                    continue
-                requirement.marker = None
-            needed.append(str(requirement))
+            requirements.append(Requirement(line))
+    of_extras = [requirement for requirement in requirements if "extra" in str(requirement.marker or "")]
+    needed = [str(requirement) for requirement in requirements if requirement not in of_extras]
+    for extra in chosen:  # which grows
+        for requirement in of_extras:
+            if requirement.marker and requirement.marker.evaluate({"extra": extra, **versions}):
+                if canonicalize_name(requirement.name) == canonicalize_name(name):
+                    chosen += sorted(requirement.extras - {*chosen})
+                else:
+                    needed.append(str(requirement).partition(";")[0].strip())
     return name, needed
 
 

@@ -39,6 +39,7 @@ from opduel.driver.suites.commands import BUILD_COMMANDS, BUILT_WITH
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError
 from opduel.support.digests import data_digest, file_digest
+from opduel.support.redaction import is_secret_name
 
 DATA = "packages"  # the folder of rules and build scripts, beside those of frameworks
 _OTHER_PYTHONS = ("3.12", "3.13", "3.14", "3.10", "3.9")  # of packages that don't run on the one that runs this
@@ -156,11 +157,17 @@ class PackageBuilder(Builder):
         )
 
     def _variables(self, project: Project) -> dict[str, str]:
-        """Return the environment variables that decide what is built: those of the settings, and digests of the user's
-        whose names begin with the project's, such as ``YARL_NO_EXTENSIONS``."""
+        """Return the environment variables that decide what is built: those of the settings, and the user's whose names
+        begin with the project's, such as ``YARL_NO_EXTENSIONS``. Of these and of commands, which may hold a password,
+        a digest stands for the value, and secrets don't count."""
         prefix = f"{project.name.upper().replace('-', '_')}_"
-        own = {name: value for name, value in clean_environment().items() if name.startswith(prefix)}
-        return {**{name: data_digest(value)[:12] for name, value in own.items()}, **self._settings.variables}
+        environment = clean_environment()
+        own = {
+            name: value for name, value in environment.items() if name.startswith(prefix) and not is_secret_name(name)
+        }
+        variables = {**own, **self._settings.variables}
+        digests = {name: data_digest(value)[:12] for name, value in variables.items() if name in {*own, BUILD_COMMANDS}}
+        return {**variables, **digests}
 
     @property
     def _beside(self) -> tuple[str, ...]:

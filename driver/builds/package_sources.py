@@ -5,7 +5,6 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from configparser import ConfigParser
 from configparser import Error as ConfigParserError
-from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -106,8 +105,10 @@ def read_project(content: bytes | None, usual_name: str) -> Project:
 def name_in_setup_cfg(content: bytes | None) -> str | None:
     """Return the name that setuptools' own file of settings gives a project; None without one."""
     parser = ConfigParser(interpolation=None)
-    with suppress(ConfigParserError):
+    try:
         parser.read_string((content or b"").decode(errors="replace"))
+    except ConfigParserError:
+        return None
     return parser.get("metadata", "name", fallback=None)
 
 

@@ -81,9 +81,11 @@ def _line(command: str, places: dict[str, str]) -> str:
             raise NotFollowedError(f"{command}: {word}: a commit's build has only {names}") from None
         return pieces or "''"
 
+    if not words or "\0" in command:
+        raise NotFollowedError(f"{command}: is no command")
     settings = [f"{name}={quoted(value)}" for name, _, value in (text.partition("=") for text in variables)]
     line = f"(cd {quoted(folder)} && {' '.join([*settings, *map(quoted, words)])})"
     if codes == "0":
         return line
     accepted = "*" if codes == "any" else "|".join(re.findall(r"-?\d+", codes)) or "0"
-    return f"{line} || case $? in {accepted}) ;; *) exit 1 ;; esac"
+    return f"code=0; {line} || code=$?; case $code in {accepted}) ;; *) exit 1 ;; esac"  # 0 counts if it is listed

@@ -116,6 +116,9 @@ def test_a_line_of_python_goes_before_a_suite_and_into_other_settings(init: Init
     path.write_text(f"{PROJECT}[tool.opduel]\nseed = 1")
     init("f(1)")
     assert tomllib.loads(path.read_text())["tool"]["opduel"] == {"seed": 1, "local": {"statement": ["f(1)"]}}
+    path.write_bytes(f"{PROJECT}[tool.opduel]\nseed = 1\n".replace("\n", "\r\n").encode())
+    init("f(1)")
+    assert b"\n" not in path.read_bytes().replace(b"\r\n", b"")
     path.write_text(PROJECT)
     init(".", "f(2)")
     assert tomllib.loads(path.read_text())["tool"]["opduel"]["local"] == {"statement": ["f(2)"]}

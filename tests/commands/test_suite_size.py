@@ -1,11 +1,12 @@
 """How many cases a suite has, by its files alone."""
 
+import ast
 from pathlib import Path
 
 import pytest
 
 from opduel.commands.checkout import find_suite
-from opduel.commands.suite_size import LONGEST_S, SHORTEST_S, SuiteSize, size_of
+from opduel.commands.suite_size import LONGEST_S, SHORTEST_S, SuiteSize, _public, size_of
 
 ASV = """
 import numpy as np
@@ -84,7 +85,16 @@ def test_tests_that_are_timed_by_a_fixture_of_their_own_count(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "params", ["names()", "[list(names()), [1, 2]]", "[*SIZES, 3]", "range(N)", "[x for x in (1, 2)]", "[names()]"]
+    "params",
+    [
+        "names()",
+        "[list(names()), [1, 2]]",
+        "[*SIZES, 3]",
+        "range(N)",
+        f"[range({2**64})]",
+        "[x for x in (1, 2)]",
+        "[names()]",
+    ],
 )
 def test_parameters_that_only_running_would_tell_count_once(tmp_path: Path, params: str) -> None:
     suite_size = asv(tmp_path, f"def time_it(n): ...\ntime_it.params = {params}\ndef time_other(): ...\n")
@@ -99,6 +109,9 @@ def test_parameters_of_a_decorator_count_once(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_python_and_a_suite_without_its_folder_count_nothing(tmp_path: Path) -> None:
     assert asv(tmp_path / "a", "def time_it(:\n") == SuiteSize(0)
+    (alias,) = ast.parse("x = 1").body
+    alias.name = ast.Name("X")  # type: ignore[attr-defined]  # as of "type X = int", from Python 3.12 on
+    assert list(_public([alias])) == []
     assert size(write(tmp_path / "b", {"asv.conf.json": "{}"})) == SuiteSize(0)
 
 

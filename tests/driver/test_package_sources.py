@@ -1,9 +1,11 @@
 """What of a Python package's commit decides its build."""
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from opduel.driver.builds import package_build
 from opduel.driver.builds.package_builder import DATA
 from opduel.driver.builds.package_sources import (
     LEGACY_BACKEND,
@@ -163,5 +165,28 @@ def test_well_known_packages_have_rules_of_their_own() -> None:
 
 def test_a_project_s_name_may_be_setuptools_own() -> None:
     assert name_in_setup_cfg(b"[metadata]\nname = yarl\nversion = attr: yarl.__version__\n") == "yarl"
-    for content in (None, b"", b"[metadata]\nversion = 1\n", b"no section\n", b"\xff[metadata]\n"):
+    for content in (
+        None,
+        b"",
+        b"[metadata]\nversion = 1\n",
+        b"no section\n",
+        b"[metadata]\nname = a\nname = b\n",
+        b"\xff[metadata]\n",
+    ):
         assert name_in_setup_cfg(content) is None
+
+
+def test_extras_of_its_own_that_an_extra_names_are_the_commit_s(tmp_path: Path) -> None:
+    needs = ["numpy", 'x[fast,more]; extra == "test"', 'six; extra == "fast"', 'attrs; extra == "more"']
+    needs += [
+        'x[test]; extra == "more"',
+        'old; extra == "fast" and python_full_version < "3.12"',
+        'no; extra == "docs"',
+    ]
+    lines = ["Metadata-Version: 2.1", "Name: X", "Version: 1.0", *(f"Requires-Dist: {line}" for line in needs)]
+    wheel = tmp_path / "x-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("x-1.0.dist-info/METADATA", "\n".join(lines) + "\n")
+    assert package_build._metadata(wheel, ["test"], "3.12") == ("X", ["numpy", "six", "attrs"])
+    assert package_build._metadata(wheel, ["test"], "3.11") == ("X", ["numpy", "six", "old", "attrs"])
+    assert package_build._metadata(wheel, [], "3.12") == ("X", ["numpy"])

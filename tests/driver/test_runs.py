@@ -175,6 +175,10 @@ def test_who_waits_for_a_run_is_told_to_repeat_the_command(start: Start) -> None
     start.runs = Runs(start.journal, start.harness, 120.0, start.slept.append, repeats=False)
     with pytest.raises(NotSettled, match=r"and is not settled; repeat the command to measure on$"):
         start.make()
+    start.harness.endings = ["open"]
+    start.runs = Runs(start.journal, start.harness, 120.0, start.slept.append, is_awaited=True)
+    with pytest.raises(NotSettled, match=r"and is not settled; repeat the command to measure on$"):
+        start.make()
 
 
 def test_a_step_of_a_search_that_somebody_waits_for_gets_its_further_budgets_at_once(start: Start) -> None:

@@ -42,6 +42,8 @@ def test_words_places_variables_and_folders_are_asv_s(tmp_path: Path) -> None:
         ("return-code=any sh -c 'exit 7'", True),
         ("return-code=0,7 sh -c 'exit 7'", True),
         ("return-code=0,7 sh -c 'exit 8'", False),
+        ("return-code=7 true", False),
+        ("return-code=0,7 true", True),
         ("in-dir={build_dir}/gone true", False),
     ],
 )
@@ -50,7 +52,9 @@ def test_only_exit_codes_that_are_expected_let_it_go_on(tmp_path: Path, command:
     assert (process.returncode == 0, "ended" in process.stdout) == (goes_on, goes_on), process.stderr
 
 
-@pytest.mark.parametrize("command", ["make {commit}", "make '", "awk '{print}'", "make {"])
+@pytest.mark.parametrize(
+    "command", ["make {commit}", "make '", "awk '{print}'", "make {", "", "return-code=any", "make \0"]
+)
 def test_what_a_build_does_not_have_is_said(command: str) -> None:
     with pytest.raises(NotFollowedError) as refused:
         build_script([command], "")

@@ -112,6 +112,7 @@ def test_of_large_arrays_the_beginning_is_compared_and_that_is_said(
 def test_when_the_time_is_up_the_rest_is_open(folder: Path) -> None:
     late = compared(numbers("a", off=[1, 0, 0]), deadline=time.monotonic())
     assert (late["a"].verdict, late["a"].note) == ("inconclusive", "not compared: the time budget was spent")
+    assert late["a"].is_unreached, "so that the run does not end with 0"
 
 
 def test_no_worker_is_started_after_the_deadline(folder: Path, watch: Watch) -> None:
