@@ -8,10 +8,14 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+from packaging.utils import canonicalize_name
 
 from opduel.driver.suites.commands import BUILD_COMMANDS, WHEEL_EXTRAS, NotFollowedError, build_script, installed_by
 from opduel.records import UsageError
@@ -86,12 +90,16 @@ def read_configuration(path: Path) -> Mapping[str, Any]:
     return configuration
 
 
-def interpret(configuration: Mapping[str, Any], label: str = CONFIGURATION) -> SuiteConfiguration:
-    """Return what a configuration says. UsageError, which names the file by ``label``: it is written wrongly."""
+def interpret(
+    configuration: Mapping[str, Any], label: str = CONFIGURATION, on_pypi: Collection[str] = ()
+) -> SuiteConfiguration:
+    """Return what a configuration says; ``on_pypi``: the names by which the project itself asks PyPI for packages.
+    UsageError, which names the file by ``label``: it is written wrongly."""
     try:
         environments = list(itertools.islice(_environments(configuration), _MOST_ENVIRONMENTS))
         environment: Mapping[Key, str] = environments[0] if environments else {}
-        requirements, conda_packages, refused = _requirements(environment, _tool(configuration))
+        naming = _Naming(_tool(configuration), on_pypi)
+        requirements, conda_packages, refused = _requirements(environment, naming)
         variables = {name: value for (kind, name), value in environment.items() if kind.startswith("env")}
         of_commands, further, command_notes = _commands(configuration)
         return SuiteConfiguration(
@@ -101,10 +109,38 @@ def interpret(configuration: Mapping[str, Any], label: str = CONFIGURATION) -> S
             {name: value for (kind, name), value in environment.items() if kind == "env"} | of_commands,
             _subfolder(configuration),
             _timeout_s(configuration),
-            (*command_notes, *_ignored(configuration), *_notes_on(environments, refused, _tool(configuration))),
+            (*command_notes, *_ignored(configuration), *_notes_on(environments, refused, naming)),
         )
     except UsageError as error:
         raise UsageError(f"{label}: {error}") from None
+
+
+def names_on_pypi(folder: Path, subfolder: str = "") -> frozenset[str]:
+    """Return the names by which a project asks PyPI for packages, in the nearest pyproject.toml above a suite's
+    folder, up to its repository's top; none if it can't be read. ``subfolder`` of the repository may have it."""
+    for place in (folder, *folder.parents):
+        for file in (place / subfolder / "pyproject.toml", place / "pyproject.toml"):
+            if file.is_file():
+                with suppress(UnreadableError, tomllib.TOMLDecodeError):
+                    return frozenset(_names_asked_for(tomllib.loads(read_text(file, pipes=False))))
+                return frozenset()
+        if (place / ".git").exists():
+            break
+    return frozenset()
+
+
+def _names_asked_for(project_file: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the packages' names in all lists of requirements of a pyproject.toml."""
+    project, build, groups = (_table(project_file, name) for name in ("project", "build-system", "dependency-groups"))
+    extras = _table(project, "optional-dependencies")
+    lists = [project.get("dependencies"), build.get("requires"), *extras.values(), *groups.values()]
+    for line in (line for lines in lists if isinstance(lines, list) for line in lines if isinstance(line, str)):
+        yield canonicalize_name(re.split(r"[^\w.-]", line.strip(), maxsplit=1)[0])
+
+
+def _table(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = mapping.get(name)
+    return table if isinstance(table, dict) else {}
 
 
 def first_branch(configuration: Mapping[str, Any]) -> str | None:
@@ -189,15 +225,37 @@ def _of_type(configuration: Mapping[str, Any], name: str, kind: type, where: str
     return value
 
 
-def _requirements(environment: Mapping[Key, str], tool: str) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
+@dataclass(frozen=True)
+class _Naming:
+    """Whose names the packages of a matrix have: those of its ``tool``, of which some are known to be ``on_pypi``."""
+
+    tool: str
+    on_pypi: Collection[str]
+
+    def is_conda_name(self, name: str) -> bool:
+        """Tell whether a package has the name that another installer than pip gives it, and may be another on PyPI."""
+        return self.is_for_conda(name) and canonicalize_name(name) not in self.on_pypi
+
+    def is_for_conda(self, name: str) -> bool:
+        """Tell whether another installer than pip is meant to install a package."""
+        return self.tool not in _OF_PIP and not name.startswith("pip+")
+
+
+def _requirements(
+    environment: Mapping[Key, str], naming: _Naming
+) -> tuple[tuple[str, ...], tuple[str, ...], list[str]]:
     """Return the environment's requirements, the names that are another installer's, and what is no requirement."""
     requirements, conda_packages, refused = [], [], []
     for (kind, name), version in environment.items():
         if kind != "req":
             continue
         specifier = version if not version or _VERSIONS.match(version) else f"=={version}"
+        if naming.is_for_conda(name):
+            is_prefix = specifier.startswith("==") and not specifier.endswith("*")  # as conda means it
+            is_for_here = environment.get(("python", ""), _THIS_PYTHON) == _THIS_PYTHON
+            specifier = f"{specifier}{'.*' if is_prefix else ''}" if is_for_here else ""
         line = f"{name.removeprefix('pip+')}{specifier}".replace(" ", "")
-        if _is_of_conda(name, tool):
+        if naming.is_conda_name(name):
             conda_packages.append(name)
         elif _REQUIREMENT.fullmatch(line):
             requirements.append(line)
@@ -287,9 +345,9 @@ def _asks(configuration: Mapping[str, Any], name: str) -> bool:
     return bool(value) and value not in _FOLLOWED.get(name, ())
 
 
-def _notes_on(environments: Sequence[Mapping[Key, str]], refused: Sequence[str], tool: str) -> Iterator[str]:
+def _notes_on(environments: Sequence[Mapping[Key, str]], refused: Sequence[str], naming: _Naming) -> Iterator[str]:
     """Yield lines on the environment that is measured: what it is, if there are several, and what it lacks."""
-    descriptions = dict.fromkeys(_described(environment, tool) for environment in environments)
+    descriptions = dict.fromkeys(_described(environment, naming) for environment in environments)
     if not environments:
         yield f"{CONFIGURATION}: exclude leaves no environment: nothing is installed for the suite"
     if len(descriptions) > 1:
@@ -299,16 +357,11 @@ def _notes_on(environments: Sequence[Mapping[Key, str]], refused: Sequence[str],
         yield f"{CONFIGURATION}: not installed, as only names and versions are: {redact(', '.join(refused))}"
 
 
-def _described(environment: Mapping[Key, str], tool: str) -> str:
+def _described(environment: Mapping[Key, str], naming: _Naming) -> str:
     """Return what is installed and set of an environment."""
     words = [
         f"{name.removeprefix('pip+')} {value}".strip() if kind == "req" else f"{name}={value}"
         for (kind, name), value in environment.items()
-        if kind.startswith("env") or (kind == "req" and not _is_of_conda(name, tool))
+        if kind.startswith("env") or (kind == "req" and not naming.is_conda_name(name))
     ]
     return ", ".join(words) or "without packages"
-
-
-def _is_of_conda(name: str, tool: str) -> bool:
-    """Tell whether a package has the name that another installer than pip gives it."""
-    return tool not in _OF_PIP and not name.startswith("pip+")

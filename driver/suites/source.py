@@ -14,7 +14,13 @@ from pathlib import Path
 from opduel.driver.git.access import check_remote, is_url
 from opduel.driver.git.at_hand import errors_about, repository_at
 from opduel.driver.git.gitpython import git
-from opduel.driver.suites.configuration import CONFIGURATION, SuiteConfiguration, interpret, read_configuration
+from opduel.driver.suites.configuration import (
+    CONFIGURATION,
+    SuiteConfiguration,
+    interpret,
+    names_on_pypi,
+    read_configuration,
+)
 from opduel.driver.suites.pytest_files import in_project, named_files, no_timed_tests, timed_files, untimed_files
 from opduel.records import RunError, UsageError
 from opduel.support.atomic import path_part
@@ -156,6 +162,8 @@ def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: 
             repository.export(commit, str(Path(folder).parent) if folder.endswith(".py") else folder, files)
         except UsageError as error:
             raise UsageError(f"{error}: name one after a colon") from None
+        if folder != "." and (project_file := repository.content(commit, "pyproject.toml")):
+            (scratch / "pyproject.toml").write_bytes(project_file)  # above the suite, as in the repository
         label = f"{address}@{commit.short}{'' if folder == '.' else f':{folder}'}"
         pinned = f"{place}@{commit.id}{'' if inner == '.' else f':{inner}'}"
         own = files / Path(folder).name if folder.endswith(".py") else files
@@ -199,7 +207,8 @@ def find_benchmarks(folder: Path, label: str | None = None) -> tuple[Path, str, 
     if not benchmarks.name.isidentifier():
         raise UsageError(f"--suite {place}: {benchmarks.name} can't be imported under that name: rename the folder")
     name = path_part(str(configuration.get("project") or folder.name))
-    return benchmarks, name, interpret(configuration, f"{place if label else beside}/{CONFIGURATION}")
+    on_pypi = names_on_pypi(beside, str(configuration.get("repo_subdir") or "").strip("/"))
+    return benchmarks, name, interpret(configuration, f"{place if label else beside}/{CONFIGURATION}", on_pypi)
 
 
 def files_of(folder: Path, parts: Sequence[str] = ()) -> list[Path]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from opduel.driver.suites.configuration import SuiteConfiguration, interpret, read_configuration
+from opduel.driver.suites.configuration import SuiteConfiguration, interpret, names_on_pypi, read_configuration
 from opduel.records import UsageError
 
 PYTHON = "{}.{}".format(*sys.version_info)
@@ -66,6 +66,43 @@ def test_names_of_another_installer_are_no_requirements() -> None:
     interpreted = interpret({"environment_type": "conda", "matrix": {"numpy": [], "geos": ["3.12"], "pip+xxhash": []}})
     assert (interpreted.requirements, interpreted.conda_packages) == (("xxhash",), ("numpy", "geos"))
     assert interpret(PVLIB).conda_packages == ("build", "pandas")
+
+
+@pytest.mark.parametrize(
+    ("project_file", "names"),
+    [
+        (
+            "[project]\ndependencies = ['NumPy>=1.2', 7]\n[build-system]\nrequires = ['setuptools_scm[toml]']\n"
+            "[project.optional-dependencies]\nio = ['h5py ; python_version > \"3\"']\n"
+            "[dependency-groups]\ntest = [{include-group = 'io'}, 'pytest.x~=1']\n",
+            {"numpy", "setuptools-scm", "h5py", "pytest-x"},
+        ),
+        ("project = 1\nbuild-system = []", set()),
+        ("[project", set()),
+    ],
+)
+def test_what_the_project_itself_asks_pypi_for(project_file: str, names: set[str], tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "pyproject.toml").write_text(project_file)
+    (tmp_path / "bench").mkdir()
+    assert names_on_pypi(tmp_path / "bench") == names
+
+
+def test_a_pyproject_outside_the_repository_is_another_projects(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text("[project]\ndependencies = ['numpy']\n")
+    (tmp_path / "here" / ".git").mkdir(parents=True)
+    assert names_on_pypi(tmp_path / "here") == set()
+
+
+def test_condas_names_that_the_project_asks_pypi_for_are_requirements() -> None:
+    matrix = {"numpy": ["2.2"], "netCDF4": [""], "pandas": [">=2"], "scipy": ["1.7.*"], "geos": ["3"], "pip+six": ["1"]}
+    names = {"numpy", "netcdf4", "pandas", "scipy", "six"}
+    interpreted = interpret({"environment_type": "conda", "matrix": matrix}, on_pypi=names)
+    assert interpreted.requirements == ("numpy==2.2.*", "netCDF4", "pandas>=2", "scipy==1.7.*", "six==1")
+    assert interpreted.conda_packages == ("geos",)
+    elsewhere = {"environment_type": "conda", "include": [{"python": "3.1", "numpy": "1.2"}], "exclude": [{"python": "3"}]}
+    elsewhere["pythons"] = ["3"]
+    assert interpret(elsewhere, on_pypi=names).requirements == ("numpy",), "which version is for another Python"
 
 
 def test_limits_and_the_place_of_the_package() -> None:
