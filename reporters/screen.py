@@ -30,6 +30,7 @@ from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines, 
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import (
     VerdictCount,
+    listed,
     notes,
     unsettled_lines,
     validity_line,
@@ -183,16 +184,21 @@ def _counts_lines(counts: Sequence[VerdictCount], width: int) -> list[Text]:
 
 
 def _failures(title: str, failures: Sequence[tuple[str, Failure, str]], width: int) -> list[Text]:
-    """Return failures or incidents, as ``run_text.incidents`` has them, under their title."""
+    """Return failures or incidents, as ``run_text.incidents`` has them, under their title; those that are alike once,
+    with the first of the places where they happened."""
+    places: dict[tuple[str, str, str], list[str]] = {}
+    for where, failure, consequence in failures:
+        tail = key_line(failure.output_tail)
+        known_tail = "" if tail in failure.reason else tail
+        places.setdefault((failure_text(failure), known_tail, consequence), []).append(where)
     lines = [f"{title}:"] if failures else []
-    for where, failure, consequence in failures[:_MOST_DETAILS]:
-        lines.append(f"  {where}: {failure_text(failure)}")
-        line = key_line(failure.output_tail)
-        if line and line not in failure.reason:
-            lines.append(f"    output tail: {line}")
-        if consequence:
-            lines.append(f"    then: {consequence}")
-    if (hidden := len(failures) - _MOST_DETAILS) > 0:
+    for (words, tail, consequence), wheres in list(places.items())[:_MOST_DETAILS]:
+        is_one = len(wheres) == 1
+        lines.append(f"  {wheres[0]}: {words}" if is_one else f"  {len(wheres)} {title}: {words}")
+        lines += [] if is_one else [f"    {listed(wheres)}"]
+        lines += [f"    output tail: {tail}"] if tail else []
+        lines += [f"    then: {consequence}"] if consequence else []
+    if hidden := sum(map(len, list(places.values())[_MOST_DETAILS:])):
         lines.append(f"  not shown: {hidden} more {title} (report.json has them)")
     return [piece for line in lines for piece in _folded(printable(line), width)]
 

@@ -33,7 +33,7 @@ _KIND = 20  # columns of a kind of host: its name, or "inconclusive +12.3 %"
 _MOST_BY_KIND = 20  # rows
 _REMARK_LINES = 5
 _USELESS = 10.0  # a minimum detectable effect, and an interval with it, that says nothing
-_MOST_UNMEASURED = 3  # rows of cases that are undecided for the same reason, for want of time
+_MOST_UNMEASURED = 3  # rows of cases that have no figures, or are undecided for the same reason, for want of time
 _OPERATOR = (16, 32)  # columns of an operator's name, at least and at most
 
 
@@ -58,6 +58,10 @@ def cases_lines(report: Report, comparisons: Sequence[Comparison], width: int) -
     needs = needs_of(report)
     for group, comparisons_of_group in by_verdict(comparisons):
         lines.append(Text(f"{group.words} ({group.count})", style=STYLES[group.verdict]))
+        failed = [comparison for comparison in comparisons_of_group if comparison.failure and not comparison.rounds]
+        if len(failed) > _MOST_UNMEASURED:
+            lines.append(Text(f"  {len(failed)} without figures: see below, under failures", style="italic"))
+            comparisons_of_group = [comparison for comparison in comparisons_of_group if comparison not in failed]
         for alike in _alike(comparisons_of_group, needs):
             visible = alike if alike[0].rounds and not alike[0].is_unreached else alike[:_MOST_UNMEASURED]
             for comparison in visible:

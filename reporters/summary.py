@@ -111,13 +111,17 @@ def open_lines(report: Report) -> list[str]:
 
 
 def unsettled_lines(report: Report, with_names: bool = True) -> list[str]:
-    """Return what a run left open, but for the time that it would take; ``with_names``: of the cases that look
-    changed."""
+    """Return what a run left open, but for the time that it would take; ``with_names``: of the cases that failed or
+    look changed."""
     if nothing := _nothing_line(report):
         return [nothing]
     unreached = sum(comparison.is_unreached for comparison in report.comparisons)
     unreached_line = f"the run ended before {unreached} of {counted(len(report.comparisons), 'case')} could be compared"
-    lines = (_uncompared_line(report), unreached_line if unreached else "", _suspects_line(report, with_names))
+    lines = (
+        _uncompared_line(report, with_names),
+        unreached_line if unreached else "",
+        _suspects_line(report, with_names),
+    )
     return [line for line in lines if line]
 
 
@@ -156,14 +160,15 @@ def _nothing_line(report: Report) -> str:
     return f"nothing was compared: the run ended before any case could be tested ({rounds})"
 
 
-def _uncompared_line(report: Report) -> str:
+def _uncompared_line(report: Report, with_names: bool) -> str:
     """Return which cases failed without being a finding, and where."""
-    words = [
+    names = [
         f"{comparison.case} ({'both sides' if comparison.failure.side == 'both' else comparison.failure.side})"
         for comparison in worst_first(report.uncompared)
         if comparison.failure
     ]
-    return f"{counted(len(words), 'case')} failed, and could not be compared: {listed(words)}" if words else ""
+    words = f"{counted(len(names), 'case')} failed, and could not be compared"
+    return "" if not names else f"{words}: {listed(names)}" if with_names else words
 
 
 def _suspects_line(report: Report, with_names: bool) -> str:

@@ -1,8 +1,10 @@
 """Which cases get a further round: the open ones, those of them that the time is best spent on, and doubtful ones."""
 
+import math
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from opduel.comparator import InterimAnalysis
 from opduel.harness.checkpoint import PhaseCheckpoint
@@ -10,10 +12,12 @@ from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
 from opduel.harness.planning import budget
 from opduel.harness.planning.effort_planner import EffortPlanner
 from opduel.harness.planning.forecast import forecast_run, settled_first
+from opduel.harness.planning.noise_by_level import quads_of
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.records import CLAIMS, FLAGGED, Case
 from opduel.support.text import counted
 
+LIKELY_ERRORS = 2.0  # standard errors beyond its threshold, from which on a case looks changed
 LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
 
 Interim = Mapping[str, InterimAnalysis]
@@ -115,7 +119,8 @@ class CaseSelector:
     def _select_first_looks(
         self, needs: Sequence[budget.CaseNeed], left_s: float
     ) -> tuple[list[CaseRequest], str | None]:
-        """Select the cases that come to their first look in the time left, those first that are settled soonest.
+        """Select the cases that come to their first look in the time left: those first that look changed so far, then
+        those that are settled soonest. The others keep p values of 1, so that this choice makes no false flag likelier.
 
         If that is none, select all in a run that a later start goes on with, or before the first round; and in a run
         that has tested no case yet the first one, since what is known of its costs may be too high.
@@ -126,6 +131,7 @@ class CaseSelector:
             if expected := forecast_run(self._effort, cases, samples, self._plan.looks):
                 need_by_case = {need.request.case.id: need for need in needs}
                 needs = [need_by_case[case.id] for case in settled_first(cases, expected)]
+            needs = sorted(needs, key=lambda need: not self._looks_changed(need.request.case))
         chosen = budget.first_affordable(needs, left_s, durations)
         if not chosen and not any(need.closes for need in needs):
             chosen = list(needs[:1])
@@ -133,6 +139,16 @@ class CaseSelector:
             needed_s = min(durations.of_rounds([need.rounds]) for need in needs)
             return [], self.describe_want_of_time(needed_s, "a verdict on another case")
         return [need.request for need in chosen or needs], None
+
+    def _looks_changed(self, case: Case) -> bool:
+        """Tell whether the mean of a case's samples lies beyond its threshold by more than they are likely to vary."""
+        samples = self._plan.decisive(self._result.samples[case.id])
+        if not samples:
+            return False
+        noise = self._effort.noise.get(case.id)  # none of metrics without blocks
+        variances = [noise.of_sample(sample.forks, quads_of(sample)) for sample in samples] if noise else [0.0]
+        excess = abs(fmean(sample.log_ratio for sample in samples)) - math.log1p(case.threshold)
+        return excess > LIKELY_ERRORS * math.sqrt(sum(variances)) / len(samples)
 
     def _select_doubtful(self, interim: Interim, alone: bool, stopped: bool) -> list[CaseRequest]:
         """Return, on a host that is disturbed, the settled cases whose verdicts don't stand yet, as long as they have

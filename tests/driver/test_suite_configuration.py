@@ -100,7 +100,11 @@ def test_condas_names_that_the_project_asks_pypi_for_are_requirements() -> None:
     interpreted = interpret({"environment_type": "conda", "matrix": matrix}, on_pypi=names)
     assert interpreted.requirements == ("numpy==2.2.*", "netCDF4", "pandas>=2", "scipy==1.7.*", "six==1")
     assert interpreted.conda_packages == ("geos",)
-    elsewhere = {"environment_type": "conda", "include": [{"python": "3.1", "numpy": "1.2"}], "exclude": [{"python": "3"}]}
+    elsewhere = {
+        "environment_type": "conda",
+        "include": [{"python": "3.1", "numpy": "1.2"}],
+        "exclude": [{"python": "3"}],
+    }
     elsewhere["pythons"] = ["3"]
     assert interpret(elsewhere, on_pypi=names).requirements == ("numpy",), "which version is for another Python"
 

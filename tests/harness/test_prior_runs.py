@@ -117,7 +117,7 @@ class MadeRounds:
     """Rounds with given samples: a case's n-th is always the same, whoever else is measured, when, and how often."""
 
     def __init__(self, changes: dict[str, float], case_s: float = 0.01) -> None:
-        self.changes, self.case_s = changes, case_s
+        self.changes, self.case_s, self.wall_s = changes, case_s, 0.0
         self.plans = list[Round]()
         self.value_makers = {case_id: self._values(case_id) for case_id in changes}
 
@@ -134,6 +134,7 @@ class MadeRounds:
             result.samples.append(replace(sample, fork_ratios=((ratio, 0.003), (ratio, 0.003))))
             result.times[case_id] = CaseTime(2, 24, beside_s=self.case_s / 2, quads_s=self.case_s / 2)
         result.wall_s = self.case_s * len(this_round.requests)
+        self.wall_s += result.wall_s
 
 
 class NoisyRounds(MadeRounds):
@@ -170,7 +171,7 @@ def measured(
     progresses: list[Progress] = []
     monkeypatch.setitem(schedule.ROUNDS, "time", rounds)
     plan = MeasurementPlan(cases, LOOKS, 0.05, 1, prior_runs=prior, **order)
-    result = Schedule(toy_bench(), plan, progresses.append).run()
+    result = Schedule(toy_bench(), plan, progresses.append, now=lambda: rounds.wall_s).run()
     return result, RunAnalysis(cases, result.samples, result.failures, LOOKS, 0.05).comparisons(), progresses
 
 
@@ -211,6 +212,19 @@ def test_a_budget_too_short_for_all_brings_some_to_their_look(monkeypatch: pytes
     assert len(rounds.plans[0].requests) == 5
     measured(monkeypatch, None, unknown, time_budget=half_s)
     assert len(unknown.plans[0].requests) == 10
+
+
+@pytest.mark.parametrize("change", [0.3, -0.3])
+@pytest.mark.parametrize("place", [0, 4, 9])
+def test_a_budget_too_short_for_all_is_spent_first_on_what_looks_changed(
+    monkeypatch: pytest.MonkeyPatch, place: int, change: float
+) -> None:
+    names = [f"c{number}" for number in range(10)]
+    rounds = MadeRounds(dict.fromkeys(names, 0.0) | {names[place]: change}, case_s=1.0)
+    result, _, _ = measured(monkeypatch, None, rounds, time_budget=25.0)
+    looked_at = [case_id for case_id, samples in result.samples.items() if len(samples) >= LOOKS.counts[0]]
+    assert names[place] in looked_at
+    assert len(looked_at) < len(names) / 2
 
 
 def test_costs_of_earlier_runs_never_keep_a_run_from_measuring(monkeypatch: pytest.MonkeyPatch) -> None:

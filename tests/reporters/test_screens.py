@@ -84,9 +84,9 @@ def test_no_failed_comparison_is_done(side: Side | Literal["both"], kind: str, w
     report = samples.report([samples.comparison("steady"), broken])
     assert conclusion(report) == want
     where = "both sides" if side == "both" else side
-    words = f"1 case failed, and could not be compared: gate.Broken ({where})"
+    words = "1 case failed, and could not be compared"
     assert (words in render(report)) == (want == "incomplete")
-    assert (words in "\n".join(tab_separated(report))) == (want == "incomplete")
+    assert (f"{words}: gate.Broken ({where})" in "\n".join(tab_separated(report))) == (want == "incomplete")
     assert conclusion(samples.report([broken])) == ("regressed" if want == "regressed" else "incomplete")
 
 
@@ -282,18 +282,30 @@ def test_a_run_without_its_keys_is_still_reported() -> None:
     assert "host       unknown CPU" in text
 
 
-def test_incidents_are_said() -> None:
-    text = render(samples.report(incidents=[samples.INCIDENT, {**samples.INCIDENT, "case_id": None}]))
+def test_incidents_are_said_and_those_that_are_alike_once() -> None:
+    text = render(samples.report(incidents=[samples.INCIDENT]))
     assert "  round 3, nd.topk: control: killed: SIGKILL from outside\n    then: a new worker took its place\n" in text
-    assert "  round 3, starting up: control: killed" in text
+    text = render(samples.report(incidents=[samples.INCIDENT, {**samples.INCIDENT, "case_id": None}]))
+    assert "  2 incidents: control: killed: SIGKILL from outside\n    round 3, nd.topk, round 3, starting up\n" in text
 
 
 def test_of_many_failures_the_rest_is_counted() -> None:
-    text = render(samples.report([samples.failed(f"f{number:02d}") for number in range(23)]))
-    assert "\n  f19: treatment: crash" in text
-    assert "\n  f20: treatment: crash" not in text
+    failures = [Failure("treatment", "error", f"no {number:02d}") for number in range(23)]
+    text = render(
+        samples.report([samples.failed(f"f{number:02d}", failure) for number, failure in enumerate(failures)])
+    )
+    assert "\n  f19: treatment: error: no 19" in text
+    assert "\n  f20: treatment: error" not in text
     assert "not shown: 3 more failures" in text
-    assert "\nf22 " in text  # its row is there all the same
+
+
+def test_failures_for_the_same_reason_are_listed_once_and_have_no_rows() -> None:
+    missing, other = Failure("both", "error", "No module named 'cftime'"), Failure("control", "error", "broken")
+    alike = [replace(samples.failed(f"f{number:02d}", missing), rounds=0) for number in range(7)]
+    text = render(samples.report([*alike, replace(samples.failed("g", other), rounds=2), samples.comparison("steady")]))
+    assert "\nfailed (8)\n  7 without figures: see below, under failures\ng " in text
+    assert "\n  7 failures: both: error: No module named 'cftime'\n    f00, f01, f02, f03, f04 and 2 more\n" in text
+    assert "\n  g: control: error: broken\n" in text
 
 
 def test_several_threads_are_said_and_whether_cases_were_forked() -> None:
