@@ -230,12 +230,11 @@ Identifier = Annotated[
     BeforeValidator(_identifier),
     WithJsonSchema({"type": "string", "pattern": IDENTIFIER_PATTERN, "maxLength": IDENTIFIER_LENGTH}),
 ]
-_OPERATOR_FIX = f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}"
-check_operator = matching(OPERATOR_PATTERN, _OPERATOR_FIX)
+check_operator = matching(OPERATOR_PATTERN, f"use an operator's name such as nd.Convolution, under {', '.join(ROOTS)}")
 DOTTED_FIX = "use a function's dotted name, such as package.module.function"
 FUNCTION_FIX = "use the name of a function that comes with the framework's adaptor"
 check_dotted = matching(DOTTED_PATTERN, DOTTED_FIX)
-Operator = Annotated[str, *text(DOTTED_PATTERN, _OPERATOR_FIX)]  # which are possible depends on the spec's framework
+Operator = Annotated[str, *text(DOTTED_PATTERN, DOTTED_FIX)]  # which are possible depends on the spec's framework
 DottedName = Annotated[str, *text(DOTTED_PATTERN, DOTTED_FIX)]
 DTYPE_FIX = f"use one of {', '.join(DTYPES)}"
 Dtype = Annotated[str, *text(r"^.{1,100}$", DTYPE_FIX)]  # which are possible depends on the spec's framework

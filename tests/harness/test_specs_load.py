@@ -23,6 +23,7 @@ GOOD: dict[str, Any] = {
 ABSENT = object()
 IDENTIFIER_FIX = "use letters, digits, any of _ . + = , @ - and placeholders"
 OPERATOR_FIX = "use an operator's name such as nd.Convolution, under nd, np, npx"
+DOTTED_FIX = "use a function's dotted name, such as package.module.function"
 SHAPE_FIX = 'write an attribute as {"value": [...]}'
 
 # (where to put it, what to put there, the field named, the fix, whether the schema can tell)
@@ -86,9 +87,9 @@ BAD: list[tuple[str, Any, str, str, bool]] = [
             "nd.éxp",
             "nd." + "x" * 100,
             "",
-            3,
         )
     ],
+    ("tests[1].operator", 3, "tests[1].operator", DOTTED_FIX, True),
     ("tests[1].operator", "nd.exp\n", "tests[1].operator", OPERATOR_FIX, False),  # Python's $ lets it through
     ("tests[1].operator", None, "tests[1].operator", "is null", True),
     # Identifiers
