@@ -21,7 +21,7 @@ from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case
 from opduel.records.measurement import Side
 from opduel.records.reach import Reach
-from opduel.records.run_record import LeftOutRecord
+from opduel.records.run_record import UNKNOWN, LeftOutRecord
 from opduel.reporters.summary import listed
 from opduel.support.atomic import write_atomically
 from opduel.support.digests import data_digest, file_digest
@@ -77,7 +77,7 @@ def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str], 
     log.log(level, "changed: %s", listed(changed) if changed else "nothing that is executed")
     in_all = counted(count, "case")
     log.log(level, "%d of %s can be reached by this change; --all_cases measures all", len(reached), in_all)
-    reasons = Counter(reason for reason in reached.values() if reason.startswith("unknown: ")).most_common(3)
+    reasons = Counter(reason for reason in reached.values() if reason.startswith(UNKNOWN)).most_common(3)
     for reason, cases in reasons:
         log.log(level, "what %s is %s: measured all the same", _runs(cases), reason)
 

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from opduel.driver.compiled_files import is_loaded_alike
 from opduel.driver.module_code import ModuleCode, compare_modules
 from opduel.records.reach import Reach
+from opduel.records.run_record import UNKNOWN
 
 PACKAGE_FILE = "__init__.py"
 # Files from which nothing is executed, nor read.
@@ -45,7 +46,7 @@ class CodeDifference:
     def reason(self, reach: Reach) -> str | None:
         """Return what reaches a case, by what it does on the control; None if nothing does."""
         if reach.unknown:
-            return f"unknown: {reach.unknown}"
+            return f"{UNKNOWN}{reach.unknown}"
         changed = self.functions & {self.control.named(place) for place in reach.functions | reach.imported}
         return min(self.everything, default=None) or min(changed, default=None) or self._imported(reach)
 
@@ -56,7 +57,7 @@ class CodeDifference:
     def reason_on_both(self, control: Reach, treatment: Reach) -> str | None:
         """Return what a case does on one side alone; None if it does the same on both."""
         if treatment.unknown:
-            return f"unknown: {treatment.unknown}"
+            return f"{UNKNOWN}{treatment.unknown}"
         ours = {self.control.named(place) for place in control.functions}
         theirs = {self.treatment.named(place) for place in treatment.functions}
         return min(ours ^ theirs, default=None) or self._imported(treatment)

@@ -49,7 +49,8 @@ class MeasurementPlan:
     measured.  ``is_disturbed`` says of the host's noise so far and the processors' MHz whether it was disturbed:
     settled cases are then measured on until their verdicts stand nevertheless, or their looks are spent.
     ``prior_runs``: what earlier runs say of the cases, for planning alone.  ``other_comparisons``: how many comparisons
-    of other hosts belong to the family of this run's, in the false-discovery correction.
+    of other hosts belong to the family of this run's, in the false-discovery correction.  ``reached``: the ids of cases
+    that the change between the builds is known to reach; in a time budget they come to their first look before others.
     """
 
     cases: Sequence[Case]
@@ -68,6 +69,7 @@ class MeasurementPlan:
     is_disturbed: Callable[[NoiseRecord | None, Sequence[float]], bool] = lambda noise, mhz: False
     prior_runs: PriorRuns | None = None
     other_comparisons: int = 0
+    reached: frozenset[str] = frozenset()
 
     @property
     def budget_in_words(self) -> str:

@@ -112,6 +112,7 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         first_measurement=request.first_measurement,
         prior_runs=request.prior_runs,
         other_comparisons=request.other_comparisons,
+        reached=request.labels.left_out.known_to_be_reached if request.labels.left_out else frozenset(),
     )
 
 

@@ -127,6 +127,9 @@ class SkippedRecord(Record):
     reason: str = ""
 
 
+UNKNOWN = "unknown: "  # begins the reason why a case is measured though nothing is known to reach it
+
+
 @dataclass(frozen=True, kw_only=True)
 class LeftOutRecord(Record):
     """The cases that were not measured because the change can't reach them."""
@@ -139,6 +142,11 @@ class LeftOutRecord(Record):
     """what differs between the builds: ``path:function`` where only functions do, else ``path``"""
     reached: Mapping[str, str] = field(default_factory=dict)
     """why each measured case is: the first part of the change that it runs or imports, or why that is unknown"""
+
+    @property
+    def known_to_be_reached(self) -> frozenset[str]:
+        """The ids of the measured cases that are known to run or import a part of the change."""
+        return frozenset(case_id for case_id, why in self.reached.items() if not why.startswith(UNKNOWN))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -79,7 +79,9 @@ class CaseSelector:
         """Return the open cases, or those of them that the time budget is spent on, and why if it is on none."""
         plan = self._plan
         open_cases = [case for case in self._cases if interim[case.id].samples_needed]
-        open_cases = [case for case in open_cases if self._is_urgent(case, interim)] or open_cases
+        reached = [case for case in open_cases if case.id in plan.reached and not self._was_looked_at(case, interim)]
+        urgent = [case for case in open_cases if self._is_urgent(case, interim)]
+        open_cases = (reached if plan.time_budget is not None else []) or urgent or open_cases
         requests = [plan.request(case, interim[case.id].stage) for case in open_cases]
         if plan.suspects_only and requests:
             requests = [

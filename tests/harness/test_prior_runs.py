@@ -227,6 +227,17 @@ def test_a_budget_too_short_for_all_is_spent_first_on_what_looks_changed(
     assert len(looked_at) < len(names) / 2
 
 
+def test_in_a_budget_what_the_change_is_known_to_reach_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = MadeRounds(dict.fromkeys("abcd", 0.0), case_s=1.0)
+    reached, first_look = frozenset("bd"), LOOKS.counts[0]
+    result, _, _ = measured(monkeypatch, None, rounds, time_budget=15.0, reached=reached)
+    assert all({request.case.id for request in plan.requests} == reached for plan in rounds.plans[:first_look])
+    assert result.samples["a"] or result.samples["c"], "the others come when these have been looked at"
+    unlimited = MadeRounds(dict.fromkeys("abcd", 0.0))
+    measured(monkeypatch, None, unlimited, reached=reached)
+    assert len(unlimited.plans[0].requests) == 4
+
+
 def test_costs_of_earlier_runs_never_keep_a_run_from_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
     """They may have been those of a much busier host."""
     busy = Costs(*(1e6 * seconds for seconds in (COSTS.quad_s, COSTS.prepare_s, COSTS.beside_s, COSTS.pair_s)))
