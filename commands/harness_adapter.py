@@ -252,6 +252,7 @@ class HarnessAdapter:
             labels=labels,
             log=order.log,
             suspects_only=order.budgets > 1,
+            is_awaited=order.is_awaited,
             first_measurement=None if order.replicates is None else self._take_over(order.replicates, cases, request),
         )
 

@@ -26,6 +26,7 @@ class RunOrder:
     ``log`` keeps its rounds; ``cases`` are ids, None for all of the spec. ``budgets`` is the number of time budgets
     that it may take over all starts; from the second one on only suspects are measured. ``branch`` is the one that it
     is made for, if known; ``replicates`` the benchmark's report whose flagged ``cases`` are measured again.
+    ``is_awaited``: somebody waits for its verdicts.
     """
 
     name: str
@@ -37,6 +38,7 @@ class RunOrder:
     branch: str | None = None
     replicates: Report | None = None
     budgets: int = 1
+    is_awaited: bool = False
 
     @property
     def seed(self) -> int:
@@ -148,7 +150,8 @@ class Runs:
     def _named(self, order: RunOrder, name: str) -> RunOrder:
         """Return the order under that name, as far as its run has come."""
         budgets = 1 + len(self._journal.runs(f"{name}/open-"))
-        return replace(order, name=name, log=self._journal.rounds_of(name), budgets=budgets)
+        log_of_run = self._journal.rounds_of(name)
+        return replace(order, name=name, log=log_of_run, budgets=budgets, is_awaited=self._is_awaited)
 
     def _measure(self, order: RunOrder, is_repeat: bool) -> Report:
         name = order.name

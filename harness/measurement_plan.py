@@ -51,6 +51,7 @@ class MeasurementPlan:
     ``prior_runs``: what earlier runs say of the cases, for planning alone.  ``other_comparisons``: how many comparisons
     of other hosts belong to the family of this run's, in the false-discovery correction.  ``reached``: the ids of cases
     that the change between the builds is known to reach; in a time budget they come to their first look before others.
+    ``is_awaited``: a time budget is to bring some cases to a verdict, although a later start could go on with all.
     """
 
     cases: Sequence[Case]
@@ -70,6 +71,7 @@ class MeasurementPlan:
     prior_runs: PriorRuns | None = None
     other_comparisons: int = 0
     reached: frozenset[str] = frozenset()
+    is_awaited: bool = False
 
     @property
     def budget_in_words(self) -> str:

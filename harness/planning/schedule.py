@@ -150,7 +150,7 @@ class Schedule:
 
     def _tries_costs(self) -> bool:
         """Return whether nothing is known yet of what cases cost, in a run that has to end before a later one."""
-        return not self.result.rounds and not self._plan.forecast and not self._checkpoint.keeps
+        return not self.result.rounds and not self._plan.forecast and not self._selector.goes_on
 
     def _share_out(self, forked: list[CaseRequest]) -> list[list[CaseRequest]]:
         """Return the cases by the process pair that measures them: as many of each, in every wave with others."""

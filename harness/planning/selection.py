@@ -47,6 +47,7 @@ class CaseSelector:
     ) -> None:
         self._plan, self._result, self._effort = plan, result, effort
         self._durations, self._clock, self._checkpoint = durations, clock, checkpoint
+        self.goes_on = checkpoint.keeps and not plan.is_awaited  # at a later start, with what this one has begun
         self._cases = random.Random(f"turn {plan.seed}").sample(list(plan.cases), len(plan.cases))
         if plan.forecast and plan.time_budget is not None:
             self._cases = settled_first(self._cases, plan.forecast)
@@ -99,7 +100,7 @@ class CaseSelector:
             excess = state.excess if request.stage == "confirmation" else None
             was_looked_at = self._was_looked_at(request.case, interim)
             needs.append(budget.CaseNeed(request, state.samples_needed, excess, was_looked_at))
-        left_s, resumable = self._clock.left_s, self._checkpoint.keeps
+        left_s, resumable = self._clock.left_s, self.goes_on
         if any(need.request.stage == "screening" and not need.closes for need in needs):
             return self._select_first_looks(needs, left_s)
         chosen = budget.affordable(needs, left_s, self._durations, resumable)
@@ -137,7 +138,7 @@ class CaseSelector:
         chosen = budget.first_affordable(needs, left_s, durations)
         if not chosen and not any(need.closes for need in needs):
             chosen = list(needs[:1])
-        if not chosen and self._result.rounds and not self._checkpoint.keeps:
+        if not chosen and self._result.rounds and not self.goes_on:
             needed_s = min(durations.of_rounds([need.rounds]) for need in needs)
             return [], self.describe_want_of_time(needed_s, "a verdict on another case")
         return [need.request for need in chosen or needs], None
