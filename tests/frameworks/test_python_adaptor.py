@@ -196,6 +196,8 @@ def test_the_profile_has_every_functions_own_time(adaptor: ModuleType) -> None:
     assert all(value > 0 for value in times.values())
     ufunc = adaptor.make_call(case("numpy.add", {"args": [[9], [9]]}), 1)
     assert set(adaptor.profile(ufunc, 1)[0]["operators"]) == {"numpy.add"}, "Python's profiler sees no ufunc"
+    statement = adaptor.make_call(case("statement", {"statement": "sorted([2, 1])"}), 1)
+    assert set(adaptor.profile(statement, 1)[0]["operators"]) == {"statement", "builtins.sorted"}
 
 
 def test_modules_are_imported_before_the_fork_unless_that_is_dangerous(
