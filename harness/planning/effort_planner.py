@@ -8,7 +8,6 @@ from opduel.harness.planning import effort
 from opduel.harness.planning.effort import CaseTime, Costs, Noise, Repetitions, RoundsToGoal
 from opduel.harness.planning.noise_by_level import noise_by_level, quads_of
 from opduel.records import Case, Effort, PairSample
-from opduel.records.measurement import SIDES
 
 PLANNED_SHARE = 0.75  # of the time left: rounds take longer than planned, by starting pairs and the A/A check
 MOST_AT_ONCE = 4  # forks in a round that takes longer than all rounds of the case before it
@@ -19,7 +18,7 @@ class EffortPlanner:
     """Learns from rounds what cases cost and how noisy they are, and decides how the next rounds measure them.
 
     ``costs`` and ``noise``, by case id, begin with what earlier runs on the host say of cases, where there are any.
-    ``start_s``: what a pair's start takes on the processor that prepares.
+    ``start_s``: what a pair's start takes on the processor that prepares, while others are measured.
     """
 
     costs: dict[str, Costs] = field(default_factory=dict)
@@ -29,10 +28,11 @@ class EffortPlanner:
     spent_s: dict[str, float] = field(default_factory=dict)
 
     def note_round(self, times: Mapping[str, CaseTime], start_s: float, rest_s: float, overlaps: bool) -> None:
-        """Take note of what a round spent: ``start_s`` waiting for its pair, ``rest_s`` beside pair and cases.
+        """Take note of what a round spent: ``start_s`` of a processor for its pair's start (what the first one waits
+        for, such as files that no process has read yet, later ones don't), ``rest_s`` beside pair and cases.
         ``overlaps``: a case is prepared while another is measured."""
-        if not self.start_s and overlaps:  # of the first round both sides' processes start at once, then in turn
-            self.start_s = len(SIDES) * start_s
+        if overlaps and start_s:
+            self.start_s = min(start_s, self.start_s or start_s)
         for case_id, time in times.items():
             if time.forks and time.quads:
                 latest = Costs(

@@ -200,7 +200,7 @@ class Schedule:
             own_s = sum(time.spent_s for time in (*round_result.times.values(), *aa_times.values()))
             rest_s = max(0.0, round_result.wall_s - round_result.start_s - own_s)
             overlaps = self._pool.bench.cpus.can_overlap
-            self._effort.note_round(round_result.times, round_result.start_s, rest_s, overlaps)
+            self._effort.note_round(round_result.times, round_result.start_cpu_s, rest_s, overlaps)
         self._collector.absorb(round_result, this_round)
 
     def _report_progress(self) -> None:

@@ -79,6 +79,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             self._ours = ours.pop_all()
         self.closed = False  # True when it has been ended, or lost
         self.nice = 0  # its priority, once it is ready
+        self.start_cpu_s = 0.0  # the processor time that its start took, once it is ready
         self._failure: Failure | None = None
         self._cases: list[CaseProcess | None] = [None] * SLOTS
         self.pin(cpus)
@@ -99,7 +100,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
             raise self.lost(self.cause_of_exit()) from None
         if answer is None:
             raise self.lost(self.hung(timeout_s, "starting up", self._channel))
-        self.nice = int(answer["nice"])
+        self.nice, self.start_cpu_s = int(answer["nice"]), float(answer["cpu_s"])
         return dict(answer["ready"])
 
     def wait_ready(self) -> dict[str, Any]:

@@ -38,8 +38,8 @@ class RoundResult:
     ``refused``: the framework raised, cleanly; ``lost``: a process was lost during these cases; ``lost_worker``: the
     pair itself could not start or go on, and ``unmeasured`` are the cases that it then did not get to (or for want of
     time). ``aa_result``: what both control processes measured. ``nice``: the sides' priority, the lower one; ``mhz``:
-    of the measuring processors after each case. Times are in seconds: ``start_s`` waiting for the pair, ``prepare_s``
-    for cases to be ready, ``block_s`` in blocks, ``timed_s`` within that in timed calls; ``times`` what went into each
+    of the measuring processors after each case. Times are in seconds: ``start_s`` waiting for the pair, ``start_cpu_s``
+    of a processor for its start, ``prepare_s`` waiting for cases to be ready, ``block_s`` in blocks, ``timed_s`` within that in timed calls; ``times`` what went into each
     case, by its id.
     """
 
@@ -52,6 +52,7 @@ class RoundResult:
     nice: int | None = None
     mhz: list[float] = field(default_factory=list)
     start_s: float = 0.0
+    start_cpu_s: float = 0.0
     prepare_s: float = 0.0
     block_s: float = 0.0
     timed_s: float = 0.0
@@ -193,6 +194,7 @@ class _Running:
             pair = self._start.finish()
             self._result.start_s = time.monotonic() - self._began
             self._result.nice = max(worker.nice for worker in pair.values())
+            self._result.start_cpu_s = sum(worker.start_cpu_s for worker in pair.values())
             self._shares[0].pair = pair
             if self._plan.aa_requests and self._plan.requests:  # on this round's control and the one before
                 previous = self._pool.previous_control

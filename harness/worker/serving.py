@@ -8,7 +8,7 @@ With two slots one case can be prepared while another is measured.  Standard lib
 main.py.
 
 On the worker's own descriptors:
-                                                                   -> {"ready": versions, "nice": priority's int}
+                                                                   -> {"ready": versions, "nice": int, "cpu_s": processor time since it began}
     {"op": "begin", "slot": int, "fork": bool[, "case": {...}]}    (answered over the slot)
 Over a slot:
                                                                    -> {"pid": int}
@@ -370,7 +370,7 @@ def serve(adaptor, channel, slots, make_session):
     versions = adaptor.versions()
     if not isinstance(versions, dict):
         raise BadAdaptor("the adaptor's versions returned {}, not a dict".format(type(versions).__name__))
-    channel.send({"ready": versions, "nice": raise_priority()})
+    channel.send({"ready": versions, "nice": raise_priority(), "cpu_s": time.process_time()})
     for request in requests_to(channel, children):
         if request["fork"]:
             children.begin_case(request["slot"], request.get("case"))
