@@ -39,8 +39,8 @@ class RoundResult:
     pair itself could not start or go on, and ``unmeasured`` are the cases that it then did not get to (or for want of
     time). ``aa_result``: what both control processes measured. ``nice``: the sides' priority, the lower one; ``mhz``:
     of the measuring processors after each case. Times are in seconds: ``start_s`` waiting for the pair, ``start_cpu_s``
-    of a processor for its start, ``prepare_s`` waiting for cases to be ready, ``block_s`` in blocks, ``timed_s`` within that in timed calls; ``times`` what went into each
-    case, by its id.
+    of a processor for its start, ``prepare_s`` waiting for cases to be ready, ``block_s`` in blocks, ``timed_s`` within
+    that in timed calls; ``times`` what went into each case, by its id.
     """
 
     samples: list[PairSample] = field(default_factory=list)

@@ -8,7 +8,7 @@ With two slots one case can be prepared while another is measured.  Standard lib
 main.py.
 
 On the worker's own descriptors:
-                                                                   -> {"ready": versions, "nice": int, "cpu_s": processor time since it began}
+                                       -> {"ready": versions, "nice": int, "cpu_s": of a processor since it began}
     {"op": "begin", "slot": int, "fork": bool[, "case": {...}]}    (answered over the slot)
 Over a slot:
                                                                    -> {"pid": int}

@@ -20,6 +20,10 @@ SETTINGS = """
 addopts = "-p no_such_plugin -p xdist -n auto --cov pkg -m 'not slow' --gone=3 --depth 2"
 filterwarnings = ["error", "ignore::no_such_module.Warning"]
 required_plugins = ["pytest-nowhere"]
+strict = true
+strict_config = true
+faulthandler_exit_on_timeout = true
+asyncio_mode = "auto"
 """
 CONFTEST = """
 import os, pytest

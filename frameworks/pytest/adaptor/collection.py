@@ -29,8 +29,11 @@ LONGEST_ID = 100  # characters of a test's parameters
 # Plugins whose fixtures ours replace, that end a test that waits, or that do something in every call or draw seeds.
 WITHOUT = ("benchmark", "codspeed", "timeout", "faulthandler", "warnings", "randomly")
 UNNEEDED = ("pytest_cov", "xdist")
+# Settings: without these plugins, strict ones would refuse what others of the project's are for them.
+OVERRIDDEN = ("filterwarnings=", "required_plugins=", "strict=false", "strict_config=false")
 OPTIONS = (
-    *("--capture=no", "-o", "filterwarnings=", "-o", "required_plugins="),
+    "--capture=no",
+    *(word for setting in OVERRIDDEN for word in ("-o", setting)),
     *(word for name in WITHOUT for word in ("-p", "no:" + name)),
 )
 # Options of addopts that choose tests, stop early, run elsewhere, look on, or are strict.
