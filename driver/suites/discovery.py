@@ -101,7 +101,7 @@ def discover(
         error = answer["error"].replace(f"{folder}/", "")
         module = missing_module(error)
         fix = f"if the suite needs the package {module}, add --suite_packages {module}" if module else "correct it"
-        raise UsageError(f"--suite: it can't be imported by {build.requested}: {error}: {fix}")
+        raise UsageError(f"--suite: can't be imported by {build.requested}: {error}: {fix}")
     return read_answer(build, outcome, "can't list the suite's benchmarks", _read)
 
 
