@@ -28,6 +28,7 @@ from opduel.records.measurement import Side
 WORKER = Path(__file__).resolve().parents[1] / "worker" / "main.py"
 START_TIMEOUT_S = 180.0  # importing a framework on a busy machine
 STEP_TIMEOUT_S = 60.0  # steps that take milliseconds
+ENDING_TIMEOUT_S = 20.0  # a case that was measured, with its teardown: threads of a library may hang, and others wait
 DYING_S = 5.0  # between the end of a worker's answers and its exit
 SLOTS = 2  # one case is measured while another is prepared
 
@@ -239,7 +240,7 @@ class CaseProcess:
         self.end()
         with contextlib.suppress(CaseLostError):  # it crashed or hung at its end, with everything measured
             while not self.over:
-                yield from self.answered(STEP_TIMEOUT_S, "ending a case")
+                yield from self.answered(ENDING_TIMEOUT_S, "ending a case")
 
     def output_tail(self) -> str:
         """Return the tail of what was printed since the case began, made printable."""
