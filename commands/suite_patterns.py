@@ -32,7 +32,12 @@ def named_by(pattern: str, cases: Sequence[SuiteCase]) -> set[str]:
 def unmatched(words: str, patterns: Sequence[str], cases: Sequence[SuiteCase]) -> UsageError:
     """Return the error for patterns, given by the options ``words``, that choose none of the cases."""
     names = [case.name for case in cases]
-    close = [name for pattern in patterns for name in get_close_matches(pattern, names, 1)]
+    parts = {part for case in cases for part in re.split(r"\.|::", case.benchmark.name)}
+    close = [
+        name
+        for pattern in patterns
+        for name in get_close_matches(pattern, names, 1) or get_close_matches(pattern, sorted(parts), 1, 0.8)
+    ]
     hint = f"did you mean {close[0]}?" if close else f"the first of {len(names)} is {names[0]}"
     error = next(filter(None, map(_error_in, patterns)), None)
     how = (

@@ -16,10 +16,11 @@ from opduel.commands.driver_options import DriverOptions
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.suite_patterns import check_patterns, named_by, unmatched
-from opduel.driver.builds.requirements import requirements_of
+from opduel.driver.builds.requirements import lock, requirements_of
 from opduel.driver.git.access import TOKEN_VARIABLE, token_site
 from opduel.driver.suites.configuration import CONFIGURATION, SuiteConfiguration
 from opduel.driver.suites.configured import read_suite_settings
+from opduel.driver.suites.dependency_groups import group_for_tests
 from opduel.driver.suites.discovery import (
     Discovered,
     SuiteCase,
@@ -73,7 +74,7 @@ class SuiteSelection:
         self._first = folder = new_work_folder()  # the suite's own files may be in it
         cache = platformdirs.user_cache_path("opduel") / "repositories"
         suite = open_suite(options.suite, cache, Path(folder.name))
-        configuration, notes = _with_packages(suite.configuration, options)
+        configuration, notes = _with_packages(suite, options, cache)
         self.suite = dataclasses.replace(suite, configuration=configuration)
         self.framework = _framework_of(suite, options.framework).of_suite(
             {}, configuration.requirements, configuration.subfolder, configuration.build_variables
@@ -110,7 +111,7 @@ class SuiteSelection:
             )
             if (word := next(words, None)) is None:
                 return
-            unknown.append(word)
+            unknown += re.findall(rf"\w*{word}\w*", re.sub(r"\\.", " ", pattern))[:1]
         if unknown:
             why = f"no file of it or of the repository has {' or '.join(map(repr, unknown))}"
             names = dict.fromkeys(name for word in unknown for name in names_like(self.suite, word))
@@ -273,17 +274,24 @@ def suite_of_driver(options: DriverOptions) -> tuple[SuiteSelection, DriverOptio
     return suite, dataclasses.replace(options, own=own, harness=suite.options)
 
 
-def _with_packages(
-    configuration: SuiteConfiguration, options: HarnessOptions
-) -> tuple[SuiteConfiguration, Sequence[str]]:
-    """Return the configuration with the packages of ``--suite_packages``, and a line on those that only another
-    installer than pip has."""
+def _with_packages(suite: Suite, options: HarnessOptions, cache: Path) -> tuple[SuiteConfiguration, Sequence[str]]:
+    """Return the suite's configuration with the packages of ``--suite_packages``, or for tests with those that their
+    project lists for them, and a line on those that aren't installed. ``cache``: where it is kept which can be."""
+    configuration = suite.configuration
     if options.suite_packages is not None:
         text = options.suite_packages
         requirements = () if text == NO_PACKAGES else requirements_of(text)
         if requirements is None:
             raise UsageError(f"--suite_packages {text}: is a path: give requirements, such as numpy==2.2.6")
         return dataclasses.replace(configuration, requirements=requirements, conda_packages=()), ()
+    if suite.tests and (group := group_for_tests(suite.folder)):
+        try:
+            lock(group.requirements, cache, sdists=options.allow_sdist, python=group.python)
+        except UsageError as error:
+            return configuration, (f"{group.label}: not installed: {error}; or give others with --suite_packages",)
+        others = f"others: --suite_packages 'PACKAGE ...', or {NO_PACKAGES}"
+        log.info("builds get %s, %s (%s)", group.label, counted(len(group.requirements), "package"), others)
+        return dataclasses.replace(configuration, requirements=group.requirements), ()
     if not configuration.conda_packages:
         return configuration, ()
     names = " ".join((*configuration.requirements, *configuration.conda_packages))

@@ -303,12 +303,22 @@ def mentions(suite: Suite, pattern: str) -> bool:
 
 
 def names_like(suite: Suite, word: str) -> list[str]:
-    """Return the functions and classes of a suite that have a word like this one in their names, two at most."""
-    paths = (suite.folder / path for path in files_of(suite.folder, suite.parts) if path.suffix == ".py")
-    texts = (path.read_bytes().decode(errors="replace") for path in paths if path.is_file())
-    names = {name for text in texts for name in re.findall(r"^\s*(?:async )?(?:def|class) (\w+)", text, re.MULTILINE)}
-    parts = {part: name for name in sorted(names, reverse=True) for part in literal_words(name)}
-    return [parts[part] for part in get_close_matches(word, parts, 2)]
+    """Return the benchmarks of a suite, and the classes that have some, whose names are like this word, two at most."""
+    files = suite.tests or [path for path in files_of(suite.folder, suite.parts) if path.suffix == ".py"]
+    prefix = re.compile("(?:test|bench)_?" if suite.tests else "(?:time|timeraw|track|mem|peakmem)_")
+    kind_of_word = start[0] if (start := prefix.match(word)) else ""
+    names: dict[str, str] = {}  # as people may call a benchmark -> its name
+    for path in (suite.folder / file for file in files):
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        owner = ""
+        for indent, keyword, name in re.findall(r"^([ \t]*)(?:async )?(def|class) (\w+)", text, re.MULTILINE):
+            owner = name if keyword == "class" else owner if indent else ""
+            if keyword == "def" and (start := prefix.match(name)):
+                short = name[start.end() :]
+                names[short] = name if start[0] == kind_of_word else names.get(short, name)
+                names |= {owner: owner} if owner else {}
+    close = get_close_matches(word[len(kind_of_word) :], names, 2, 0.7)
+    return list(dict.fromkeys(names[called] for called in close))
 
 
 def _state_of(folder: Path, parts: Sequence[str] = (".",)) -> tuple[str | None, bool | None]:

@@ -93,7 +93,7 @@ def test_a_name_that_no_file_has_is_refused_before_anything_is_built(run: Run, p
     assert "building" not in outcome.err
     assert "--bench smoth: matches no benchmark of the suite: no file" in refused(run("--bench", "smoth"))
     package.commit("Slower")
-    assert refused(run("--bench", "test_smoth")).endswith(" has 'smoth': did you mean test_smooth?")
+    assert refused(run("--bench", "test_smoth")).endswith(" has 'test_smoth': did you mean test_smooth?")
 
 
 def test_other_missing_names_are_refused_before_the_second_build_is_made(

@@ -126,6 +126,7 @@ def test_higher_is_better_where_an_option_says_so() -> None:
         ),
         (("--bench", "("), "--bench (: is not a regular expression"),
         (("-b", "kinds.time_smu"), "by its name or as a regular expression: did you mean kinds.time_sum?"),
+        (("-b", "Srted"), "by its name or as a regular expression: did you mean Sorted?"),
         (
             ("-b", "kinds.time_sum(+)"),
             "by its name, and is not a regular expression (nothing to repeat at position 15): did",
@@ -155,6 +156,10 @@ def test_what_can_match_nothing_is_refused_before_there_are_builds() -> None:
         UsageError, match=r"matches no benchmark of the suite: no file of it or of the repository has 'nosuch' or"
     ):
         selection.refuse_unknown(lambda _: False)
+    with pytest.raises(UsageError, match=r"has 'time_srot': did you mean time_sort\?$"):
+        select("-b", r"^kinds\.Sorted\.time_srot").refuse_unknown(lambda _: False)
+    with pytest.raises(UsageError, match=r"has 'Srted': did you mean Sorted\?$"):
+        select("-b", r"Srted").refuse_unknown(lambda _: False)
     selection.refuse_unknown(lambda word: word == "nosuch")  # by what the package has, parameters may be named
     for pattern in (r"kinds\.Sorted\.time_sort\(10, 'up'\)", "kinds.*Sorted", "nosuch|other", "(?i)KINDS", "nosuch?$"):
         SuiteSelection(parsed("-b", "nosuch", "--bench", pattern)).refuse_unknown(lambda _: False)
