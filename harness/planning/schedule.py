@@ -236,11 +236,13 @@ class Schedule:
         )
 
     def _expect(self, open_cases: Sequence[Case]) -> tuple[float, str]:
-        """Return the seconds until the open cases are settled or given up, and words; none before all have a round."""
+        """Return the seconds until the open cases are settled or given up, and words; none before all have a round, and
+        none of a replication, whose cases have probably changed and are settled sooner."""
         result, looks = self.result, self._plan.looks
         self._effort.learn(result.samples)
-        if not self._plan.forecast and not all(
-            samples or case_id in result.failures for case_id, samples in result.samples.items()
+        if self._plan.first_measurement or (
+            not self._plan.forecast
+            and not all(samples or case_id in result.failures for case_id, samples in result.samples.items())
         ):
             return 0.0, ""
         expected = forecast_run(self._effort, open_cases, self._plan.decisive_samples(result), looks)

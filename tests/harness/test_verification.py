@@ -53,6 +53,7 @@ def test_what_holds_twice_is_reported_with_both_measurements() -> None:
     assert min(sample.round for sample in again.samples) > max(sample.round for sample in case.samples)
     assert report.run.rounds == 1 + max(sample.round for sample in again.samples)
     assert {progress.cases for progress in progresses if progress.verifying} == {1}
+    assert not any(progress.outlook for progress in progresses if progress.verifying), "these cases have changed"
     assert [progress.elapsed_s for progress in progresses] == sorted(progress.elapsed_s for progress in progresses)
     assert progresses[-1].open_cases == 0
     assert report.run.complete is True
