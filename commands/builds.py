@@ -13,6 +13,7 @@ from opduel.commands.nearest import other_framework
 from opduel.commands.programs import program_of
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
 from opduel.driver.builds.cache import prune
+from opduel.driver.builds.named_commit import named_commit
 from opduel.frameworks import Framework
 from opduel.frameworks.roles import PackageBuilds
 from opduel.records import Build, UsageError
@@ -46,6 +47,8 @@ def make_builds(
     cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
     sdists = options.allow_sdist
     _refuse_other_frameworks(options, framework, requests)
+    for request in requests if isinstance(framework.builds, PackageBuilds) else ():
+        named_commit(request)  # UsageError for a name that means nothing, before any build is made
 
     def make(request: str) -> Build:
         return resolve_build(program_of(options, request), framework, cache, libraries, sdists)

@@ -1,5 +1,6 @@
 """Commits that the name of a build means: main, HEAD~3, v1.2 and . in a checkout, and NAME @ git+ADDRESS@REF."""
 
+import bisect
 import difflib
 import logging
 import os
@@ -22,6 +23,7 @@ from opduel.driver.git.access import check_remote
 from opduel.driver.git.at_hand import errors_about, repository_at
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.local import snapshot
+from opduel.driver.git.refs import USUAL_BRANCHES
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, UsageError
@@ -203,10 +205,9 @@ def _refuse_unknown(word: str, besides: Sequence[str], here: Path, top: Path | N
     nearest = _nearest(top, word)
     if not nearest:
         raise UsageError(f"{word}: {top} has no commit yet: commit something")
-    raise UsageError(
-        f"{word}: no branch, tag or commit of {top} has that name: did you mean {' or '.join(nearest)}? A release is "
-        f"written as {_RELEASE}"
-    )
+    release = "" if only_commit else f" A release is written as {_project(here, top)}==VERSION"
+    meant = " or ".join(nearest)
+    raise UsageError(f"{word}: no branch, tag or commit of {top} has that name: did you mean {meant}?{release}")
 
 
 def taken_for_package(request: str) -> str:
@@ -219,12 +220,28 @@ def taken_for_package(request: str) -> str:
 
 
 def _nearest(top: Path, word: str) -> list[str]:
-    """Return the two names of commits that are most like a word, or else the newest branch and HEAD; none where nothing
-    is committed."""
-    refs = ("refs/heads", "refs/tags", "refs/remotes")
-    names = _git(top, "for-each-ref", "--sort=-committerdate", "--format=%(refname:short)", *refs).splitlines()
-    nearest = [*difflib.get_close_matches(word, names, 2), *names[:1], "HEAD"]
-    return list(dict.fromkeys(name for name in nearest if name != word))[:2] if names else []
+    """Return the default branch, where a word is another name that such a branch usually has; the two tags beside a
+    word that has their form, such as v1.2; or else the two names that are most like it, or the newest branch and HEAD.
+    None where nothing is committed."""
+    places = ("refs/heads", "refs/tags", "refs/remotes")
+    names = _git(top, "for-each-ref", "--sort=-committerdate", "--format=%(refname:short)", *places).splitlines()
+    if word in USUAL_BRANCHES:
+        remote = _git(top, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
+        usual = (remote.removeprefix("origin/"), remote, *USUAL_BRANCHES)
+        if default := next((name for name in usual if name in names), None):
+            return [default]
+    if match := re.fullmatch(r"(\D*)\d+(\.\d+)*", word):
+        form = re.compile(re.escape(match[1]) + r"\d+(\.\d+)*")
+        tags = sorted((name for name in names if form.fullmatch(name)), key=_numbers)
+        place = bisect.bisect([_numbers(tag) for tag in tags], _numbers(word))
+        if tags:
+            return tags[max(0, min(place - 1, len(tags) - 2)) :][:2]
+    nearest = difflib.get_close_matches(word, names, 2) or list(dict.fromkeys([*names[:1], "HEAD"]))
+    return nearest if names else []
+
+
+def _numbers(tag: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", tag)]
 
 
 def _commit_id(top: Path, word: str) -> str:

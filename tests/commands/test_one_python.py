@@ -1,11 +1,14 @@
-"""Two commits that need different Pythons are measured on one, unless the user names them."""
+"""Two commits that need different Pythons are measured on one, unless the user names them; both names are checked
+first."""
 
 from dataclasses import replace
 
 import pytest
 
-from opduel.commands.builds import of_one_python
-from opduel.records import Build, Commit
+from opduel.commands.builds import make_builds, of_one_python
+from opduel.commands.harness_options import HarnessOptions
+from opduel.frameworks import get_framework
+from opduel.records import Build, Commit, UsageError
 
 OLD = Build("python", "a", "source", "/p", "x 1", "3.11.7", "d", directory="/b", commit=Commit("1" * 40, 0, "A", "s"))
 NEW = replace(OLD, python="3.12.1")
@@ -35,3 +38,9 @@ def test_both_sides_have_one_python(
     builds = of_one_python([control, treatment], [request_text, "HEAD"], make)
     assert requests == new_requests
     assert builds == [NEW if new_requests else control, treatment]
+
+
+def test_both_names_are_checked_before_a_build_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("opduel.commands.builds.resolve_build", lambda *_: pytest.fail("a build is made"))
+    with pytest.raises(UsageError, match="HEAD~99999: "):
+        make_builds(HarnessOptions(), get_framework("python"), ["six==1.16.0", "HEAD~99999"])

@@ -99,7 +99,9 @@ def test_the_package_is_the_nearest_one(package: PlainPackage) -> None:
 @pytest.mark.parametrize(
     ("request_text", "message"),
     [
-        ("mian", "mian: no branch, tag or commit of .*checkout has that name: did you mean main or docs"),
+        ("mian", "no branch, tag or commit of .*checkout has that name: did you mean main\\? .* as smoother==VERSION$"),
+        ("master", r"master: no branch, tag or commit of .*checkout has that name: did you mean main\?$"),
+        ("nothing", r"has that name: did you mean docs or HEAD\?"),
         ("main~9", "main~9: no branch, tag or commit"),
         ("docs", "docs: is a commit's name, and a folder: write ./docs for that, or [0-9a-f]{12} for the commit"),
         ("./docs", "./docs: is a folder within a checkout, and no package: give . for the work tree"),
@@ -116,6 +118,18 @@ def test_what_is_no_build(package: PlainPackage, request_text: str, message: str
         resolve_build(request_text, PYTHON, BuildCache(package.folder.parent / "builds"))
     assert "--repo" not in str(raised.value)
     assert "--local" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("word", "nearest"),
+    [("v9.9", "v2.10.0 or v10.0.1"), ("v99", "v2.10.0 or v10.0.1"), ("v2.9.1", "v2.9.0 or v2.10.0")],
+)
+def test_a_tag_that_is_not_there_gets_those_beside_it(tmp_path: Path, word: str, nearest: str) -> None:
+    package = PlainPackage(tmp_path / "checkout")
+    for tag in ("v2.9.0", "v2.10.0", "v10.0.1", "v11.0rc1", "x99.8"):
+        package.git("tag", tag)
+    with pytest.raises(UsageError, match=rf"did you mean {nearest}\?"):
+        named_commit(word, package.folder)
 
 
 def test_folders_without_git_and_checkouts_of_something_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
