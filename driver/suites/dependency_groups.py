@@ -1,0 +1,90 @@
+"""Find what a project's tests need in its pyproject.toml: a dependency group (PEP 735), or else an extra."""
+
+import re
+import sys
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+
+from opduel.driver.builds.package_sources import PROJECT_FILE, read_project
+from opduel.records import UsageError
+from opduel.support.files import UnreadableError, read_text
+
+_NAMES = ("benchmarks?|bench|benchmarking", "tests?|testing", "dev|develop|development")  # the likeliest first
+
+Lists = Mapping[tuple[str, str], Any]  # ("group" or "extra", its name) -> the entries
+
+
+@dataclass(frozen=True)
+class PackageGroup:
+    """A group of requirements, which ``label`` names; ``python`` is the version that the project is built for."""
+
+    label: str
+    requirements: tuple[str, ...]
+    python: str
+
+
+def group_for_tests(folder: Path) -> PackageGroup | None:
+    """Return the group for benchmarks, or else for tests, or else for development, in the nearest pyproject.toml above
+    a suite's folder, up to its repository's top. Return None if there is none, or the file can't be read."""
+    for place in (folder, *folder.parents):
+        if (place / PROJECT_FILE).is_file():
+            with suppress(UnreadableError, UsageError, tomllib.TOMLDecodeError):
+                return _group_in(read_text(place / PROJECT_FILE, pipes=False), place.name)
+            return None
+        if (place / ".git").exists():
+            break
+    return None
+
+
+def _group_in(text: str, usual_name: str) -> PackageGroup | None:
+    file = tomllib.loads(text)
+    tables = {"group": file, "extra": _table(file, "project")}
+    keys = {"group": "dependency-groups", "extra": "optional-dependencies"}
+    lists = {
+        (kind, canonicalize_name(name)): entries
+        for kind, table in tables.items()
+        for name, entries in _table(table, keys[kind]).items()
+    }
+    project = read_project(text.encode(), usual_name)
+    elsewhere = {canonicalize_name(name) for name in _table(_table(_table(file, "tool"), "uv"), "sources")}
+    usual = "{}.{}".format(*sys.version_info)
+    oldest = re.search(r">=?\s*(3\.\d+)", project.requires_python or "")
+    python = usual if project.allows(usual) or oldest is None else oldest[1]
+    for kind, name in (key for names in _NAMES for key in lists if re.fullmatch(names, key[1])):
+        requirements = dict.fromkeys(
+            str(requirement)
+            for requirement in _expanded([(kind, name)], lists, project.name)
+            if requirement.url is None and canonicalize_name(requirement.name) not in {project.name, *elsewhere}
+        )
+        if requirements:
+            return PackageGroup(f"the {kind} {name} of {PROJECT_FILE}", tuple(requirements), python)
+    return None
+
+
+def _expanded(keys: list[tuple[str, str]], lists: Lists, project: str) -> Iterator[Requirement]:
+    """Yield the requirements of these lists, and of those that they include: groups, and the project's own extras."""
+    for key in keys:  # which grows
+        entries = lists.get(key)
+        included: list[tuple[str, str]] = []
+        for entry in entries if isinstance(entries, list) else ():
+            if isinstance(entry, dict):
+                included.append(("group", canonicalize_name(str(entry.get("include-group")))))
+                continue
+            with suppress(InvalidRequirement):
+                requirement = Requirement(str(entry))
+                if canonicalize_name(requirement.name) == project:
+                    included += [("extra", canonicalize_name(extra)) for extra in requirement.extras]
+                yield requirement
+        keys += [new for new in included if new not in keys]
+
+
+def _table(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    table = mapping.get(name)
+    return table if isinstance(table, dict) else {}
