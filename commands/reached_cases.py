@@ -76,10 +76,12 @@ def _reasons_on_treatment(
 def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str], level: int) -> None:
     log.log(level, "changed: %s", listed(changed) if changed else "nothing that is executed")
     in_all = counted(count, "case")
-    log.log(level, "%d of %s can be reached by this change; --all_cases measures all", len(reached), in_all)
-    reasons = Counter(reason for reason in reached.values() if reason.startswith(UNKNOWN)).most_common(3)
-    for reason, cases in reasons:
-        log.log(level, "what %s is %s: measured all the same", _runs(cases), reason)
+    reasons = [reason for reason in reached.values() if reason.startswith(UNKNOWN)]
+    known = f"{len(reached) - len(reasons)} of {in_all} can be reached by this change"
+    log.log(level, "%s%s; --all_cases measures all", known, ", as far as is known" if reasons else "")
+    for reason, cases in Counter(reasons).most_common(3):
+        more = "1 more is measured, as what it runs" if cases == 1 else f"{cases} more are measured, as what they run"
+        log.log(level, "%s isn't known: %s", more, reason.removeprefix(UNKNOWN))
 
 
 def _recorded(request: RunRequest, side: Side, root: Path, cases: Sequence[Case]) -> dict[str, Reach]:

@@ -153,6 +153,16 @@ def test_what_was_recorded_is_kept(cache: Path, tmp_path: Path, caplog: pytest.L
     assert leave_out(first) == left_out
 
 
+def test_cases_of_which_it_is_unknown_what_they_run_are_counted_apart(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    made = request(tmp_path, WORK.replace("return -value", "return 0 - value"))
+    assert leave_out(replace(made, cases=made.cases[:3])) is not None
+    assert "1 of 3 cases can be reached by this change, as far as is known; --all" in caplog.text
+    assert "1 more is measured, as what it runs isn't known: it starts processes" in caplog.text
+
+
 def test_comments_alone_record_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     left_out = leave_out(request(tmp_path, f"# more\n{WORK}"))
