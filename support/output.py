@@ -33,8 +33,12 @@ _FATAL = re.compile(
     r"|Fatal Python error: ",
     re.IGNORECASE,
 )
-_ERROR = re.compile(r"(?:[\w./+-]+: )?(?:fatal|error): ", re.IGNORECASE)
+_ERROR = re.compile(
+    r"(?:[\w./:+-]+: )?(?:fatal|error): |.*(?:could not|couldn't) resolve host|.*temporary failure in name resolution",
+    re.IGNORECASE,
+)
 _CAUSE = re.compile(r"\s+(?:cause|Caused by): ")  # as uv prints them, the innermost last
+_OF_BACKEND = re.compile(rf"{_CAUSE.pattern}The build backend returned an error")  # which has said why before
 # Lines that any run prints: logs of dmlc (``[12:05:32] src/a.cc:54: ...``), glog (``I0102 12:05:32.1 7 a.cc:9] ...``)
 # and Python without an error in them; warnings; frames of a C++ stack; what Ninja and make print after any failure.
 _ROUTINE = re.compile(
@@ -44,6 +48,7 @@ _ROUTINE = re.compile(
     r"|\S+:\d+: \w*Warning: "
     r"|\[bt\] "
     r"|ninja: build stopped"
+    r"|Building (?:wheel|source distribution)\.\.\."
     r"|make(?:\[\d+\])?: \*\*\* ",
     re.IGNORECASE,
 )
@@ -62,6 +67,9 @@ def key_line(text: str) -> str:
     lines = [line for line in (without_controls(line).rstrip() for line in text.splitlines()) if line]
     if not lines:
         return ""
+    end = next((number - 1 for number, line in enumerate(lines) if _OF_BACKEND.match(line)), 0)
+    if not all(_ROUTINE.match(line.strip()) for line in lines[:end]):
+        lines = lines[:end]
     for find in (_compiler_error, _exception, _fatal_error, _plain_error):
         if error_line := find(lines):
             return error_line

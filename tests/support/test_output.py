@@ -85,6 +85,28 @@ TRACEBACK = "Traceback (most recent call last):"
             " are unsatisfiable.",
             id="uv, the innermost cause",
         ),
+        *(
+            pytest.param(
+                f"Building wheel...\nrunning build\n{line}\nerror: Failed to build `/x`\n  cause: The build backend"
+                " returned an error\n  cause: Call to `build_wheel` failed (exit status: 1)\n\nhint: It may be so\n",
+                line.partition("\n")[0],
+                id=f"uv, what a build backend said: {line}",
+            )
+            for line in (
+                "curl: (6) Could not resolve host: x.example",
+                "error: failed to get `x`: [6] Couldn't resolve host name\nthe end",
+                '../meson.build:1:0: ERROR: Dependency "x" not found\n\nA full log can be found at /x',
+                "cargo rustc exited with 101",
+                "x.c:1: error: no",
+                "ModuleNotFoundError: No module named 'cffi'",
+            )
+        ),
+        pytest.param(
+            "Building wheel...\nerror: Failed to build `/x`\n  cause: The build backend returned an error\n"
+            "  cause: Call to `build_wheel` failed (exit status: 1)\n",
+            "Call to `build_wheel` failed (exit status: 1)",
+            id="uv, of a build backend that said nothing",
+        ),
         pytest.param(
             "warning: x\n\x1b[1m\x1b[31merror\x1b[39m\x1b[0m: unexpected argument\n\nUsage: uv [OPTIONS]\n",
             "error: unexpected argument",
