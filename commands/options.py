@@ -263,7 +263,7 @@ def _add_suite_options(add: AddOption) -> None:
     )
     add(
         "--suite_packages REQUIREMENTS",
-        "with --suite: what both builds get for it, in place of the packages that its asv.conf.json lists, or none",
+        "with --suite: what both builds get for it, in place of what its project lists, or none",
     )
     add(
         "--higher_is_better REGEX",

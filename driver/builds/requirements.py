@@ -112,7 +112,7 @@ def lock_with_suite(suite: Sequence[str], lock_with: Callable[[Sequence[str]], L
         lock_with(())  # what can't be met without the suite's is the user's own
         named = [line for line in suite if re.search(rf"\b{re.escape(package_of(line))}\b", error.reason)] or suite
         rest = shlex.quote(" ".join(line for line in suite if line not in named) or "none")
-        why = f"{' '.join(named)}, which asv.conf.json or --suite_packages lists, can't be resolved: {error.reason}"
+        why = f"{' '.join(named)}, which its project or --suite_packages lists, can't be resolved: {error.reason}"
         raise UsageError(
             f"--suite: {why}: leave it out with --suite_packages {rest}, or name another version there{error.hint}"
         ) from None

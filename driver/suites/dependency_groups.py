@@ -47,7 +47,7 @@ def _group_in(text: str, usual_name: str) -> PackageGroup | None:
     file = tomllib.loads(text)
     tables = {"group": file, "extra": _table(file, "project")}
     keys = {"group": "dependency-groups", "extra": "optional-dependencies"}
-    lists = {
+    lists: Lists = {
         (kind, canonicalize_name(name)): entries
         for kind, table in tables.items()
         for name, entries in _table(table, keys[kind]).items()
@@ -76,9 +76,8 @@ def _expanded(keys: list[tuple[str, str]], lists: Lists, project: str) -> Iterat
         for entry in entries if isinstance(entries, list) else ():
             if isinstance(entry, dict):
                 included.append(("group", canonicalize_name(str(entry.get("include-group")))))
-                continue
-            with suppress(InvalidRequirement):
-                requirement = Requirement(str(entry))
+            with suppress(InvalidRequirement, TypeError):  # of what is no text
+                requirement = Requirement(entry)
                 if canonicalize_name(requirement.name) == project:
                     included += [("extra", canonicalize_name(extra)) for extra in requirement.extras]
                 yield requirement

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from made_suite import BUILD, FIXTURE, FRAMEWORK
 
+from opduel.commands import suite_selection
 from opduel.commands.case_selection import Choice
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.launch import run_harness
@@ -265,3 +266,25 @@ def test_a_build_without_pympler_is_said_where_a_suite_has_what_needs_it() -> No
     record = chosen("-b", "time_sum", suite=without).suite_record
     assert record is not None
     assert record.problems[-1] == "this one: has no pympler, without which mem_* aren't found: install it there"
+
+
+def test_what_a_projects_tests_need_is_installed_unless_the_user_says_what(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pyproject.toml").write_text("[dependency-groups]\ntest = ['hypothesis', 'six==1']\n")
+    (tmp_path / "test_it.py").write_text("def test_it(benchmark): benchmark(int)\n")
+    suite, resolved = ["--suite", str(tmp_path)], []
+    caplog.set_level("INFO")
+    monkeypatch.setattr(suite_selection, "lock", lambda lines, *_, **__: resolved.append(lines))
+    packages = SuiteSelection(read_options(suite)).framework.builds.suite_required
+    assert [packages] == resolved == [("hypothesis", "six==1")]
+    assert "builds get the group test of pyproject.toml, 2 packages (others: --suite_packages" in caplog.text
+    assert SuiteSelection(read_options([*suite, "--suite_packages", "none"])).framework.builds.suite_required == ()
+
+    def refuse(*_: object, **__: object) -> None:
+        raise UsageError("six==1 can't be resolved")
+
+    monkeypatch.setattr(suite_selection, "lock", refuse)
+    assert SuiteSelection(read_options(suite)).framework.builds.suite_required == ()
+    assert "the group test of pyproject.toml: not installed: six==1 can't be resolved; or give others" in caplog.text
+    assert len(resolved) == 1

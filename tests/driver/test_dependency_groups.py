@@ -1,0 +1,64 @@
+"""The packages that a project lists for its tests: which group it is, and what it includes."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from opduel.driver.suites.dependency_groups import group_for_tests
+
+PROJECT = "[project]\nname = 'Own.Pkg'\n"
+EXTRAS = "[project.optional-dependencies]\n"
+GROUPS = "[dependency-groups]\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "label", "requirements"),
+    [
+        (PROJECT + EXTRAS + "dev = ['ruff']\nTests = ['six >= 1']\n", "the extra tests of", ("six>=1",)),
+        (PROJECT + EXTRAS + "bench = ['a']\n" + GROUPS + "test = ['b']\n", "the extra bench of", ("a",)),
+        (PROJECT + EXTRAS + "test = ['a']\n" + GROUPS + "test = ['b']\n", "the group test of", ("b",)),
+        (
+            PROJECT + EXTRAS + "fast = ['numpy']\nall = ['own-pkg[fast,all]']\n" + GROUPS + "test = ['pytest==9', "
+            "'own_pkg[all]', {include-group = 'More.io'}]\nmore-io = ['x; python_version > \"3\"', 'pytest==9', 7, "
+            "{include-group = 'test'}]\n",
+            "the group test of",
+            ("pytest==9", 'x; python_version > "3"', "numpy"),
+        ),
+        (
+            GROUPS
+            + "test = ['six', 'a @ https://a.b/c.whl', 'beside']\n[tool.uv.sources]\nbeside = {workspace=true}\n",
+            "the group test of",
+            ("six",),
+        ),
+    ],
+)
+def test_the_likeliest_group_with_all_that_it_includes(
+    text: str, label: str, requirements: tuple[str, ...], tmp_path: Path
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    (tmp_path / "tests").mkdir()
+    group = group_for_tests(tmp_path / "tests")
+    assert group is not None
+    assert (group.label, group.requirements) == (f"{label} pyproject.toml", requirements)
+    assert group.python == "{}.{}".format(*sys.version_info)
+
+
+@pytest.mark.parametrize("text", ["", "project = 1", "[project", PROJECT + EXTRAS + "docs = ['sphinx']\ntest = []\n"])
+def test_a_project_may_list_none(text: str, tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(text)
+    assert group_for_tests(tmp_path) is None
+
+
+def test_a_pyproject_above_the_repository_is_another_projects(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(GROUPS + "test = ['six']\n")
+    for name in (".git", "tests"):
+        (tmp_path / "here" / name).mkdir(parents=True)
+    assert group_for_tests(tmp_path / "here" / "tests") is None
+
+
+def test_packages_are_for_a_python_that_the_project_allows(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(f"{PROJECT}requires-python = '>=3.99'\n{GROUPS}test = ['six']\n")
+    group = group_for_tests(tmp_path)
+    assert group is not None
+    assert group.python == "3.99"
