@@ -124,7 +124,9 @@ def _of_folder(requested: str, folder: Path) -> Suite:
     if files := _tests_in(folder):
         return _of_tests(requested, str(folder), files)
     benchmarks, name, configuration = find_benchmarks(folder)
-    commit, dirty = _state_of(benchmarks)
+    beside = (f"{above}/{CONFIGURATION}" for above in ("..", "../.."))
+    of_configuration = [path for path in beside if (benchmarks / path).is_file()][:1]
+    commit, dirty = _state_of(benchmarks, [".", *of_configuration])
     return Suite(requested, str(folder), benchmarks, name, digest_of(benchmarks), commit, dirty, configuration)
 
 
@@ -328,6 +330,7 @@ def _state_of(folder: Path, parts: Sequence[str] = (".",)) -> tuple[str | None, 
         commit = repository.head.commit.hexsha
         top = Path(str(repository.working_tree_dir)).resolve()
         inside = [os.path.relpath((folder / part).resolve(), top) for part in parts]
+        inside = [path for path in inside if not path.startswith("..")]  # a configuration above the work tree
         if not repository.git.ls_files("--", *inside):  # what git doesn't know, in somebody's work tree
             return None, None
         return commit, any(repository.is_dirty(path=path, untracked_files=True) for path in inside)

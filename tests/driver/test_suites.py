@@ -90,6 +90,11 @@ def test_a_folder_in_a_work_tree_has_its_commit_and_says_whether_it_differs(
     assert opened(str(folder), tmp_path).folder == clean.folder, "the only one in the project"
     (folder / "elsewhere.py").write_text("")
     assert opened(str(folder / "bench"), tmp_path).dirty is False
+    configuration = folder / "bench" / "asv.conf.json"
+    committed = configuration.read_text()
+    configuration.write_text('{"project": "made", "matrix": {"six": []}}')
+    assert opened(str(folder / "bench"), tmp_path).dirty is True
+    configuration.write_text(committed)
     (folder / "bench" / "benchmarks" / "two.py").write_text("")
     changed = opened(str(folder / "bench"), tmp_path)
     assert (changed.commit, changed.dirty) == (second, True)
