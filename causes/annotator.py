@@ -5,6 +5,7 @@ A fault in here costs causes alone: no verdict depends on them.
 
 import logging
 import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from opduel.harness.planning.budget import EXPLAINED_METRICS
 from opduel.harness.profiles import Profiling
 from opduel.harness.run_request import RunRequest
 from opduel.records import FLAGGED, Cause, Comparison
+from opduel.support.text import counted, duration
 
 if TYPE_CHECKING:
     from opduel.causes.evidence import Evidence
@@ -42,8 +44,12 @@ def find_causes(
     changes = changes_to_explain(comparisons, request)
     if findings.aborted or not changes:
         return comparisons
-    from opduel.causes.evidence import collect_evidence  # here, because it takes long to import
+    from opduel.causes.evidence import LONGEST_S, collect_evidence  # here, because it takes long to import
 
+    longest_s = min(LONGEST_S, profiling.deadline - time.monotonic())
+    if longest_s > 0:
+        number = counted(min(len(changes), MOST_EXPLAINED), "changed case")
+        log.info("looking for the cause of %s, in at most about %s", number, duration(longest_s))
     explained = {comparison.case: comparison for comparison in changes[:MOST_EXPLAINED]}
     notes = {comparison.case: TOO_MANY for comparison in changes[MOST_EXPLAINED:]}
     causes: dict[str, Cause] = {}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TextIO
 
-from opduel.commands.driver_text import culprit_lines, plan_lines
+from opduel.commands.driver_text import bisection_line, culprit_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, PRINTED, REGRESSED, log
 from opduel.commands.notifying import Notifications, verified_report
 from opduel.commands.session import exit_code
@@ -24,11 +24,16 @@ class Teller:
     """Reports what the loop does and finds: on the terminal, in the log, to notifiers and code hosts."""
 
     def __init__(
-        self, notifications: Notifications, reporters: Sequence[Reporter], ours: Sequence[Reporter], traced: bool
+        self,
+        notifications: Notifications,
+        reporters: Sequence[Reporter],
+        ours: Sequence[Reporter],
+        traced: bool,
+        longest_s: float | None = None,
     ) -> None:
-        """``traced``: of what regressed only what was confirmed did."""
+        """``traced``: of what regressed only what was confirmed did. ``longest_s``: of a comparison."""
         self.regressed = False  # something that was found
-        self._traced = traced
+        self._traced, self._longest_s = traced, longest_s
         self._notifications = notifications
         self._reporters = reporters
         self._prints_json = any(isinstance(reporter, JsonReporter) for reporter in reporters)
@@ -51,7 +56,8 @@ class Teller:
         self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
     ) -> None:
         """Log what is about to be measured, and why."""
-        for text in plan_lines(control, why, treatment, line, strategy, branch):
+        bisection = [bisection_line(line, self._longest_s)] if self._traced and len(line) > 2 else []
+        for text in [*plan_lines(control, why, treatment, line, strategy, branch), *bisection]:
             log.info("%s", text)
 
     def report_outcome(self, outcome: Outcome, document: Path | None, culprits: Sequence[str] | None = None) -> None:

@@ -10,6 +10,7 @@ from opduel.driver.revisions import Revision
 from opduel.records import Commit
 from opduel.reporters.reproduce import program
 from opduel.reporters.units import human_change, human_interval
+from opduel.support.text import duration
 
 
 def plan_lines(
@@ -23,6 +24,16 @@ def plan_lines(
         f"treatment  {treatment.words}{between}",
         *([] if strategy == "auto" else [f"build      {strategy}"]),
     ]
+
+
+def bisection_line(line: Sequence[Commit], longest_s: float | None) -> str:
+    """How many comparisons find one culprit on a line of commits, control first; each takes at most ``longest_s``."""
+    commits = len(line) - 1
+    most = 2 + 2 * (commits - 1).bit_length()  # both ends twice, then at most both halves of each range
+    each = f", each of at most {duration(longest_s)} besides its builds" if longest_s else ""
+    return (
+        f"bisection  at most {counted(most, 'comparison')} where one of {counted(commits, 'commit')} is to blame{each}"
+    )
 
 
 def compile_lines(commits: Sequence[Commit], minutes: float | None, has_releases: bool) -> list[str]:

@@ -131,7 +131,8 @@ class _Driver:
             session, reporters=[reporter for reporter in session.reporters if reporter not in ours]
         )
         self._notifications = Notifications(journal, session.reporters, ours)
-        self._teller = Teller(self._notifications, session.reporters, ours, bool(self._sought()))
+        budget_s = session.options.time_budget
+        self._teller = Teller(self._notifications, session.reporters, ours, bool(self._sought()), budget_s)
         self._measuring = session
         self._work = work
         self._journal = journal

@@ -94,6 +94,15 @@ def test_a_cause_is_stored_and_its_sentence_is_in_the_note() -> None:
     assert changed.note == f"slower; cause: {changed.cause.sentence}"
 
 
+def test_it_is_said_how_long_the_search_may_take(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    explain(compared(A), compared(B))
+    assert "looking for the cause of 2 changed cases, in at most about 5 min" in caplog.text
+    caplog.clear()
+    explain(Comparison.without_figures(B, "unchanged"))
+    assert caplog.text == ""
+
+
 def test_changes_beyond_the_largest_say_so() -> None:
     cases = [toy_case(f"case{number}") for number in range(MOST_EXPLAINED + 2)]
     changed_ids: list[str] = []

@@ -16,6 +16,7 @@ from opduel.commands.driver_log import logging_to
 from opduel.commands.entry import run_command
 from opduel.commands.notifying import Notifications
 from opduel.driver.outcome import Outcome
+from opduel.records import Commit
 
 
 def test_a_full_disk_costs_the_log_its_lines_and_is_said_once(
@@ -62,6 +63,17 @@ def test_what_was_found_is_printed_once_and_in_the_file(tmp_path: Path, capsys: 
     assert (captured.out, captured.err) == ("culprits: culprits.json\n", "opduel bisect: the way there\n")
     lines = path.read_text().splitlines()
     assert [line.partition(" INFO ")[2] for line in lines] == ["the way there", "culprits: culprits.json"]
+
+
+def test_a_bisection_says_at_its_start_how_long_it_may_take(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    line = [Commit(str(number) * 40, 0, "Ada", "Work") for number in range(8)]
+    for traced, commits in ((True, line), (True, line[:2]), (False, line)):
+        teller = Teller(cast("Notifications", None), [], [], traced, longest_s=180.0)
+        teller.begin_line(commits[0], commits[-1], "why", commits, "auto", None)
+    texts = [text for text in caplog.messages if text.startswith("bisection")]
+    most = "at most 8 comparisons where one of 7 commits is to blame"
+    assert texts == [f"bisection  {most}, each of at most 3 min besides its builds"]
 
 
 def test_what_is_logged_is_in_the_file(tmp_path: Path) -> None:
