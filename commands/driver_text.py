@@ -31,9 +31,7 @@ def bisection_line(line: Sequence[Commit], longest_s: float | None) -> str:
     commits = len(line) - 1
     most = 2 + 2 * (commits - 1).bit_length()  # both ends twice, then at most both halves of each range
     each = f", each of at most {duration(longest_s)} besides its builds" if longest_s else ""
-    return (
-        f"bisection  at most {counted(most, 'comparison')} where one of {counted(commits, 'commit')} is to blame{each}"
-    )
+    return f"bisection  at most {most} comparisons where one of {commits} commits is to blame{each}"
 
 
 def compile_lines(commits: Sequence[Commit], minutes: float | None, has_releases: bool) -> list[str]:
