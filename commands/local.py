@@ -19,6 +19,7 @@ from opduel.commands.project import SAYS_WHAT
 from opduel.commands.session import Session
 from opduel.commands.statements import names_of_package
 from opduel.commands.suite_selection import SuiteSelection
+from opduel.driver.builds.builder import COMPILED
 from opduel.driver.builds.framework_data import REPOSITORY_FILE, load_repository_data
 from opduel.driver.change_impact import Impact, impact_of, load_impact_rules
 from opduel.driver.git.local import Snapshot, base_of, changed_files, snapshot, top_of
@@ -39,8 +40,8 @@ BUDGET_S = 180.0  # for measuring a package, unless the user says: both builds h
 # What makes names in a module that its own code doesn't spell, and the ends of files that aren't plain Python.
 _MAKES_NAMES = ("import *", "__getattr__", "setattr(", "globals()", "vars(", "exec(", "__dict__", "sys.modules")
 _NOT_PLAIN = (
-    *(".c", ".cc", ".cpp", ".cxx", ".cu", ".pyx", ".pxd", ".rs", ".go", ".f", ".f90", ".so"),
-    *(".in", ".src", ".tmpl", ".tpl", ".j2", ".jinja", ".mako"),
+    *COMPILED,
+    *(".so", ".in", ".src", ".tmpl", ".tpl", ".j2", ".jinja", ".mako"),
 )
 # Options by which the user says which cases are measured: they are not narrowed down further.
 _CHOSEN = ("operators", "category", "inputs", "suite", "statement")

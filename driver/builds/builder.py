@@ -2,6 +2,7 @@
 stopped."""
 
 import logging
+import shutil
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -18,6 +19,7 @@ from opduel.driver.lock import ANOTHER_FOLDER
 from opduel.frameworks import Framework
 from opduel.records import Build, Commit, disk_error
 
+COMPILED = (".c", ".cc", ".cpp", ".cxx", ".cu", ".pyx", ".pxd", ".rs", ".go", ".f", ".f90")  # ends of files' names
 STRATEGIES = ("auto", "release", "overlay", "source")
 
 log = logging.getLogger(__name__)
@@ -51,6 +53,7 @@ class Builder(ABC):
         self._work = work
         self._stopped = threading.Event()
         self._compilers: list[Compiler] = []
+        self._without_ccache = shutil.which("ccache") is None  # and it is not yet said
 
     @abstractmethod
     def strategy(self, commits: Sequence[Commit]) -> str:
@@ -110,6 +113,9 @@ class Builder(ABC):
             self._work.mkdir(parents=True, exist_ok=True)
             require_space(self._work, limits.free_bytes)
             log_path = self._log_path(commit)
+            if self._without_ccache and any(path.endswith(COMPILED) for path in self._repository.listing(commit)):
+                log.warning("ccache is not installed: every commit is compiled from the start")
+                self._without_ccache = False
             log.info("building %s (%s)%s; log: %s", commit.short, commit.subject, by and f" by {by}", log_path)
             began = time.monotonic()
             compiler.compile(commit, destination, log_path, limits)

@@ -104,7 +104,8 @@ class Compiler:
     def compile(self, commit: Commit, destination: Path, log_path: Path, limits: Limits) -> None:
         """Leave the commit's library in ``destination``.
 
-        A compile that fails in a build folder that others have used is tried once more in a fresh one.
+        A compile that fails in a build folder that others have used is tried once more in a fresh one; one that fails
+        in a fresh one leaves none.
 
         Raises:
             RunError: it failed, or took more time or space than it may; with the reason in one line and the log's path.
@@ -112,8 +113,6 @@ class Compiler:
             NoSpaceError: the disk is full.
             OSError: the folder or the log can't be written.
         """
-        if shutil.which("ccache") is None:
-            log.warning("ccache is not installed: every commit is compiled from the start")
         if ignored := sorted(name for name, value in os.environ.items() if value and _is_dropped(name)):
             log.warning("%s: ignored when compiling; use --cmake_args instead", ", ".join(ignored))
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -121,15 +120,15 @@ class Compiler:
             self._raise_if_stopped()
             source, build = self._folder / "src", self._build_folder()
             self._checkout(commit, source)
-            is_reused = build.exists()
-            try:
-                self._attempt(source, build, destination, log_path, limits, lock)
-            except _ScriptFailedError:
-                if not is_reused:
-                    raise
-                log.warning("%s: compiling failed in a kept build folder; retrying in a fresh one", commit.short)
-                shutil.rmtree(build)
-                self._attempt(source, build, destination, log_path, limits, lock)
+            while True:
+                is_reused = build.exists()
+                try:
+                    return self._attempt(source, build, destination, log_path, limits, lock)
+                except _ScriptFailedError:
+                    shutil.rmtree(build)
+                    if not is_reused:
+                        raise
+                    log.warning("%s: compiling failed in a kept build folder; retrying in a fresh one", commit.short)
 
     def _attempt(self, source: Path, build: Path, destination: Path, log_path: Path, limits: Limits, lock: int) -> None:
         shutil.rmtree(destination, ignore_errors=True)

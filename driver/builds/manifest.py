@@ -32,6 +32,7 @@ class PackagePart(_Part):
     imports: list[str]  # what its packages are called when they are imported
     locked: str  # a requirements file of the packages beside it
     ccache: dict[str, int]  # what ccache counted -> how often; empty for an overlay, or without ccache
+    built_by: str = ""  # of an asv suite with a build_command: that, or the build backend where it failed
 
 
 class NativePart(_Part):

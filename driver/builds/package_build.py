@@ -50,10 +50,11 @@ class Donor:
 
 @dataclass(frozen=True)
 class BuiltWheel:
-    """A wheel, and what ccache counted while it was built."""
+    """A wheel, what ccache counted while it was built, and ``built_by`` of its part of the manifest."""
 
     path: Path
     ccache: Mapping[str, int] = field(default_factory=dict)
+    built_by: str = ""
 
 
 def package_build(
@@ -87,7 +88,11 @@ def package_build(
             strategy=strategy,
             version=f"{part.distribution} {version}",
             digest=facts.digest(files=_content(site_packages(directory))),
-            details={**facts.details, **_compilers(recipe, part, facts.libraries)},
+            details={
+                **facts.details,
+                **_compilers(recipe, part, facts.libraries),
+                **({"built by": part.built_by} if part.built_by else {}),
+            },
             duration_s=round(time.monotonic() - began, 3),
             recipe=recipe,
             source=part,
@@ -136,6 +141,7 @@ def _install(
         imports=_imports(wheel.path, name),
         locked=beside.locked,
         ccache=dict(wheel.ccache),
+        built_by=wheel.built_by,
     )
 
 

@@ -4,7 +4,7 @@ import logging
 import shutil
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from functools import cached_property
@@ -32,7 +32,7 @@ from opduel.driver.builds.package_sources import (
     sources_of,
 )
 from opduel.driver.builds.process import clean_environment
-from opduel.driver.builds.recipes import LockedRecipe, PackageRecipe
+from opduel.driver.builds.recipes import LockedRecipe, PackageRecipe, package_of
 from opduel.driver.builds.requirements import lock, preferred_path, python_of, with_packages
 from opduel.driver.git.repository import Repository
 from opduel.driver.suites.commands import BUILD_COMMANDS, BUILT_WITH
@@ -41,6 +41,7 @@ from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageEr
 from opduel.support.digests import data_digest, file_digest
 from opduel.support.redaction import is_secret_name
 
+_COMMAND = "build_command"  # of asv.conf.json, in messages
 DATA = "packages"  # the folder of rules and build scripts, beside those of frameworks
 _OTHER_PYTHONS = ("3.12", "3.13", "3.14", "3.10", "3.9")  # of packages that don't run on the one that runs this
 
@@ -63,6 +64,8 @@ class PackageBuilder(Builder):
         self._place = cache.folder(framework.name)
         self._facts_by_id: dict[str, tuple[Project, Rules, Sources]] = {}
         self._by_tools: dict[str, Compiler] = {}
+        self._tools_by_project: dict[tuple[Project, str], LockedRecipe] = {}
+        self._commands_failed = False  # build_command of an asv suite, for some commit
 
     def strategy(self, commits: Sequence[Commit]) -> str:
         """Return how these are built: "source" compiles all that have no build, "auto" only those without a donor.
@@ -197,7 +200,20 @@ class PackageBuilder(Builder):
     def _built_with(self, project: Project, rules: Rules, python: str) -> LockedRecipe:
         """Return the environment in which commits with these requirements are built, with equal versions if it can."""
         further = (*rules.backends.get(project.backend, ()), *rules.build_requires)
-        further += BUILT_WITH if BUILD_COMMANDS in self._settings.variables else ()
+        if BUILD_COMMANDS not in self._settings.variables:
+            return self._locked(project, further, python)
+        if (project, python) not in self._tools_by_project:
+            suite = self._framework.builds.suite_required  # asv's environment has them when it builds
+            try:
+                tools = self._locked(project, (*further, *with_packages(suite, BUILT_WITH)), python)
+            except BrokenBuildError:
+                tools = self._locked(project, (*further, *BUILT_WITH), python)
+                names = ", ".join(map(package_of, suite))
+                log.warning("build_command runs without %s, which don't fit what the project is built with", names)
+            self._tools_by_project[project, python] = tools
+        return self._tools_by_project[project, python]
+
+    def _locked(self, project: Project, further: Sequence[str], python: str) -> LockedRecipe:
         sdists = self._settings.sdists
         preferred = preferred_path(self._place, "built-with", project.name, python, sdists, further)
         try:
@@ -243,19 +259,32 @@ class PackageBuilder(Builder):
     def _wheel(
         self, commit: Commit, recipe: PackageRecipe, destination: Path, processors: frozenset[int] | None
     ) -> BuiltWheel:
-        """Build the commit's wheel in ``destination``."""
+        """Build the commit's wheel in ``destination``: by the suite's build_command, if it has one, until that fails
+        for some commit; from then on, so that both sides are built alike, by the build backend."""
         stats_log = self._work / "ccache.log"
         stats_log.unlink(missing_ok=True)
-        compiler = self._compiler(commit, recipe, stats_log)
+        variables = dict(self._settings.variables)
+        if self._commands_failed:
+            variables.pop(BUILD_COMMANDS, None)
+        by = _COMMAND if BUILD_COMMANDS in variables else recipe.backend
+        compiler = self._compiler(commit, recipe, stats_log, variables)
         try:
-            seconds = self._compile(compiler, commit, destination, processors, recipe.backend)
+            seconds = self._compile(compiler, commit, destination, processors, by)
         except BrokenBuildError as error:
-            raise BrokenBuildError(f"{recipe.project} ({commit.subject}): {error}") from None
-        wheel = BuiltWheel(find_wheel(destination), _ccache_counts(stats_log))
+            if by != _COMMAND:
+                raise BrokenBuildError(f"{recipe.project}: {error}") from None
+            self._commands_failed = True
+            by = f"the package's own build backend, {recipe.backend}, builds it and later commits instead"
+            log.warning("build_command failed for %s (%s): %s", commit.short, error, by)
+            return self._wheel(commit, recipe, destination, processors)
+        built_by = by if BUILD_COMMANDS in self._settings.variables else ""
+        wheel = BuiltWheel(find_wheel(destination), _ccache_counts(stats_log), built_by)
         log.info("built %s in %.0f s%s", wheel.path.name, seconds, _ccache_words(wheel))
         return wheel
 
-    def _compiler(self, commit: Commit, recipe: PackageRecipe, stats_log: Path) -> Compiler:
+    def _compiler(
+        self, commit: Commit, recipe: PackageRecipe, stats_log: Path, variables: Mapping[str, str]
+    ) -> Compiler:
         """Return the compiler for all commits that are built with the same tools, in a folder of their own."""
         project, rules, _ = self._facts(commit)
         locked = self._built_with(project, rules, recipe.python)
@@ -264,6 +293,7 @@ class PackageBuilder(Builder):
         tools = " ".join(
             [locked.key, recipe.backend, *recipe.variables, *filter(None, [backend_path, recipe.subfolder])]
         )
+        tools += " by the backend" if variables != self._settings.variables else ""
         name = f"{project.name}-{sha256(tools.encode()).hexdigest()[:8]}"
         if name not in self._by_tools:
             self._by_tools[name] = self._new_compiler(
@@ -272,7 +302,7 @@ class PackageBuilder(Builder):
                 recipe.flags,
                 self._checkout,
                 {
-                    **self._settings.variables,
+                    **variables,
                     "BUILD_PYTHON": environment.interpreter,
                     "BUILD_BACKEND": recipe.backend,
                     "BUILD_BACKEND_PATH": backend_path,

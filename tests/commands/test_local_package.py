@@ -142,7 +142,7 @@ def test_a_build_that_fails_is_told_with_the_package_the_reason_and_the_log(
     package.write(MODULE, SLOWER)
     outcome = run(*STATEMENT, *ANYWAY, "--exec_dir", str(home / "cache"))
     assert outcome.code == 3
-    begin = r"opduel local: error: [0-9a-f]{12} can't be built: smoother \(uncommitted changes on main\): "
+    begin = r"opduel local: error: [0-9a-f]{12} can't be built: smoother: "
     end = r"RuntimeError: no wheel today; build.sh ended with exit code \d+, log: /\S+\.log"
     assert re.fullmatch(begin + end, outcome.err.splitlines()[-1])
 

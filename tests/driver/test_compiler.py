@@ -12,7 +12,7 @@ import pytest
 from opduel.driver.builds import compiler as compiler_module
 from opduel.driver.builds.compiler import Compiler, Limits
 from opduel.driver.builds.framework_data import Platform
-from opduel.records import Commit, NoSpaceError, RunError
+from opduel.records import BrokenBuildError, Commit, NoSpaceError, RunError
 
 COMMIT = Commit("1" * 40, 0, "Ada <ada@toy.example>", "A commit")
 NOTES = 'env > "$2/environment"; echo "$BUILD_DIR" > "$BUILD_DIR/kept"\n'
@@ -115,6 +115,26 @@ def test_what_another_script_or_tool_left_is_not_built_upon(bench: Workbench) ->
         assert after != before
         assert bench.build_folders == {other, after.name}
         before = after
+
+
+def test_only_where_something_was_built_before_a_failure_is_tried_again(
+    bench: Workbench, caplog: pytest.LogCaptureFixture
+) -> None:
+    good = 'echo again; test ! -e "$2/../bad"\n' + NOTES
+    bench.change(bench.script, good)
+    bad = bench.folder / "bad"
+    for times in (1, 2):  # the second time there is nothing left of the first
+        bad.touch()
+        with pytest.raises(BrokenBuildError):
+            bench.compile()
+        assert bench.log.read_text() == "again\n"
+        assert "retrying" not in caplog.text, times
+    bad.unlink()
+    bench.compile()
+    bad.touch()
+    with pytest.raises(BrokenBuildError):
+        bench.compile()
+    assert caplog.text.count("retrying in a fresh one") == 1
 
 
 @pytest.mark.parametrize("log_elsewhere", [True, False])

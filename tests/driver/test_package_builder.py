@@ -86,7 +86,7 @@ def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny,
 
 
 def test_a_commit_that_does_not_compile_leaves_nothing(tiny: Tiny) -> None:
-    with pytest.raises(BrokenBuildError, match=r"^tiny-sum \(broken\): .*broken on purpose; build.sh ended"):
+    with pytest.raises(BrokenBuildError, match=r"^tiny-sum: .*broken on purpose; build.sh ended"):
         tiny.build("broken")
     assert list(tiny.cache.directory.glob("*/*/.making-*")) == []
 
@@ -97,7 +97,7 @@ def test_a_commit_that_does_not_compile_leaves_nothing(tiny: Tiny) -> None:
         ("no TOML", r"^pyproject.toml: can't be read \(.*line 6.*\): correct it, or build another commit$"),
         ("no backend", r"^pyproject.toml: build-system.requires: setuptools==0.0.1 .*can't be resolved: "),
         ("no such need", r"^what tiny-sum needs: packaging==0.0.1 can't be resolved: "),
-        ("no requirement", r"^tiny-sum \(no requirement\): .*; build.sh ended with exit code \d+, log: "),
+        ("no requirement", r"^tiny-sum: .*; build.sh ended with exit code \d+, log: "),
     ],
 )
 def test_a_commit_whose_project_file_is_at_fault_is_one_that_can_not_be_built(
@@ -227,6 +227,45 @@ def test_a_suite_s_own_commands_build_and_install(tmp_path: Path, makes_wheel: b
     build = builder.build(tiny.commit("first"), "auto")
     assert answer(build) == "7"
     assert set(build.packages) == {"tiny-sum", "packaging", "six"}
+
+
+def test_where_build_command_fails_the_backend_builds_all(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    tiny = Tiny(tmp_path)
+    code = {"src/tinysum/__init__.py": "def answer():\n    return 1\n"}
+    tiny.add("first", {"pyproject.toml": PROJECT.partition("[tool")[0], **code})
+    tiny.add("second", {"src/tinysum/__init__.py": "def answer():\n    return 2\n", "setup.cfg": ""})
+    tiny.open()
+    check = "import six, sys; sys.exit('error: no six ' + six.__version__)"  # which the suite's packages have
+    variables = interpret({"build_command": [f'python -c "{check}"']}).build_variables
+    settings = BuildSettings(Limits(300.0, 0, jobs=2), variables=variables)
+    framework = PYTHON.of_suite({}, ("six==1.16.0",), "", variables)
+    builder = builder_of(framework, tiny.repository, tiny.cache, settings, tiny.work / "builds")
+    builds = [builder.build(tiny.commit(subject), "source") for subject in ("first", "second")]
+    assert [(answer(build), build.details["built by"]) for build in builds] == [
+        *(("1", "setuptools.build_meta"), ("2", "setuptools.build_meta")),
+    ]
+    (line,) = (record.getMessage() for record in caplog.records if "build_command" in record.getMessage())
+    assert line.startswith(f"build_command failed for {tiny.commit('first').short} (error: no six 1.16.0; build.sh ")
+    assert line.endswith("own build backend, setuptools.build_meta, builds it and later commits instead")
+    assert "ccache" not in caplog.text  # nothing is compiled
+    assert "retrying" not in caplog.text
+
+
+def test_suite_packages_that_the_project_can_not_be_built_with_are_left_out_of_build_command_s_environment(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    tiny = Tiny(tmp_path)
+    tiny.add("first", {"pyproject.toml": PROJECT.partition("[tool")[0], "src/tinysum/__init__.py": ""})
+    tiny.open()
+    variables = interpret({"build_command": ["make"]}).build_variables
+    settings = BuildSettings(Limits(300.0, 0, jobs=2), variables=variables)
+    framework = PYTHON.of_suite({}, ("setuptools==59.2.0",), "", variables)
+    builder = builder_of(framework, tiny.repository, tiny.cache, settings, tiny.work / "builds")
+    assert builder.describe(tiny.commit("first"), "auto") == "built from source by setuptools.build_meta"
+    assert not builder.is_cached(tiny.commit("first"), "auto")
+    assert caplog.messages == [
+        "build_command runs without setuptools, which don't fit what the project is built with",
+    ]
 
 
 def test_what_the_build_backend_asks_for_by_its_hook_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
