@@ -1,5 +1,6 @@
 """What the checkout of a package has: the package, and what of it can be measured."""
 
+import os
 import re
 import tomllib
 from configparser import ConfigParser
@@ -56,7 +57,8 @@ class OwnSuite:
 
 
 def find_suite(folder: Path) -> OwnSuite | None:
-    """Return a folder's asv suite, or else its tests that use the fixture ``benchmark``; None if it has neither.
+    """Return a folder's asv suite, or else the innermost folder that has all its tests with the fixture ``benchmark``;
+    None if it has neither.
     UsageError: it has several asv suites."""
     places = [folder] if (folder / CONFIGURATION).is_file() else sorted(folder.glob(f"[!.]*/{CONFIGURATION}"))
     if len(places) > 1:
@@ -69,8 +71,7 @@ def find_suite(folder: Path) -> OwnSuite | None:
     files = timed_files(folder)
     if not files:
         return None
-    tops = {path.relative_to(folder).parts[0] for path in files}
-    return OwnSuite(folder / tops.pop() if len(tops) == 1 else folder, tuple(files))
+    return OwnSuite(Path(os.path.commonpath([path.parent for path in files])), tuple(files))
 
 
 def _text(path: Path) -> str:

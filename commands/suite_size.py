@@ -4,7 +4,9 @@ import ast
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeGuard
 
 from opduel.commands.checkout import OwnSuite
@@ -20,6 +22,7 @@ _FIXTURE = re.compile(r"(codspeed_)?benchmark")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 Constants = Mapping[str, ast.expr]  # what a module or a class assigns to names
+Fixtures = Mapping[str, tuple[Sequence[str], int | None]]  # what a fixture uses, and the number of its params
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,37 @@ def size_of(suite: OwnSuite) -> SuiteSize:
         files = suite.files or sorted(find_benchmarks(suite.folder)[0].rglob("*.py"))
     except UsageError:  # which measuring reports
         files = []
-    count = _count_tests if suite.files else _count_benchmarks
     sets: list[int | None] = []
     for path in files:
-        try:
-            sets += count(ast.parse(read_text(path, pipes=False)))
-        except (UnreadableError, SyntaxError, ValueError, RecursionError):
-            continue
+        for module in _parsed(path):
+            sets += _count_tests(module, _shared_fixtures(path)) if suite.files else _count_benchmarks(module)
     return SuiteSize(sum(1 if number is None else number for number in sets), None not in sets)
+
+
+def _parsed(path: Path) -> Iterator[ast.Module]:
+    """Yield a file's module, nothing if it can't be read."""
+    with suppress(UnreadableError, SyntaxError, ValueError, RecursionError):
+        yield ast.parse(read_text(path, pipes=False))
+
+
+def _shared_fixtures(path: Path) -> Fixtures:
+    """Return the fixtures for a file's tests in conftest.py beside it and in the folders above, up to the repository's
+    top; the nearest of a name."""
+    top = next((place for place in path.parents if (place / ".git").exists()), path.parent)
+    places = [place for place in path.parents if place.is_relative_to(top)]
+    modules = [module for place in reversed(places) for module in _parsed(place / "conftest.py")]
+    return {name: fixture for module in modules for name, fixture in _fixtures(module).items()}
+
+
+def _fixtures(module: ast.Module) -> Fixtures:
+    constants, fixtures = _assigned(module.body), {}
+    for node in module.body:
+        for mark in node.decorator_list if isinstance(node, _FUNCTIONS) else ():
+            if _name(mark) == "fixture" and isinstance(node, _FUNCTIONS):
+                keywords = mark.keywords if isinstance(mark, ast.Call) else ()
+                params = [_length(keyword.value, constants) for keyword in keywords if keyword.arg == "params"]
+                fixtures[node.name] = _arguments(node), _product(params)
+    return fixtures
 
 
 def _count_benchmarks(module: ast.Module) -> Iterator[int | None]:
@@ -88,10 +114,10 @@ def _is_plain(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return not any(isinstance(decorator, ast.Call) for decorator in function.decorator_list)
 
 
-def _count_tests(module: ast.Module) -> Iterator[int | None]:
-    """Yield for each of a module's timed tests for pytest the number of its sets of parameters; None if that isn't
-    plain. In a module without any by itself, whose fixtures another one has, all tests are timed."""
-    constants = _assigned(module.body)
+def _count_tests(module: ast.Module, shared: Fixtures) -> Iterator[int | None]:
+    """Yield for each of a module's timed tests for pytest the number of its sets of parameters, its fixtures' included;
+    None if that isn't plain. In a module without any by itself, whose fixtures another one has, all tests are timed."""
+    constants, fixtures = _assigned(module.body), {**shared, **_fixtures(module)}
     tests = [(node, node.decorator_list) for node in _public(module.body) if _is_test(node)]
     for owner in module.body:
         if isinstance(owner, ast.ClassDef) and owner.name.startswith("Test"):
@@ -99,12 +125,24 @@ def _count_tests(module: ast.Module) -> Iterator[int | None]:
     timed_tests = [
         (node, decorators)
         for node, decorators in tests
-        if any(_FIXTURE.fullmatch(argument.arg) for argument in node.args.args)
+        if any(map(_FIXTURE.fullmatch, _arguments(node)))
         or any(_FIXTURE.fullmatch(_name(decorator)) for decorator in decorators)
     ]
-    for _, decorators in timed_tests or tests:
+    for node, decorators in timed_tests or tests:
         marks = [mark for mark in decorators if isinstance(mark, ast.Call) and _name(mark) == "parametrize"]
-        yield _product(_length(mark.args[1] if len(mark.args) > 1 else None, constants) for mark in marks)
+        lengths = [_length(mark.args[1] if len(mark.args) > 1 else None, constants) for mark in marks]
+        replaced = {name for mark in marks if mark.args for name in re.findall(r"\w+", ast.unparse(mark.args[0]))}
+        names = list(_arguments(node))
+        for name in names:  # which grows
+            if name in fixtures and name not in replaced:
+                needed, length = fixtures[name]
+                lengths.append(length)
+                names += [argument for argument in needed if argument not in names]
+        yield _product(lengths)
+
+
+def _arguments(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[str]:
+    return [argument.arg for argument in node.args.args]
 
 
 def _is_test(node: ast.stmt) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:

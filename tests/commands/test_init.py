@@ -77,6 +77,15 @@ def test_a_suite_is_named_in_five_lines_and_a_workflow_is_written(init: Init, pa
     assert (package.folder / "pyproject.toml").read_text() == text
 
 
+def test_the_suite_is_the_innermost_folder_that_has_all_timed_tests(init: Init, package: PlainPackage) -> None:
+    for name in ("deep/test_a", "test_b"):
+        package.write(f"tests/benchmarks/{name}.py", "def test_it(benchmark): benchmark(int)\n")
+    package.write("tests/test_plain.py", "def test_it(): pass\n")
+    assert '    suite = "tests/benchmarks"' in init("--dry-run").out
+    package.write("test_top.py", "def test_it(benchmark): benchmark(int)\n")
+    assert '    suite = "."' in init("--dry-run").out
+
+
 def test_a_dry_run_writes_nothing(init: Init, package: PlainPackage) -> None:
     outcome = init("--dry-run")
     assert "would write 6 lines to " in outcome.out

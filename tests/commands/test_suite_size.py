@@ -84,6 +84,21 @@ def test_tests_that_are_timed_by_a_fixture_of_their_own_count(tmp_path: Path) ->
     assert size(write(tmp_path, {"tests/conftest.py": fixture, "tests/test_speed.py": tests})) == SuiteSize(2)
 
 
+def test_parameters_of_fixtures_count_where_a_test_uses_them_and_replaces_none(tmp_path: Path) -> None:
+    """In pytest's words: those of its own module, those of a conftest.py, and those that other fixtures use."""
+    fixture = "@pytest.fixture(params={})\ndef {}({}): ...\n"
+    above = "import pytest\n" + fixture.format("[1, 2]", "store", "") + fixture.format("[1]", "layout", "store")
+    own = "import pytest\nN = (0, 0.03, 1)\n" + fixture.format("N", "latency", "layout, latency")
+    tests = "def test_one(benchmark, latency, tmp_path): ...\ndef test_plain(benchmark): ...\n"
+    tests += (
+        "@pytest.mark.parametrize('n, store', [(1, 2)] , indirect=['store'])\ndef test_two(benchmark, n, layout): ..."
+    )
+    files = {"conftest.py": above, "speed/test_it.py": own + tests, ".git/config": "", "speed/conftest.py": "def ("}
+    assert size(write(tmp_path, files)) == SuiteSize(6 + 1 + 1)
+    unknown = "import pytest\n" + fixture.format("many()", "layout", "")
+    assert size(write(tmp_path, {"speed/conftest.py": unknown})) == SuiteSize(3, is_exact=False)
+
+
 @pytest.mark.parametrize(
     "params",
     [
