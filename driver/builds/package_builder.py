@@ -273,10 +273,14 @@ class PackageBuilder(Builder):
         except BrokenBuildError as error:
             if by != _COMMAND:
                 raise BrokenBuildError(f"{recipe.project}: {error}") from None
-            self._commands_failed = True
             by = f"the package's own build backend, {recipe.backend}, builds it and later commits instead"
             log.warning("build_command failed for %s (%s): %s", commit.short, error, by)
-            return self._wheel(commit, recipe, destination, processors)
+            self._commands_failed = True
+            try:
+                return self._wheel(commit, recipe, destination, processors)
+            except OpduelError:
+                self._commands_failed = False  # the commit is at fault
+                raise
         built_by = by if BUILD_COMMANDS in self._settings.variables else ""
         wheel = BuiltWheel(find_wheel(destination), _ccache_counts(stats_log), built_by)
         log.info("built %s in %.0f s%s", wheel.path.name, seconds, _ccache_words(wheel))

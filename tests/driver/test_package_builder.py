@@ -251,6 +251,20 @@ def test_where_build_command_fails_the_backend_builds_all(tmp_path: Path, caplog
     assert "retrying" not in caplog.text
 
 
+def test_a_commit_that_the_backend_can_not_build_either_leaves_build_command_to_others(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path)
+    project = PROJECT.partition("[tool")[0]
+    tiny.add("broken", {"pyproject.toml": project.replace("packaging", ">"), "src/tinysum/__init__.py": ""})
+    tiny.add("good", {"pyproject.toml": project, "src/tinysum/__init__.py": "def answer():\n    return 1\n"})
+    tiny.open()
+    variables = interpret({"build_command": ["grep packaging pyproject.toml"]}).build_variables
+    settings = BuildSettings(Limits(300.0, 0, jobs=2), variables=variables)
+    builder = builder_of(PYTHON, tiny.repository, tiny.cache, settings, tiny.work / "builds")
+    with pytest.raises(BrokenBuildError, match=r"^tiny-sum: ValueError: invalid pyproject.toml"):
+        builder.build(tiny.commit("broken"), "auto")
+    assert builder.build(tiny.commit("good"), "source").details["built by"] == "build_command"
+
+
 def test_suite_packages_that_the_project_can_not_be_built_with_are_left_out_of_build_command_s_environment(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
