@@ -74,7 +74,7 @@ class Match:
 class ChangedCode:
     """What a culprit changed.
 
-    ``looked_at`` are the cases with a cause that names functions, ``matches`` those functions that it has to do with.
+    ``looked_at`` are the cases that functions explain, ``matches`` those functions that it has to do with.
     ``dependencies`` are changed submodules and lists of dependencies, ``build`` changed files that configure the build,
     ``compiled`` changed sources of compiled code.
     """
@@ -92,7 +92,8 @@ def changed_code(repository: Repository, good: Commit, bad: Commit, causes: Mapp
     code = _Code(repository, good, bad)
     functions = {case: parts for case, cause in causes.items() if (parts := _functions_of(cause))}
     matches = [match for case, parts in functions.items() for part in parts for match in code.matches(case, *part)]
-    return ChangedCode(tuple(matches), tuple(functions), code.dependencies, code.build, code.compiled)
+    explained = tuple(case for case in functions if causes[case].is_explained)
+    return ChangedCode(tuple(matches), explained, code.dependencies, code.build, code.compiled)
 
 
 def names_functions(cause: Cause) -> bool:
@@ -132,7 +133,7 @@ def changed_code_lines(code: ChangedCode) -> Iterable[str]:
         names = ", ".join(code.compiled[:MOST_NAMED])
         yield f"the culprit changes compiled code, of which the cause names no function: {names}{more}"
     elif code.looked_at and not code.matches:
-        yield "no function in the cause is in a file that the culprit changed"
+        yield "the functions that the cause names are in files that the culprit didn't change"
     if code.dependencies:
         yield f"the culprit changes dependencies: {', '.join(code.dependencies)}"
     if code.build:

@@ -135,14 +135,21 @@ class Cause:
     """Why a case changed, examined after all measuring. It never influences a verdict."""
 
     sentence: str
-    """one line for people, also at the end of the case's ``note``"""
+    """one line for people, also at the end of the case's ``note``, but for what was seen where nothing explains the change"""
     examinations: tuple[Examination, ...] = ()
     """one for each source that the case and the host allow"""
 
     @property
     def words(self) -> str:
-        """What the case's note says of it."""
-        return f"cause: {self.sentence}"
+        """What the case's note says of it: of a change that isn't explained no list of what was seen."""
+        if self.is_explained or "; " not in self.sentence:
+            return f"cause: {self.sentence}"
+        return "cause: not explained by anything that was looked at (opduel explain shows what was)"
+
+    @property
+    def is_explained(self) -> bool:
+        """Tell whether the sentence claims what accounts for the change, or for a part of it."""
+        return not self.sentence.startswith("not explained")
 
 
 def without_clone(name: str) -> str:

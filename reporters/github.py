@@ -168,7 +168,7 @@ def _title_and_message(comparison: Comparison) -> tuple[str, str]:
     again = "; flagged again by a second measurement" if is_confirmed(comparison) else ""
     effect = effect_text(comparison, comparison.unit)
     message = f"{comparison.metric} {effect}: {before} before, {after} after{again}"
-    cause = _short(f"; cause: {comparison.cause.sentence}", _LONGEST_MESSAGE) if comparison.cause else ""
+    cause = _short(f"; {comparison.cause.words}", _LONGEST_MESSAGE) if comparison.cause else ""
     return f"{_short(comparison.case, _LONGEST_TITLE)} {change}", message + cause
 
 

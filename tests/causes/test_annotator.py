@@ -22,7 +22,7 @@ from opduel.causes.wording.resources import OF_MEMORY
 from opduel.harness.measurement_plan import FirstMeasurement, MeasurementResult
 from opduel.harness.profiles import Profiling
 from opduel.harness.run_request import RunRequest
-from opduel.records import Case, Comparison, Examination, Part, Verification
+from opduel.records import Case, Cause, Comparison, Examination, Part, Verification
 from opduel.records.cause import Observation
 from opduel.records.measurement import SIDES
 
@@ -92,6 +92,8 @@ def test_a_cause_is_stored_and_its_sentence_is_in_the_note() -> None:
     assert changed.cause is not None
     assert changed.cause.sentence.startswith("not explained")
     assert changed.note == f"slower; cause: {changed.cause.sentence}"
+    long_cause = Cause("not explained: time by function grew by 42 %, with nothing that accounts for it; time by ...")
+    assert long_cause.words == "cause: not explained by anything that was looked at (opduel explain shows what was)"
 
 
 def test_it_is_said_how_long_the_search_may_take(caplog: pytest.LogCaptureFixture) -> None:
