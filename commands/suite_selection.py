@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
@@ -34,7 +35,7 @@ from opduel.driver.suites.elsewhere import ChosenSuite
 from opduel.driver.suites.source import Suite, literal_words, mentions, names_like, open_suite
 from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
 from opduel.frameworks import Framework, framework_names, get_framework, run_environment, worker_environment
-from opduel.records import METRICS, Build, Case, UsageError, case_id_for
+from opduel.records import METRICS, Build, Case, RunError, UsageError, case_id_for
 from opduel.records.measurement import Side
 from opduel.records.run_record import SuiteRecord
 from opduel.support.redaction import redact
@@ -74,7 +75,7 @@ class SuiteSelection:
         self._first = folder = new_work_folder()  # the suite's own files may be in it
         cache = platformdirs.user_cache_path("opduel") / "repositories"
         suite = open_suite(options.suite, cache, Path(folder.name))
-        configuration, notes = _with_packages(suite, options, cache)
+        configuration, notes = _with_packages(suite, options, cache.with_name("suites"))
         self.suite = dataclasses.replace(suite, configuration=configuration)
         self.framework = _framework_of(suite, options.framework).of_suite(
             {}, configuration.requirements, configuration.subfolder, configuration.build_variables
@@ -286,9 +287,11 @@ def _with_packages(suite: Suite, options: HarnessOptions, cache: Path) -> tuple[
         return dataclasses.replace(configuration, requirements=requirements, conda_packages=()), ()
     if suite.tests and (group := group_for_tests(suite.folder)):
         try:
-            lock(group.requirements, cache, sdists=options.allow_sdist, python=group.python)
+            with suppress(RunError):  # builds say that the index can't be reached, if they need it
+                lock(group.requirements, cache, sdists=options.allow_sdist, python=group.python)
         except UsageError as error:
-            return configuration, (f"{group.label}: not installed: {error}; or give others with --suite_packages",)
+            why = f"{group.label} can't be resolved, and is left out: {getattr(error, 'reason', error)}"
+            return configuration, (f"{why}: give what the tests need with --suite_packages 'PACKAGE ...'",)
         others = f"others: --suite_packages 'PACKAGE ...', or {NO_PACKAGES}"
         log.info("builds get %s, %s (%s)", group.label, counted(len(group.requirements), "package"), others)
         return dataclasses.replace(configuration, requirements=group.requirements), ()

@@ -16,9 +16,10 @@ from opduel.commands.launch import run_harness
 from opduel.commands.options import read_options
 from opduel.commands.suite_patterns import check_patterns, named_by
 from opduel.commands.suite_selection import SuiteSelection
+from opduel.driver.builds.uv import UnresolvableError
 from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, discover
 from opduel.driver.suites.source import literal_words
-from opduel.records import Case, UsageError
+from opduel.records import Case, RunError, UsageError
 
 GRADIENT = Benchmark("m.time", "time", "b.m", ("grid",), (), frozenset(), None, None, None, "seconds", "v", None, True)
 
@@ -281,10 +282,13 @@ def test_what_a_projects_tests_need_is_installed_unless_the_user_says_what(
     assert "builds get the group test of pyproject.toml, 2 packages (others: --suite_packages" in caplog.text
     assert SuiteSelection(read_options([*suite, "--suite_packages", "none"])).framework.builds.suite_required == ()
 
+    error: Exception = UnresolvableError("six==1", "there is no six==1", "")
+
     def refuse(*_: object, **__: object) -> None:
-        raise UsageError("six==1 can't be resolved")
+        raise error
 
     monkeypatch.setattr(suite_selection, "lock", refuse)
     assert SuiteSelection(read_options(suite)).framework.builds.suite_required == ()
-    assert "the group test of pyproject.toml: not installed: six==1 can't be resolved; or give others" in caplog.text
-    assert len(resolved) == 1
+    assert "the group test of pyproject.toml can't be resolved, and is left out: there is no six==1: giv" in caplog.text
+    error = RunError("the package index can't be reached")
+    assert SuiteSelection(read_options(suite)).framework.builds.suite_required == packages
