@@ -20,7 +20,9 @@ def explain(analysis: CaseAnalysis, family: int, suspected: Verdict | None) -> s
     if analysis.test.looked:
         why = _why_open(analysis, family)
     elif n := analysis.test.n:
-        why = f"{counted(n, 'round')} {'is' if n == 1 else 'are'} too few: a verdict takes {analysis.looks.counts[0]}"
+        then = f", and then {FRESH_PAIRS} that agree" if suspected and analysis.case.measure.noisy else ""
+        enough = f"a verdict takes {analysis.looks.counts[0]}{then}"
+        why = f"{counted(n, 'round')} {'is' if n == 1 else 'are'} too few: {enough}"
     else:
         why = "not measured before the run ended"
     return f"looks {suspected}, but {why}" if suspected else why
@@ -55,7 +57,7 @@ def _why_open(analysis: CaseAnalysis, family: int) -> str:
     directions = [word for word, may_be in ((rise, high > bound), (fall, low < -bound)) if may_be]
     if low > bound or high < -bound:
         enough = f"not clearly enough among {family} cases" if family > 1 else "not clearly enough"
-        lacking = enough if test.confirmed else f"{FRESH_PAIRS} later rounds have to agree"
+        lacking = enough if test.confirmed else f"{FRESH_PAIRS} rounds after those that show it have to agree"
     elif threshold == 0:
         lacking = "it may be equal, and with a threshold of 0 nothing can be shown to be unchanged"
     elif figures.reference is None:

@@ -135,7 +135,7 @@ class Cause:
     """Why a case changed, examined after all measuring. It never influences a verdict."""
 
     sentence: str
-    """one line for people, also at the end of the case's ``note``, but for what was seen where nothing explains the change"""
+    """one line for people; also in the case's ``note``, without what was seen where nothing explains the change"""
     examinations: tuple[Examination, ...] = ()
     """one for each source that the case and the host allow"""
 

@@ -79,7 +79,7 @@ def test_a_threshold_is_the_same_share_as_of_ratios() -> None:
 def test_open_cases_say_how_far_in_their_unit() -> None:
     early = compared([(0, 3)] * 6)
     assert (early.verdict, early.suspected) == ("inconclusive", "regressed")
-    assert early.note == "looks regressed, but 3 later rounds have to agree"
+    assert early.note == "looks regressed, but 3 rounds after those that show it have to agree"
     rng = np.random.default_rng(1)
     noise = compared([(a, b) for a, b in rng.normal(0, 1, (30, 2))], a_case(threshold=0.5))
     assert noise.verdict != "regressed"

@@ -103,7 +103,7 @@ def test_without_samples_and_with_one() -> None:
     assert (lone.control, lone.treatment) == (100.0, 110.0)
     assert (lone.ci, lone.p_value, lone.q_value, lone.mde, lone.decided_on) == (None,) * 5
     assert (lone.suspected, lone.forecast) == ("regressed", Forecast(None, 7)), "to the second look"
-    assert lone.note == "looks regressed, but 1 round is too few: a verdict takes 5"
+    assert lone.note == "looks regressed, but 1 round is too few: a verdict takes 5, and then 3 that agree"
 
 
 def test_a_failed_case_keeps_failure_and_samples_and_says_nothing_else() -> None:
@@ -179,7 +179,7 @@ EDGE = [0.0198 + 0.004 * x for x in (1, -1, 0.8, -0.8, 0.2, -0.2, 0.5, -0.5, 0.0
         (quiet(3, 0.0), "3 rounds are too few: a verdict takes 5"),
         (
             SLOWER[:6],
-            "looks regressed, but 3 later rounds have to agree",
+            "looks regressed, but 3 rounds after those that show it have to agree",
         ),
         (
             quiet(13, 0.0, seed=2, sd=0.05),
