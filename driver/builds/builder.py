@@ -116,7 +116,7 @@ class Builder(ABC):
             if self._without_ccache and any(path.endswith(COMPILED) for path in self._repository.listing(commit)):
                 log.warning("ccache is not installed: every commit is compiled from the start")
                 self._without_ccache = False
-            log.info("building %s (%s)%s; log: %s", commit.short, commit.subject, by and f" by {by}", log_path)
+            log.info('building %s "%s"%s; log: %s', commit.short, commit.subject, by and f" by {by}", log_path)
             began = time.monotonic()
             compiler.compile(commit, destination, log_path, limits)
             return time.monotonic() - began

@@ -209,7 +209,10 @@ class PackageBuilder(Builder):
             except BrokenBuildError:
                 tools = self._locked(project, (*further, *BUILT_WITH), python)
                 names = ", ".join(map(package_of, suite))
-                log.warning("build_command runs without %s, which don't fit what the project is built with", names)
+                log.warning(
+                    "build_command runs without the suite's packages (%s): they don't fit what builds the project",
+                    names,
+                )
             self._tools_by_project[project, python] = tools
         return self._tools_by_project[project, python]
 

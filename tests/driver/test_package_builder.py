@@ -230,6 +230,7 @@ def test_a_suite_s_own_commands_build_and_install(tmp_path: Path, makes_wheel: b
 
 
 def test_where_build_command_fails_the_backend_builds_all(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     tiny = Tiny(tmp_path)
     code = {"src/tinysum/__init__.py": "def answer():\n    return 1\n"}
     tiny.add("first", {"pyproject.toml": PROJECT.partition("[tool")[0], **code})
@@ -244,11 +245,12 @@ def test_where_build_command_fails_the_backend_builds_all(tmp_path: Path, caplog
     assert [(answer(build), build.details["built by"]) for build in builds] == [
         *(("1", "setuptools.build_meta"), ("2", "setuptools.build_meta")),
     ]
-    (line,) = (record.getMessage() for record in caplog.records if "build_command" in record.getMessage())
+    (line,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
     assert line.startswith(f"build_command failed for {tiny.commit('first').short} (error: no six 1.16.0; build.sh ")
     assert line.endswith("own build backend, setuptools.build_meta, builds it and later commits instead")
     assert "ccache" not in caplog.text  # nothing is compiled
     assert "retrying" not in caplog.text
+    assert f'building {tiny.commit("second").short} "second" by setuptools.build_meta; log: ' in caplog.text
 
 
 def test_a_commit_that_the_backend_can_not_build_either_leaves_build_command_to_others(tmp_path: Path) -> None:
@@ -278,7 +280,7 @@ def test_suite_packages_that_the_project_can_not_be_built_with_are_left_out_of_b
     assert builder.describe(tiny.commit("first"), "auto") == "built from source by setuptools.build_meta"
     assert not builder.is_cached(tiny.commit("first"), "auto")
     assert caplog.messages == [
-        "build_command runs without setuptools, which don't fit what the project is built with",
+        "build_command runs without the suite's packages (setuptools): they don't fit what builds the project",
     ]
 
 
