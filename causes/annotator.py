@@ -49,7 +49,7 @@ def find_causes(
     longest_s = min(LONGEST_S, profiling.deadline - time.monotonic())
     if longest_s > 0:
         number = counted(min(len(changes), MOST_EXPLAINED), "changed case")
-        log.info("looking for the cause of %s, in at most about %s", number, duration(longest_s))
+        log.info("looking for the cause of %s, in at most about %s", number, duration(round(longest_s)))
     explained = {comparison.case: comparison for comparison in changes[:MOST_EXPLAINED]}
     notes = {comparison.case: TOO_MANY for comparison in changes[MOST_EXPLAINED:]}
     causes: dict[str, Cause] = {}
