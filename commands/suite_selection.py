@@ -285,7 +285,7 @@ def _with_packages(suite: Suite, options: HarnessOptions, cache: Path) -> tuple[
         if requirements is None:
             raise UsageError(f"--suite_packages {text}: is a path: give requirements, such as numpy==2.2.6")
         return dataclasses.replace(configuration, requirements=requirements, conda_packages=()), ()
-    if suite.tests and (group := group_for_tests(suite.folder)):
+    if suite.tests and (group := group_for_tests(suite.folder, suite.tests)):
         try:
             with suppress(RunError):  # builds say that the index can't be reached, if they need it
                 lock(group.requirements, cache, sdists=options.allow_sdist, python=group.python)

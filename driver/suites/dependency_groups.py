@@ -3,7 +3,7 @@
 import re
 import sys
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,8 @@ from opduel.driver.builds.package_sources import PROJECT_FILE, read_project
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
 
-_NAMES = ("benchmarks?|bench|benchmarking", "tests?|testing", "dev|develop|development")  # the likeliest first
+_TOOLS = "dev|develop|development"  # groups that have other tools, too
+_NAMES = ("benchmarks?|bench|benchmarking", "tests?|testing", _TOOLS)  # the likeliest first
 
 Lists = Mapping[tuple[str, str], Any]  # ("group" or "extra", its name) -> the entries
 
@@ -30,20 +31,25 @@ class PackageGroup:
     python: str
 
 
-def group_for_tests(folder: Path) -> PackageGroup | None:
+def group_for_tests(folder: Path, tests: Sequence[str] = ()) -> PackageGroup | None:
     """Return the group for benchmarks, or else for tests, or else for development, in the nearest pyproject.toml above
-    a suite's folder, up to its repository's top. Return None if there is none, or the file can't be read."""
+    a suite's folder, up to its repository's top; of one for development, pytest's plugins and what the files ``tests``
+    and their conftest.py import. Return None if there is none, or the file can't be read."""
+    files = {folder / name for name in tests}
+    files |= {place / "conftest.py" for file in files for place in file.parents if place.is_relative_to(folder)}
+    text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file())
+    imported = set(re.findall(r"^\s*(?:from|import)\s+(\w+)", text, re.MULTILINE))
     for place in (folder, *folder.parents):
         if (place / PROJECT_FILE).is_file():
             with suppress(UnreadableError, UsageError, tomllib.TOMLDecodeError):
-                return _group_in(read_text(place / PROJECT_FILE, pipes=False), place.name)
+                return _group_in(read_text(place / PROJECT_FILE, pipes=False), place.name, imported)
             return None
         if (place / ".git").exists():
             break
     return None
 
 
-def _group_in(text: str, usual_name: str) -> PackageGroup | None:
+def _group_in(text: str, usual_name: str, imported: Collection[str]) -> PackageGroup | None:
     file = tomllib.loads(text)
     tables = {"group": file, "extra": _table(file, "project")}
     keys = {"group": "dependency-groups", "extra": "optional-dependencies"}
@@ -53,7 +59,8 @@ def _group_in(text: str, usual_name: str) -> PackageGroup | None:
         for name, entries in _table(table, keys[kind]).items()
     }
     project = read_project(text.encode(), usual_name)
-    elsewhere = {canonicalize_name(name) for name in _table(_table(_table(file, "tool"), "uv"), "sources")}
+    elsewhere = map(canonicalize_name, _table(_table(_table(file, "tool"), "uv"), "sources"))
+    left_out = {name.replace("-", "_") for name in (project.name, *elsewhere)}
     usual = "{}.{}".format(*sys.version_info)
     oldest = re.search(r">=?\s*(3\.\d+)", project.requires_python or "")
     python = usual if project.allows(usual) or oldest is None else oldest[1]
@@ -61,7 +68,9 @@ def _group_in(text: str, usual_name: str) -> PackageGroup | None:
         requirements = dict.fromkeys(
             str(requirement)
             for requirement in _expanded([(kind, name)], lists, project.name)
-            if requirement.url is None and canonicalize_name(requirement.name) not in {project.name, *elsewhere}
+            if requirement.url is None
+            and (module := canonicalize_name(requirement.name).replace("-", "_")) not in left_out
+            and (not re.fullmatch(_TOOLS, name) or module.startswith("pytest") or module in imported)
         )
         if requirements:
             return PackageGroup(f"the {kind} {name} of {PROJECT_FILE}", tuple(requirements), python)

@@ -15,7 +15,7 @@ GROUPS = "[dependency-groups]\n"
 @pytest.mark.parametrize(
     ("text", "label", "requirements"),
     [
-        (PROJECT + EXTRAS + "dev = ['ruff']\nTests = ['six >= 1']\n", "the extra tests of", ("six>=1",)),
+        (PROJECT + EXTRAS + "dev = ['pytest']\nTests = ['six >= 1']\n", "the extra tests of", ("six>=1",)),
         (PROJECT + EXTRAS + "bench = ['a']\n" + GROUPS + "test = ['b']\n", "the extra bench of", ("a",)),
         (PROJECT + EXTRAS + "test = ['a']\n" + GROUPS + "test = ['b']\n", "the group test of", ("b",)),
         (
@@ -55,6 +55,17 @@ def test_a_pyproject_above_the_repository_is_another_projects(tmp_path: Path) ->
     for name in (".git", "tests"):
         (tmp_path / "here" / name).mkdir(parents=True)
     assert group_for_tests(tmp_path / "here" / "tests") is None
+
+
+def test_of_tools_for_development_those_are_taken_that_the_timed_tests_can_use(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(GROUPS + "dev = ['Typing.Tools', 'ruff', 'pytest-asyncio', 'six', 'mypy']")
+    files = {"conftest.py": "import typing_tools.extra", "tests/test_a.py": "if 1:\n    from six import moves\n"}
+    (tmp_path / "tests").mkdir()
+    for name, text in {**files, "tests/test_b.py": "import mypy"}.items():
+        (tmp_path / name).write_text(text)
+    group = group_for_tests(tmp_path, ["tests/test_a.py"])
+    assert group is not None
+    assert group.requirements == ("Typing.Tools", "pytest-asyncio", "six")
 
 
 def test_packages_are_for_a_python_that_the_project_allows(tmp_path: Path) -> None:
