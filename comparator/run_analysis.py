@@ -1,6 +1,6 @@
 """The analysis of all cases of a run together: between rounds, at its end, and on a disturbed host."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 
 from opduel.comparator.aa_checks import Bias
@@ -25,9 +25,10 @@ class RunAnalysis:
     to the same family: those of comparisons that are made elsewhere, 1 for one that is not known yet. ``priors`` (by
     metric) make it a replication: they are those of the run that is replicated, whose flagged cases are too few and too
     special to have their own, and only fresh samples count.  The family of a replication is the flagged cases; cases
-    that are measured again because they had ``failed_before`` (ids) are a family of their own. Raises ValueError: alpha
-    outside (0, 1), a threshold below 0, an unknown metric, two cases of one id, samples under another case's id or of
-    no case at all.
+    that are measured again because they had ``failed_before`` (ids) are a family of their own.  ``set_aside``: ids of
+    cases that no case waits for, as there is no time for them; they belong to the family all the same. Raises
+    ValueError: alpha outside (0, 1), a threshold below 0, an unknown metric, two cases of one id, samples under another
+    case's id or of no case at all.
     """
 
     cases: Sequence[Case]
@@ -40,6 +41,7 @@ class RunAnalysis:
     priors: Mapping[str, Prior] | None = None
     failed_before: frozenset[str] = frozenset()
     other_p_values: Sequence[float] = ()
+    set_aside: Collection[str] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
@@ -66,8 +68,8 @@ class RunAnalysis:
         """Return the interim analysis of each case, by id, after any number of rounds.
 
         Every look takes exactly the first n_k samples, so that the result does not depend on how often this is called.
-        Until every case of a metric has failed or reached the first look, none of them is settled or a suspect, failed
-        cases apart. Raises ValueError: a value that is not finite; as the other methods.
+        Until every case of a metric has failed, was ``set_aside`` or has reached the first look, none of them is
+        settled or a suspect, failed cases apart. Raises ValueError: a value that is not finite; as the other methods.
         """
         return {analysis.case.id: analysis.interim() for analysis in self.analyse(closing=False)}
 
@@ -137,7 +139,11 @@ class RunAnalysis:
         values = {case.id: Values.of(self.samples.get(case.id, ())) for case in self.cases}
         priors = _fit_priors(self.cases, values, self.looks) if self.priors is None else self.priors
         unlooked = [
-            case for case in self.cases if case.id not in self.failures and not _is_looked_at(case, values, self.looks)
+            case
+            for case in self.cases
+            if case.id not in self.failures
+            and case.id not in self.set_aside
+            and not _is_looked_at(case, values, self.looks)
         ]
         waiting_metrics = set() if self.is_replication else {case.metric for case in unlooked}
 

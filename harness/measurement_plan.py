@@ -151,6 +151,7 @@ class MeasurementPlan:
             failed_before=first.failed if first else frozenset(),
             # With p values of 1 for other hosts' comparisons, what is flagged is flagged whatever they turn out to be.
             other_p_values=(1.0,) * self.other_comparisons,
+            set_aside=result.set_aside,
         )
 
 
@@ -202,6 +203,7 @@ class MeasurementResult:
     effort: dict[str, Effort] = field(default_factory=dict)  # by case id
     noise: RunNoiseRecord | None = None  # of the host by level, as ``describe_noise`` has it
     expected_s: float | None = None  # how long it would take, as the first rounds had it
+    set_aside: set[str] = field(default_factory=set)  # ids of cases that there is no time for now: none waits for them
     stopped: str | None = None
     aborted: bool = False  # stopped by something other than the budget: the run could not be completed
     interrupted: bool = False  # and that was a signal

@@ -215,10 +215,8 @@ def _fitting(needs: Sequence[tuple[CaseNeed, int]], left_s: float, durations: Ro
 
 
 def first_affordable(needs: Sequence[CaseNeed], left_s: float, durations: RoundDurations) -> list[CaseNeed]:
-    """Return those that the time left takes to their first look, in the order given, but those first that need the
-    fewest rounds: what was begun is finished before others are."""
-    begun_first = sorted(needs, key=lambda need: need.missing)
-    return _fitting([(need, need.missing) for need in begun_first], left_s, durations)
+    """Return those for whose missing rounds there is time, in the order given."""
+    return _fitting([(need, need.missing) for need in needs], left_s, durations)
 
 
 def profiling_seconds(time_budget: float | None, cases: int) -> float:

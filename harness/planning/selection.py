@@ -3,10 +3,11 @@
 import math
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from opduel.comparator import InterimAnalysis
+from opduel.comparator.looks import FRESH_PAIRS
 from opduel.harness.checkpoint import PhaseCheckpoint
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult
 from opduel.harness.planning import budget
@@ -122,29 +123,42 @@ class CaseSelector:
     def _select_first_looks(
         self, needs: Sequence[budget.CaseNeed], left_s: float
     ) -> tuple[list[CaseRequest], str | None]:
-        """Select the cases that come to their first look in the time left: those first that look changed so far, then
-        those that are settled soonest. The others keep p values of 1, so that this choice makes no false flag likelier.
+        """Select the cases that come to a verdict in the time left: those first that look changed so far, which need
+        ``FRESH_PAIRS`` rounds after their first look, then those that were begun, then those that are settled soonest.
+        The others keep p values of 1, so that this choice makes no false flag likelier.
 
         If that is none, select all in a run that a later start goes on with, or before the first round; and in a run
         that has tested no case yet the first one, since what is known of its costs may be too high.
         """
         durations = self._durations
-        if durations.of_rounds(need.rounds for need in needs) > left_s:
+        changed_cases = {need.request.case.id for need in needs if self._looks_changed(need)}
+
+        def to_verdict(need: budget.CaseNeed) -> budget.CaseNeed:
+            is_due = need.request.case.id in changed_cases and not need.closes
+            return replace(need, missing=need.missing + FRESH_PAIRS) if is_due else need
+
+        if durations.of_rounds(need.rounds for need in map(to_verdict, needs)) > left_s:
             cases, samples = [need.request.case for need in needs], self._plan.decisive_samples(self._result)
             if expected := forecast_run(self._effort, cases, samples, self._plan.looks):
                 need_by_case = {need.request.case.id: need for need in needs}
                 needs = [need_by_case[case.id] for case in settled_first(cases, expected)]
-            needs = sorted(needs, key=lambda need: not self._looks_changed(need.request.case))
-        chosen = budget.first_affordable(needs, left_s, durations)
+            needs = sorted(needs, key=lambda need: (need.request.case.id not in changed_cases, need.missing))
+        chosen = budget.first_affordable([*map(to_verdict, needs)], left_s, durations)
+        chosen = chosen or budget.first_affordable(needs, left_s, durations)
         if not chosen and not any(need.closes for need in needs):
             chosen = list(needs[:1])
+        if not self.goes_on:
+            chosen_ids = {need.request.case.id for need in chosen or needs}
+            unlooked_ids = {need.request.case.id for need in needs if not need.closes}
+            self._result.set_aside = unlooked_ids - chosen_ids
         if not chosen and self._result.rounds and not self.goes_on:
             needed_s = min(durations.of_rounds([need.rounds]) for need in needs)
             return [], self.describe_want_of_time(needed_s, "a verdict on another case")
         return [need.request for need in chosen or needs], None
 
-    def _looks_changed(self, case: Case) -> bool:
+    def _looks_changed(self, need: budget.CaseNeed) -> bool:
         """Tell whether the mean of a case's samples lies beyond its threshold by more than they are likely to vary."""
+        case = need.request.case
         samples = self._plan.decisive(self._result.samples[case.id])
         if not samples:
             return False

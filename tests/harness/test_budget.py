@@ -128,9 +128,9 @@ def test_one_that_does_not_fit_keeps_no_smaller_one_from_its_look() -> None:
     assert [chosen.request.case.id for chosen in affordable(needs, 30.0, durations, resumable=False)] == ["b"]
 
 
-def test_of_first_looks_those_come_first_that_are_begun_and_each_that_fits() -> None:
+def test_of_first_looks_each_comes_that_fits() -> None:
     durations = after_a_round("abc", case_s=1.0, start_s=0.0)
-    needs = [need("a", missing=5), need("b", missing=3), need("c", missing=5)]
+    needs = [need("b", missing=3), need("a", missing=5), need("c", missing=5)]
     assert [chosen.request.case.id for chosen in first_affordable(needs, 3.5, durations)] == ["b"]
     assert [chosen.request.case.id for chosen in first_affordable(needs, 8.5, durations)] == ["b", "a"]
     costly = [need("slow", missing=2), need("a", missing=5)]

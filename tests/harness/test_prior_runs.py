@@ -227,6 +227,16 @@ def test_a_budget_too_short_for_all_is_spent_first_on_what_looks_changed(
     assert len(looked_at) < len(names) / 2
 
 
+def test_a_budget_for_first_looks_alone_takes_what_looks_changed_to_its_verdict(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = [f"c{number}" for number in range(10)]
+    changes = {name: 0.3 * (number % 2) for number, name in enumerate(names)}
+    _, comparisons, _ = measured(monkeypatch, None, MadeRounds(changes, case_s=1.0), time_budget=52.0)
+    verdicts = {comparison.case: comparison.verdict for comparison in comparisons}
+    assert {verdicts[name] for name in names if changes[name]} == {"regressed"}
+
+
 def test_in_a_budget_what_the_change_is_known_to_reach_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = MadeRounds(dict.fromkeys("abcd", 0.0), case_s=1.0)
     reached, first_look = frozenset("bd"), LOOKS.counts[0]
