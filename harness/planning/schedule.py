@@ -120,8 +120,9 @@ class Schedule:
 
     def _plan_wave(self) -> list[Round]:
         """Plan one round of every open case, or of those that there is time for, in as few process pairs as can be."""
-        interim = self.interim()
         self._effort.learn(self.result.samples)
+        self._selector.set_aside()
+        interim = self.interim()
         selection = self._selector.select(interim)
         self.result.stopped = selection.stop_reason  # not that of the wave before: more may be known of the time now
         self._doubtful = frozenset(request.case.id for request in selection.doubtful)

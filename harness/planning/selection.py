@@ -131,7 +131,7 @@ class CaseSelector:
         that has tested no case yet the first one, since what is known of its costs may be too high.
         """
         durations = self._durations
-        changed_cases = {need.request.case.id for need in needs if self._looks_changed(need)}
+        changed_cases = {need.request.case.id for need in needs if self._looks_changed(need.request.case)}
 
         def to_verdict(need: budget.CaseNeed) -> budget.CaseNeed:
             is_due = need.request.case.id in changed_cases and not need.closes
@@ -142,23 +142,42 @@ class CaseSelector:
             if expected := forecast_run(self._effort, cases, samples, self._plan.looks):
                 need_by_case = {need.request.case.id: need for need in needs}
                 needs = [need_by_case[case.id] for case in settled_first(cases, expected)]
-            needs = sorted(needs, key=lambda need: (need.request.case.id not in changed_cases, need.missing))
+            suspects = [need for need in needs if need.request.stage == "confirmation"]  # before what is not begun
+            needs = sorted(
+                suspects or needs, key=lambda need: (need.request.case.id not in changed_cases, need.missing)
+            )
         chosen = budget.first_affordable([*map(to_verdict, needs)], left_s, durations)
         chosen = chosen or budget.first_affordable(needs, left_s, durations)
         if not chosen and not any(need.closes for need in needs):
             chosen = list(needs[:1])
-        if not self.goes_on:
-            chosen_ids = {need.request.case.id for need in chosen or needs}
-            unlooked_ids = {need.request.case.id for need in needs if not need.closes}
-            self._result.set_aside = unlooked_ids - chosen_ids
         if not chosen and self._result.rounds and not self.goes_on:
             needed_s = min(durations.of_rounds([need.rounds]) for need in needs)
             return [], self.describe_want_of_time(needed_s, "a verdict on another case")
         return [need.request for need in chosen or needs], None
 
-    def _looks_changed(self, need: budget.CaseNeed) -> bool:
+    def set_aside(self) -> None:
+        """Set aside the cases without a first look as long as the time left isn't enough for it beside the rounds that
+        those need which look changed at theirs: or else these would wait for it until the time is up."""
+        plan, result = self._plan, self._result
+        if plan.time_budget is None or self.goes_on:
+            return
+        samples = plan.decisive_samples(result)
+        to_first_look = [
+            (case, plan.looks.of_metric(case.metric).counts[0] - len(samples[case.id]))
+            for case in self._cases
+            if case.id not in result.failures
+        ]
+        unlooked = [(case, missing) for case, missing in to_first_look if missing > 0]
+        suspects = [
+            (case, FRESH_PAIRS + missing)
+            for case, missing in to_first_look
+            if -FRESH_PAIRS < missing <= 0 and self._looks_changed(case)
+        ]
+        is_short = bool(suspects) and self._durations.of_rounds([*suspects, *unlooked]) > self._clock.left_s
+        result.set_aside = {case.id for case, _ in unlooked} if is_short else set()
+
+    def _looks_changed(self, case: Case) -> bool:
         """Tell whether the mean of a case's samples lies beyond its threshold by more than they are likely to vary."""
-        case = need.request.case
         samples = self._plan.decisive(self._result.samples[case.id])
         if not samples:
             return False
