@@ -53,7 +53,8 @@ def test_both_programs_are_read_whole(files: dict[str, Path]) -> None:
         {"control": program("control", files["control"]), "treatment": program("treatment", files["treatment"])},
         worker_environment(),
     )
-    assert [resident_share(files[name]) for name in ("control", "treatment")] == [1, 1]
+    shares = [resident_share(files[name]) for name in ("control", "treatment")]
+    assert shares == pytest.approx([1, 1], abs=0.01), "the kernel may take a page back at any time"
 
 
 def test_what_belongs_to_a_build_of_the_cache_is_read_and_what_both_have_is_not(files: dict[str, Path]) -> None:
