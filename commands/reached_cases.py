@@ -3,9 +3,10 @@
 import dataclasses
 import json
 import logging
+import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -28,7 +29,8 @@ from opduel.support.digests import data_digest, file_digest
 from opduel.support.text import counted
 
 MOST_KEPT = 50  # builds whose cases were recorded
-LONGEST_S = 600.0  # of recording, unless the time budget is shorter
+LONGEST_S = 600.0  # of recording
+LEAST_S, BUDGET_SHARE = 30.0, 0.25  # of recording beside a time budget: so long, or this share of it
 _RECORDER = Path(recording.__file__).parent / "worker" / "reach.py"
 
 
@@ -47,7 +49,7 @@ def leave_out(request: RunRequest, level: int = logging.INFO) -> LeftOutRecord |
     if not (difference.functions or difference.files or difference.lookups):
         log.log(level, "nothing to measure: no code that is executed differs; --all_cases measures all the same")
         return LeftOutRecord(cases=tuple(case.id for case in request.cases), total=len(request.cases))
-    reaches = _recorded(request, "control", ours, request.cases)
+    reaches = _recorded(request, "control", ours, request.cases, lambda reach: difference.reason(reach) is not None)
     reasons = {case.id: difference.reason(reaches[case.id]) for case in request.cases}
     reasons |= _reasons_on_treatment(request, difference, theirs, reaches, reasons)
     cases = tuple(case_id for case_id, reason in reasons.items() if reason is None)
@@ -84,8 +86,15 @@ def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str], 
         log.log(level, "%s isn't known: %s", more, reason.removeprefix(UNKNOWN))
 
 
-def _recorded(request: RunRequest, side: Side, root: Path, cases: Sequence[Case]) -> dict[str, Reach]:
-    """Return what the cases reach on a side, recorded now or before."""
+def _recorded(
+    request: RunRequest,
+    side: Side,
+    root: Path,
+    cases: Sequence[Case],
+    is_likely: Callable[[Reach], bool] = lambda _: False,
+) -> dict[str, Reach]:
+    """Return what the cases reach on a side, recorded now or before; ``is_likely``, where time is short, says of which
+    first cases the operators are to be recorded before others."""
     build: Build = request.control if side == "control" else request.treatment
     settings = [build.digest, request.framework.name, dict(request.framework.suite_variables), dict(request.env)]
     key = data_digest([*settings, request.configuration.threads, file_digest(_RECORDER)])
@@ -95,8 +104,8 @@ def _recorded(request: RunRequest, side: Side, root: Path, cases: Sequence[Case]
     missing = [case for case in cases if keys[case.id] not in reaches]
     if missing:
         log.info("recording what %s on %s, once for a build", _runs(len(missing)), build.requested[:12])
-        limit_s = min(LONGEST_S, request.configuration.time_budget or LONGEST_S)
-        new = record_reach(request, side, missing, root, limit_s)
+        limit_s = min(LONGEST_S, max(LEAST_S, BUDGET_SHARE * (request.configuration.time_budget or math.inf)))
+        new = record_reach(request, side, missing, root, limit_s, is_likely)
         reaches |= {keys[case_id]: reach for case_id, reach in new.items()}
         with suppress(OSError):  # a cache
             _write(file, reaches)

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -22,22 +22,26 @@ NO_TIME = Reach(unknown="there was no time to see it")
 
 
 def record_reach(
-    request: RunRequest, side: Side, cases: Sequence[Case], root: Path, limit_s: float
+    request: RunRequest,
+    side: Side,
+    cases: Sequence[Case],
+    root: Path,
+    limit_s: float,
+    is_likely: Callable[[Reach], bool] = lambda _: False,
 ) -> dict[str, Reach]:
     """Return what each of the cases reaches of a side's build, by the case's id, in at most ``limit_s`` seconds.
 
-    ``root`` is the build's site-packages. Raise UsageError as ``make_bench`` does.
+    A case of each operator comes first, then the others of those operators whose first case ``is_likely``. ``root`` is
+    the build's site-packages. Raise UsageError as ``make_bench`` does.
     """
     bench = make_bench(request)
     environment, allowed = {**bench.environment, **RECORDING}, frozenset(os.sched_getaffinity(0))
-    in_order = sorted(cases, key=lambda case: (case.operator, case.id))  # a worker imports for neighbours once
-    share = -(-len(cases) // len(allowed))
     is_given_up, deadline = threading.Event(), time.monotonic() + limit_s
 
     def record(part: Sequence[Case]) -> dict[str, Reach]:
         reaches = dict.fromkeys((case.id for case in part), NO_TIME)
         with bench.worker(side, environment, allowed) as worker:
-            for case in part:
+            for case in likely_first(part, lambda case: is_likely(reaches[case.id])):
                 if is_given_up.is_set() or time.monotonic() >= deadline:
                     break
                 timeout_s, fork = time_left(case, deadline, SLOWDOWN), request.can_fork(case)
@@ -47,12 +51,28 @@ def record_reach(
                     reaches[case.id] = Reach(unknown=str(error))
         return reaches
 
-    parts = [in_order[start : start + share] for start in range(0, len(in_order), share or 1)]
     with ThreadPoolExecutor(len(allowed)) as pool:
         try:
-            return {case_id: reach for reaches in pool.map(record, parts) for case_id, reach in reaches.items()}
+            recorded = pool.map(record, _shares(cases, len(allowed)))
+            return {case_id: reach for reaches in recorded for case_id, reach in reaches.items()}
         finally:
             is_given_up.set()
+
+
+def _shares(cases: Sequence[Case], count: int) -> list[Sequence[Case]]:
+    """Return the cases in so many parts of about the same size, or fewer: a worker imports for neighbours once."""
+    in_order = sorted(cases, key=lambda case: (case.operator, case.id))
+    share = -(-len(cases) // count)
+    return [in_order[start : start + share] for start in range(0, len(in_order), share or 1)]
+
+
+def likely_first(part: Sequence[Case], is_likely: Callable[[Case], bool]) -> Iterator[Case]:
+    """Yield one case of each operator, then the others: of those operators first whose first case is likely by then."""
+    first_cases = {case.operator: case for case in reversed(part)}
+    yield from reversed(first_cases.values())
+    likely = {operator for operator, case in first_cases.items() if is_likely(case)}
+    others = [case for case in part if case is not first_cases[case.operator]]
+    yield from sorted(others, key=lambda case: case.operator not in likely)
 
 
 def _question(case: Case, root: Path) -> Mapping[str, Any]:

@@ -18,6 +18,7 @@ from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.runs import RunOrder
 from opduel.driver.steps import steps_of
 from opduel.frameworks import get_framework
+from opduel.harness.reach import likely_first
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, RunError
 from opduel.reporters.document import from_text, to_bytes
@@ -151,6 +152,12 @@ def test_what_was_recorded_is_kept(cache: Path, tmp_path: Path, caplog: pytest.L
     damaged = next(cache.glob("*.json"))
     damaged.write_text("{")
     assert leave_out(first) == left_out
+
+
+def test_where_time_is_short_a_case_of_each_operator_is_recorded_first() -> None:
+    cases = [replace(statement(f"{operator}{number}"), operator=operator) for operator in "abc" for number in range(3)]
+    in_order = [case.id for case in likely_first(cases, lambda case: case.operator == "b")]
+    assert in_order == ["a0", "b0", "c0", "b1", "b2", "a1", "a2", "c1", "c2"]
 
 
 def test_cases_of_which_it_is_unknown_what_they_run_are_counted_apart(
