@@ -5,7 +5,7 @@ import difflib
 import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -164,6 +164,10 @@ def _refuse_unknown_names(
     assert own.repo_dir is not None
     module = package_of(own.local, own.repo_dir).module
     inputs = [case.inputs for case in session.cases]
+    label = session.options.label("statement")
+    code = " ".join(f"{of_case['setup']} {of_case['statement']}" for of_case in inputs)
+    modules = set(re.findall(r"\b(?:import|from) +(\w+)|(?<![\w.])(\w+)\.", code))
+    _refuse_misspelt_module(label, module, {name for names in modules for name in names})
     for name in sorted(names_of_package(inputs, module)) if module else ():
         if any(repository.mentions(commit, name) for commit in commits):
             continue
@@ -171,8 +175,13 @@ def _refuse_unknown_names(
             return  # the builds will tell
         close = difflib.get_close_matches(name, defined_names(repository, commits[-1]), 2, CLOSE)
         advice = f"did you mean {' or '.join(close)}?" if close else "correct it"
-        label = session.options.label("statement")
         raise UsageError(f"{label} {module}.{name}: no file of {own.repo_dir} has {name}: {advice}")
+
+
+def _refuse_misspelt_module(label: str, module: str | None, names: Collection[str]) -> None:
+    """Raise UsageError if no name that lines of Python use as a module is the package's, and one is like it."""
+    if module and module not in names and (close := difflib.get_close_matches(module, names, 1, CLOSE)):
+        raise UsageError(f"{label} {close[0]}: the package is imported as {module}: did you mean that?")
 
 
 def _may_make_names(repository: Repository, commit: Commit) -> bool:

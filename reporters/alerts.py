@@ -140,7 +140,7 @@ def finding_of(comparison: Comparison) -> Finding:
     """Return the finding of a comparison."""
     broken = "" if comparison.failure is None else f"{comparison.failure.kind}: {comparison.failure.reason}"
     again = comparison.verification.ratio if comparison.verification else None
-    why = comparison.cause.sentence if comparison.cause else ""
+    why = comparison.cause.words.removeprefix("cause: ") if comparison.cause else ""
     figures = comparison.case, comparison.metric, comparison.ratio, comparison.ci, again, comparison.q_value
     values = "" if comparison.difference is None else f"{effect_text(comparison, comparison.unit)} {comparison.unit}"
     return Finding(*figures, broken, comparison.injected, why, values.strip())
