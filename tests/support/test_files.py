@@ -21,7 +21,6 @@ from opduel.reporters import read_report
 from opduel.reporters.notify_webhook import NotifyWebhook
 from opduel.reporters.remote.token import find_token
 from opduel.reporters.single import read_single
-from opduel.support import files
 from opduel.support.files import MissingError, TooLargeError, UnreadableError, parse_json, read_bytes, read_text
 
 READERS = {  # every reader of a file that a user names
@@ -38,9 +37,8 @@ READERS = {  # every reader of a file that a user names
 
 
 @pytest.fixture
-def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Path]]:
+def hostile(tmp_path: Path) -> Iterator[dict[str, Path]]:
     """Files that a naive reader waits for, or fills its memory with, or stumbles over."""
-    monkeypatch.setattr(files, "OPENING_S", 0.05)
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "dangling").symlink_to(tmp_path / "nothing")
@@ -82,7 +80,6 @@ def test_hostile_files_cost_no_memory(hostile: dict[str, Path]) -> None:
     code = (
         "import resource, sys; sys.path[:0] = sys.argv[1:3]; from test_files import READERS\n"
         "from pathlib import Path; from opduel.records import UsageError\n"
-        "from opduel.support import files; files.OPENING_S = 0.05\n"
         "taken = int(Path('/proc/self/statm').read_text().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (taken + 50 * 2**20,) * 2)\n"
         "for read in READERS.values():\n"
@@ -100,7 +97,6 @@ def test_hostile_files_cost_no_memory(hostile: dict[str, Path]) -> None:
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        ("pipe", "is a pipe into which nobody writes"),
         ("folder", "is a folder"),
         ("dangling", "No such file or directory"),
         ("loop", "Too many levels of symbolic links"),
@@ -148,16 +144,6 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     assert contents == [b"x" * 300_000]
     with pytest.raises(UnreadableError, match="is not a regular file"):
         read_bytes(tmp_path / "pipe", pipes=False)
-
-
-def test_a_pipe_that_falls_silent_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "SILENCE_S", 0.1)
-    os.mkfifo(tmp_path / "pipe")
-    writer = os.open(tmp_path / "pipe", os.O_RDWR)
-    os.write(writer, b"a beginning")
-    with pytest.raises(UnreadableError, match=r"is a pipe that was silent for 0\.1 s"):
-        read_bytes(tmp_path / "pipe")
-    os.close(writer)
 
 
 @pytest.mark.parametrize(
