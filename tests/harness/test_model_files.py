@@ -19,7 +19,7 @@ from opduel.harness.models import Limits, fetch_files
 from opduel.records import Case, ModelFile, RunError, UsageError
 
 BODY = b"the network's weights" * 100
-LIMITS = Limits(max_bytes=100_000, max_members=20, silence_s=20.0, whole_s=60.0, attempts=3, pause_s=0.01)
+LIMITS = Limits(max_bytes=100_000, silence_s=20.0, whole_s=60.0, attempts=3, pause_s=0.01)
 IMPATIENT = replace(LIMITS, silence_s=1.0)
 SILENT = Answer(silent_s=60)
 
@@ -251,7 +251,7 @@ def test_a_member_of_an_archive(tmp_path: Path, content: bytes) -> None:
     (member,) = (tmp_path / "cache").rglob("member-*")
     member.write_bytes(b"altered")
     assert unpacked(tmp_path, content, "model/net.params") == BODY, "unpacked again each time"
-    with pytest.raises(UsageError, match=r"has no member absent: it has readme, model/net\.params"):
+    with pytest.raises(UsageError, match=r"has no file absent: it has readme, model/net\.params"):
         unpacked(tmp_path, content, "absent")
 
 
@@ -262,29 +262,18 @@ def hostile(kind: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (hostile(tarfile.SYMTYPE), "not one regular file"),
-        (hostile(tarfile.LNKTYPE), "not one regular file"),
-        (hostile(tarfile.CHRTYPE), "not one regular file"),
-        (hostile(tarfile.FIFOTYPE), "not one regular file"),
-        (hostile(tarfile.DIRTYPE), "not one regular file"),
-        (
-            made_tar(lambda archive: (add_member(archive, "net", b"1"), add_member(archive, "net", b"2"))),
-            "not one regular file",
-        ),
-        (made_tar(lambda archive: [add_member(archive, str(i)) for i in range(30)]), "more than 20 members"),
+        (hostile(tarfile.SYMTYPE), "has no file net: it has nothing"),
+        (hostile(tarfile.LNKTYPE), "has no file net"),
+        (hostile(tarfile.CHRTYPE), "has no file net"),
+        (hostile(tarfile.FIFOTYPE), "has no file net"),
+        (hostile(tarfile.DIRTYPE), "has no file net"),
         (made_tar(lambda archive: add_member(archive, "net", bytes(200_000))), "more than 100000 bytes"),
-        (
-            made_tar(lambda archive: (add_member(archive, "pad", bytes(200_000)), add_member(archive, "net"))),
-            "more than 100000 bytes",
-        ),
         (made_tar(plain)[:-30], "not a readable archive"),
         (gzip.compress(b"no tar"), "not a readable archive"),
         (made_tar(plain, "w:bz2")[:20] + b"damaged", "not a readable archive"),
         (b"no archive", "not a readable archive"),
         (b"", "not a readable archive"),
-        (made_zip(("net", b"/etc/passwd", stat.S_IFLNK | 0o777)), "not one regular file"),
         (made_zip(("net", bytes(200_000), 0)), "more than 100000 bytes"),
-        (made_zip(*((str(i), b"", 0) for i in range(30))), "more than 20 members"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",  # archives hold the time: names must not
 )
