@@ -32,10 +32,11 @@ class DriverOptions:
 
 def parse_driver_options(arguments: Sequence[str], program: str = "repo_driver.py") -> DriverOptions:
     """Both sets of options. UsageError: one is unknown, malformed, or can't be had together with another."""
-    parsed, remaining = driver_parser(program).parse_known_args(arguments)
+    parser = driver_parser(program)
+    parsed, remaining = parser.parse_known_args(arguments)
     own = CommitOptions.of(parsed)
     cache = [f"--exec_dir={own.exec_dir}"] if own.exec_dir else []
-    harness = read_options([*remaining, "-p", own.platforms, *cache], program)
+    harness = read_options([*remaining, "-p", own.platforms, *cache], program, parser._option_string_actions)
     options = DriverOptions(own, harness)
     check_driver_options(options)
     return options

@@ -15,7 +15,7 @@ from opduel.commands.fleet import measurer
 from opduel.commands.fuzz import Fuzz
 from opduel.commands.golden import run_golden
 from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.named_operators import lines_missing_names, may_have_name, refuse_unknown_operators
+from opduel.commands.named_operators import failing_lines, may_have_name, refuse_unknown_operators
 from opduel.commands.option_rules import is_single
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.round_log import FileRoundLog
@@ -119,16 +119,16 @@ def plan_run(
         return _plan_suite(options, config, command, described, reporters)
     session = plan_session(options, config, command, reporters=reporters)
     cases, framework = session.cases, session.framework
-    lacking: list[Case] = []
+    failing: list[Case] = []
 
     def look(build: Build, others: Sequence[str]) -> None:
         def may_follow(reason: str) -> bool:
             return _may_be_in(others[0], lambda repository, commit: may_have_name(repository, commit, reason))
 
-        lacking.extend(lines_missing_names(options, cases, framework, build, may_follow))
+        failing.extend(failing_lines(options, cases, framework, build, may_follow))
 
     control, treatment = _make_both_builds(options, config, framework, described, look)
-    lines_missing_names(options, lacking, framework, treatment)
+    failing_lines(options, failing, framework, treatment)
     refuse_unknown_operators(options, cases, framework, [control, treatment], session.choice.path)
     session = replace(session, cases=discover_cases(session, control, treatment))
     return session, _bounded_where_equal(options, session.request(control, treatment))

@@ -11,7 +11,7 @@ from pathlib import Path
 from opduel.commands.builds import warn_of_python
 from opduel.commands.entry import log
 from opduel.commands.fleet import count_hosts, measurer
-from opduel.commands.named_operators import lines_missing_names, refuse_unknown_operators
+from opduel.commands.named_operators import failing_lines, refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.reached_cases import leave_out, without
 from opduel.commands.session import (
@@ -56,7 +56,10 @@ class HarnessAdapter:
         self._measuring = session
         self._session = session
         measurer(session.options)  # what is wrong with its options is said before anything is built
-        self._lacking: tuple[str, Sequence[Case]] = "", ()  # of a control by its digest: lines with names that it lacks
+        self._failing_lines: tuple[str, Sequence[Case]] = (
+            "",
+            (),
+        )  # of a control by its digest: lines that it can't execute
         self.delivered: set[str] = set()  # ids of the reports delivered by this process
         # The last run's id, and its folder of callgrind's files until it is delivered.
         self._explained: tuple[str, Path | None] = "", None
@@ -68,11 +71,10 @@ class HarnessAdapter:
         return count_hosts(self._session.options)
 
     def look_at_control(self, control: Build, may_follow: Callable[[str], bool]) -> None:
-        """Refuse, before the treatment is built, lines of Python with a name that neither build can have; as
-        `lines_missing_names`."""
+        """Refuse, before the treatment is built, lines of Python that neither build can execute; as `failing_lines`."""
         session = self._session
-        lacking = lines_missing_names(session.options, session.cases, session.framework, control, may_follow)
-        self._lacking = control.digest, lacking
+        failing = failing_lines(session.options, session.cases, session.framework, control, may_follow)
+        self._failing_lines = control.digest, failing
 
     def measure_ahead(self, order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
         """Make a run that will probably be ordered; None if that takes no measuring."""
@@ -175,14 +177,14 @@ class HarnessAdapter:
         return replace(order, control=sides["control"], treatment=sides["treatment"])
 
     def _look_for_operators(self, request: RunRequest, order: RunOrder) -> None:
-        """Refuse operators of the command line, and names in its lines of Python, that neither build has. For operators
+        """Refuse operators of the command line that neither build has, and lines of Python that fail. For operators
         of a spec, which is measured on many commits, a line in the log: the other cases are measured, and the case says
         what is wrong. UsageError: neither build has one."""
         session, builds = self._measuring, [order.control, order.treatment]
         if order.cases is None:
-            if self._lacking[0] != order.control.digest:
+            if self._failing_lines[0] != order.control.digest:
                 self.look_at_control(order.control, lambda _: True)
-            lines_missing_names(session.options, self._lacking[1], request.framework, order.treatment)
+            failing_lines(session.options, self._failing_lines[1], request.framework, order.treatment)
         refuse_unknown_operators(session.options, request.cases, request.framework, builds)
         try:
             refuse_unknown_operators(session.options, request.cases, request.framework, builds, session.choice.path)

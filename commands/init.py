@@ -30,6 +30,7 @@ GITLAB_FILE, GITLAB_OTHER_FILE = ".gitlab-ci.yml", ".gitlab/opduel.yml"
 GITHUB_FILE = ".github/workflows/opduel.yml"
 SHOWN = 3  # names of files in a line
 _TO_FILL_IN = re.compile(r'(?<=uv tool install )".*')  # in a template: where opduel is installed from
+_OF_THIS_MACHINE = re.compile(r"""["']((?:/|~/)[^"']+/[^"']*)["']""")  # in Python: a path from a root on
 _REACHABLE = re.compile(r"(git\+)?https?://[\w.:/~%+-]+(@[0-9a-f]{40,64})?")  # from elsewhere, without a password
 
 
@@ -68,7 +69,7 @@ def init(options: InitOptions) -> int:
     top = top_of(folder)
     package = package_of(folder, top)
     suite = find_suite(package.folder) or find_suite(top)
-    size = size_of(suite) if suite else SuiteSize(0)
+    size = size_of(suite) if suite and not options.statement else SuiteSize(len(options.statement))
     settings = _settings(package, suite, size, _lines_to_measure(options))
     host = options.ci or _code_host(top)
     measured = suite is not None or settings.measures
@@ -86,6 +87,10 @@ def init(options: InitOptions) -> int:
         lines.append(
             f"note: {size.words} take about {duration(size.needed_s)} on a shared runner where a change reaches all: "
             "with a smaller time_budget some stay undecided; bench in the settings, or --bench, chooses benchmarks"
+        )
+    if settings.added and (path := _OF_THIS_MACHINE.search(options.setup or "")):
+        lines.append(
+            f"note: the setup names {path[1]}, which other machines may not have: a path from {top} on works there, too"
         )
     if source is None and steps[1:] and steps[1].path is not None:
         lines.append(f"fill in where opduel is installed from, in {steps[1].path}: this one is from a folder")
@@ -168,7 +173,7 @@ def _more_settings(place: Path, lines_to_measure: Sequence[str]) -> Step:
     text, prefix = str(_text_of(place)), "" if place.name == OWN_FILE else "tool.opduel."
     measures = any(name in _local_table(place, text) for name in ("statement", "suite"))
     if measures or not lines_to_measure:
-        aside = ": say there what is measured" if lines_to_measure else ""
+        aside = f": to measure these lines, write there {'; '.join(lines_to_measure)}" if lines_to_measure else ""
         return Step(f"{place}: has settings of opduel already, which stay as they are{aside}", measures=measures)
     added = "".join(f"{line}\n" for line in lines_to_measure)
     head = rf"(?m)^(\[{re.escape(prefix)}local\][^\n]*\n)(?:# setup = .*\n# statement = .*\n?)?"

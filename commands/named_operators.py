@@ -13,7 +13,7 @@ from opduel.frameworks.base import SPECIFICATIONS
 from opduel.frameworks.python.framework import STATEMENT
 from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import list_specs, read_plain
-from opduel.records import Build, Case, Commit, UsageError
+from opduel.records import Build, Case, Commit, Failure, UsageError
 from opduel.records.measurement import MISSING
 from opduel.support.command_names import command_name
 from opduel.support.text import similar_names
@@ -21,36 +21,41 @@ from opduel.support.text import similar_names
 # In what Python says of a missing name: its module's package, and the name itself.
 _OWNER = re.compile(r"(?:module|from) '(\w+)")
 _NAME = re.compile(r"(?:attribute|name|named) '(?:[\w.]+\.)?(\w+)'")
+_IN_SETUP = "in the setup: "  # so begins the reason of what a setup raises (opduel_common/statements.py)
 LINE_S = 3.0  # for a line and its setup, until it is taken for one that works
 
 
-def lines_missing_names(
+def failing_lines(
     options: HarnessOptions,
     cases: Sequence[Case],
     framework: Framework,
     build: Build,
     may_follow: Callable[[str], bool] = lambda _: False,
 ) -> list[Case]:
-    """Return the lines of Python among the cases that use a name which the build lacks, each once. UsageError: one of
-    them can't work in any other build either, as ``may_follow`` says of what is wrong with it; RunError: the build
-    can't be started."""
+    """Return the lines of Python among the cases that can't work as they are written, since the build lacks a name or
+    the setup raises, each once. UsageError: one of them can't work in any other build either, as ``may_follow`` says of
+    what is wrong with it; RunError: the build can't be started."""
     case_by_line = {case.inputs["statement"]: case for case in cases if case.operator == STATEMENT}
     if not case_by_line:
         return []
     tried = [*smoke_check(build, framework, [*case_by_line.values()], limit_s=LINE_S, env=options.variables)]
-    lacking = [check for check in tried if check.failure and check.failure.kind == MISSING]
-    for check in lacking:
+    failing = [check for check in tried if check.failure and _fails_all(check.failure)]
+    for check in failing:
         if not may_follow(str(check.reason)):
             raise UsageError(_cannot_execute(options, check.case.inputs, str(check.reason)))
-    return [check.case for check in lacking]
+    return [check.case for check in failing]
+
+
+def _fails_all(failure: Failure) -> bool:
+    """Tell whether a line can't work as it is written: for a name that the build lacks, or what its setup raises."""
+    return failure.kind == MISSING or failure.reason.startswith(_IN_SETUP)
 
 
 def _cannot_execute(options: HarnessOptions, inputs: Mapping[str, Any], reason: str) -> str:
-    """Say that neither build can execute a line of Python, or its setup, if that alone has the missing name."""
-    line, setup, name = inputs["statement"], inputs["setup"], _NAME.search(reason)
-    in_setup, in_line = (name and re.search(rf"\b{name[1]}\b", code) for code in (setup, line))
-    if in_setup and not in_line:
-        return f"{options.label('setup')} {setup}: neither build can execute it: {reason}"
+    """Say that neither build can execute a line of Python, or its setup."""
+    line, setup = inputs["statement"], inputs["setup"]
+    if reason.startswith(_IN_SETUP):
+        return f"{options.label('setup')} {setup}: neither build can execute it: {reason.removeprefix(_IN_SETUP)}"
     if line.strip().isidentifier():
         why = "is taken as a line of Python, which neither build can execute"
         return f"{options.label('statement')} {line}: {why}: {reason}; --suite and --bench choose benchmarks"

@@ -1,6 +1,6 @@
 """harness.py's options."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from opduel.commands import option_types as types
 from opduel.commands.ai_pep import add_ai_pep_options, host_platform
@@ -21,9 +21,13 @@ NETWORK_FORMS = (
 )
 
 
-def read_options(arguments: Sequence[str] | None, program: str = "harness.py") -> HarnessOptions:
-    """Parse a command line of ``program``, by default this process's. UsageError: an option is unknown or malformed."""
+def read_options(
+    arguments: Sequence[str] | None, program: str = "harness.py", read_before: Collection[str] = ()
+) -> HarnessOptions:
+    """Parse a command line of ``program``, by default this process's; ``read_before``: further options of it, which
+    this one doesn't have. UsageError: an option is unknown or malformed."""
     parser = harness_parser(program)
+    parser.read_before = read_before
     return HarnessOptions.of(parser.parse_args(arguments), parser)
 
 

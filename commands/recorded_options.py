@@ -10,7 +10,7 @@ from opduel.support.redaction import recorded_command
 # until somebody adds them here: what can hold a password, a token, a header, or somebody's whole document
 # (--notify_command, --info) has no place in this list.
 _KEPT_BESIDE = """
--b -p -f -o -r -w --exec_dir --fuzz_spec --round_log --baseline --wipe_cache --prior_runs --int64-tensor
+-s -b -p -f -o -r -w --exec_dir --fuzz_spec --round_log --baseline --wipe_cache --prior_runs --int64-tensor
 --output_format --output-format --output_file --output-file
 --fleet --fleet_tag --fleet_timeout --fleet_silence -d --device --devices --excluded_devices
 --local_reporter --simple_local_reporter --html_reporter --export_reporter

@@ -2,6 +2,7 @@
 
 import ast
 import builtins
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -67,6 +68,7 @@ def _cases(statement: str, options: HarnessOptions) -> Iterator[Case]:
         "setup": options.setup or "",
         "modules": modules,
         "imports": sorted({*modules.values(), *_imported(nodes)}),
+        "folder": os.getcwd(),
     }
     for metric in options.metric or (DEFAULT_METRIC,):
         if not METRICS[metric].sampled:

@@ -92,12 +92,14 @@ def with_statements(words: Sequence[str]) -> list[str]:
 
 def words_of_checkout(words: Sequence[str]) -> tuple[str, list[str]]:
     """Return the folder that the words of ``opduel local`` name, the current one if none does, and the options: each
-    further word is a statement."""
+    further word is a statement. UsageError: a file stands where a folder may."""
     options, unnamed = options_and_others(words, driver_parser(), harness_parser())
     named = [option for option in options if option[0].partition("=")[0] == "--local"]
     folder = (named[-1][1:] or [named[-1][0].partition("=")[2]])[0] if named else ""
     if not named and unnamed and _is_folder(unnamed[0]):
         folder = unnamed.pop(0)
+    if os.path.isfile(folder):
+        raise UsageError(f"{folder}: is a file, and no line of Python: to measure its tests, write --suite {folder}")
     option_words = [word for option in options if option not in named for word in option]
     return folder or ".", with_statements([*option_words, "--", *unnamed])
 

@@ -31,6 +31,7 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **settings})
+        self.read_before: Collection[str] = ()  # options that another parser has taken out of the words
 
     def options(self, title: str | None = None) -> AddOption:
         """Return a function that adds an option to a group of this title, or to no group.
@@ -60,8 +61,9 @@ class Parser(argparse.ArgumentParser):
         parsed, unknown = self.parse_known_args(args, namespace)
         if unknown:
             name = unknown[0].partition("=")[0]
-            close = [ELSEWHERE.get(name), *get_close_matches(name, self._option_string_actions, 1, 0.75)]
-            meant = next((option for option in close if option and option in self._option_string_actions), None)
+            options = {*self._option_string_actions, *self.read_before}
+            close = [ELSEWHERE.get(name), *get_close_matches(name, sorted(options), 1, 0.75)]
+            meant = next((option for option in close if option in options), None)
             hint = f" (did you mean {meant}?)" if meant else ""
             self.error(f"unrecognized arguments: {' '.join(_names(unknown))}{hint}")
         return parsed

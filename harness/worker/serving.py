@@ -90,12 +90,14 @@ def give_priority(group):
 def describe(error, adaptor):
     """One line for an exception; the adaptor knows which line of its framework's messages says what is wrong.
 
-    An exception of the adaptor's own with ``says_all`` needs no name before its text.
+    An exception of the adaptor's own with ``says_all`` needs no name before its text; one with a ``place`` begins with
+    it.
     """
     text = str(error).strip() or "".join(traceback.format_exception_only(type(error), error)).strip()
     line = adaptor.key_line(text) if hasattr(adaptor, "key_line") else text.splitlines()[0].strip()
     name = type(error).__name__
-    return line if line.startswith(name) or getattr(error, "says_all", False) else f"{name}: {line}"
+    words = line if line.startswith(name) or getattr(error, "says_all", False) else f"{name}: {line}"
+    return ": ".join(filter(None, (getattr(error, "place", ""), words)))
 
 
 class Channel:

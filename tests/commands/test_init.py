@@ -115,8 +115,18 @@ def test_a_line_of_python_is_measured_also_where_an_earlier_call_had_none(
     lines = {"setup": setup, "statement": ["smoother.smooth(x)", "x[0]"]}
     assert tomllib.loads(path.read_text())["tool"]["opduel"] == {"threshold": "5%", "time_budget": 180, "local": lines}
     assert "# statement" not in path.read_text()
-    assert "settings of opduel already, which stay as they are: say there what is measured" in init("x[1]").out
+    added = (
+        'settings of opduel already, which stay as they are: to measure these lines, write there statement = ["x[1]"]'
+    )
+    assert added in init("x[1]").out
     assert tomllib.loads(path.read_text())["tool"]["opduel"]["local"] == lines
+
+
+def test_a_setup_with_a_path_of_this_machine_is_noted(init: Init, package: PlainPackage) -> None:
+    note = "note: the setup names /home/me/x.md, which other machines may not have"
+    assert note in init("f(t)", "--setup", "t = open('/home/me/x.md').read()").out
+    package.write("pyproject.toml", PROJECT)
+    assert "note:" not in init("f(t)", "--setup", "t = open('x.md').read() + '/'").out
 
 
 def test_a_line_of_python_goes_before_a_suite_and_into_other_settings(init: Init, package: PlainPackage) -> None:

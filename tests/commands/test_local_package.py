@@ -125,6 +125,29 @@ def test_other_missing_names_are_refused_before_the_second_build_is_made(
     assert outcome.err.endswith("nothing was compared: every case failed\n")
 
 
+def test_setups_run_in_the_folder_of_the_command_and_what_they_raise_is_wrong_usage(
+    run: Run, package: PlainPackage, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(package.folder)
+    package.write("values.txt", "1 2")
+    package.write(MODULE, SLOWER)
+    options = (*ANYWAY, "--max_rounds", "2", "--exec_dir", str(home / "cache"))
+    line, started = "smoother.smooth([1, 2])", "import os; assert os.path.exists('values.txt')"
+    outcome = run(line, "--setup", started, *options)
+    assert "both: error" not in outcome.out + outcome.err
+    last = (
+        "--setup open('no.txt'): neither build can execute it: FileNotFoundError: [Errno 2] No such file or directory"
+    )
+    assert last in refused(run(line, "--setup", "open('no.txt')", *options))
+
+
+def test_a_file_in_the_place_of_the_folder_is_told_so(run: Run, package: PlainPackage) -> None:
+    path = package.folder / MODULE
+    package.write(MODULE, SLOWER)
+    assert refused(run(str(path))).endswith(f"no line of Python: to measure its tests, write --suite {path}")
+    assert "--base_comit=*** (did you mean --base_commit?)" in refused(run("--base_comit=HEAD~6"))
+
+
 def test_of_two_commits_one_is_built_where_neither_can_have_a_name(
     run: Run, package: PlainPackage, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

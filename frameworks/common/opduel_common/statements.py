@@ -11,6 +11,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import os
 import pkgutil
 import re
 import sys
@@ -20,6 +21,7 @@ import types
 STATEMENT = "statement"  # the operator of such cases: a function's name has dots
 CLOSE = 0.7  # how like another name a misspelt one is
 SETUP_FILE, STATEMENT_FILE = "<setup>", "<statement>"  # what tracebacks call their code
+IN_SETUP = "in the setup"  # where an error occurred
 # What Python says of a name that is missing, and of the module or class in which it was sought.
 MISSING = (
     r"cannot import name '(?P<name>\w+)' from '(?P<owner>[\w.]+)'",
@@ -32,17 +34,24 @@ MISSING = (
 def statement_call(inputs):
     """Run the setup once, and return a function that executes the statement once.
 
-    The names that the setup makes are the function's globals. Raise what the setup raises, and ValueError for a
-    coroutine, of which a call executes nothing.
+    Both run in the user's folder, if this machine has it. The names that the setup makes are the function's globals.
+    Raise what the setup raises, and ValueError for a coroutine, of which a call executes nothing.
     """
     setup, statement = inputs.get("setup", ""), inputs["statement"]
+    if os.path.isdir(inputs.get("folder", "")):
+        os.chdir(inputs["folder"])
+        os.environ["PYTHONSAFEPATH"] = "1"  # Python that the code starts is to import the build's package, too
     namespace = {"__name__": "__statement__"}
     for name, module in inputs.get("modules", {}).items():
         with contextlib.suppress(ImportError):  # the code says what it misses
             namespace[name] = importlib.import_module(module)
     import_submodules(setup, namespace)
-    with names_explained(setup, namespace):
-        exec(compile(setup, SETUP_FILE, "exec"), namespace)
+    try:
+        with names_explained(setup, namespace):
+            exec(compile(setup, SETUP_FILE, "exec"), namespace)
+    except Exception as error:
+        error.place = IN_SETUP
+        raise
     import_submodules(statement, namespace)
     tree = ast.parse("def call(): pass")
     code = ast.parse(statement, STATEMENT_FILE).body
