@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
-from opduel.records import Build, Report
+from opduel.records import Build, Comparison, Report
 from opduel.records.host_record import MeasureRecord, NoiseRecord
+from opduel.records.run_record import ValidityRecord
 from opduel.reporters.kinds import kinds_text
 from opduel.reporters.run_text import (
     disturbance_text,
@@ -40,8 +41,9 @@ def heading(report: Report) -> dict[str, Any]:
         run.id and f"run {run.id}",
         frameworks_text(report.control, report.treatment),
     )
+    package = report.treatment.label.partition(" ")[0] if report.treatment.commit else ""
     return {
-        "title": f"{report.treatment.name} against {report.control.name}",
+        "title": f"{package and package + ': '}{report.treatment.name} against {report.control.name}",
         "about": ", ".join(filter(None, labels)),
         "counts": verdict_counts(report.comparisons),
         "effort": effort_text(report),
@@ -59,9 +61,12 @@ def run_details(report: Report) -> dict[str, Any]:
     wall = None if run.wall_s is None else f"{duration(run.wall_s)} ({run.wall_s!r})"
     return {
         "sides": _side_by_side(_summary(report.control), _summary(report.treatment)),
-        "failures": [comparison for comparison in worst_first(report.comparisons) if comparison.failure is not None],
+        "failures": _failures_by_reason(report),
         "incidents": incidents(report),
-        "run": _facts({name: value for name, value in asdict(run).items() if name not in _APART} | {"wall_s": wall}),
+        "run": _facts(
+            {name: value for name, value in asdict(run).items() if name not in _APART and not _is_nested(value)}
+            | {"wall_s": wall}
+        ),
         "command": shlex.join(run.command),
         "host": [
             ("in short", host_text(host)),
@@ -73,7 +78,7 @@ def run_details(report: Report) -> dict[str, Any]:
             (field.name, *(_measure(getattr(phase, field.name, None)) for phase in phases))
             for field in fields(NoiseRecord)
         ],
-        "validity": _facts({name: value for name, value in asdict(run.validity).items() if name != "aa_checks"}),
+        "validity": _facts(_trust(run.validity)),
         "aa_checks": run.validity.aa_checks,
         "environment": _facts(run.environment),
         "packages": [
@@ -81,6 +86,31 @@ def run_details(report: Report) -> dict[str, Any]:
         ],
         "builds": _side_by_side(_build_facts(report.control), _build_facts(report.treatment)),
     }
+
+
+def _failures_by_reason(report: Report) -> list[tuple[Comparison, int]]:
+    """Return for each reason for which cases failed one of them, and how many others did."""
+    by_reason: dict[tuple[str, ...], list[Comparison]] = {}
+    for comparison in worst_first(report.comparisons):
+        if failure := comparison.failure:
+            by_reason.setdefault((failure.side, failure.kind, failure.reason), []).append(comparison)
+    return [(comparisons[0], len(comparisons) - 1) for comparisons in by_reason.values()]
+
+
+def _is_nested(value: Any) -> bool:
+    """Tell whether a fact is no more than data for programs, which report.json has."""
+    items = value if isinstance(value, list | tuple) else [value]
+    return any(isinstance(item, Mapping) for item in items)
+
+
+def _trust(validity: ValidityRecord) -> dict[str, Any]:
+    """Return whether the host was quiet, and what followed from that, in words."""
+    facts: dict[str, Any] = {}
+    if validity.valid is not None:
+        facts["host"] = "quiet" if validity.valid else "disturbed, or a sentinel differs"
+    if not validity.valid and validity.hold is not None:
+        facts["verdicts that do not stand for all that"] = "held back" if validity.hold else "reported"
+    return facts | {"reasons": "; ".join(validity.reasons), "frequency in MHz": validity.frequency_mhz}
 
 
 def _warnings(report: Report) -> Iterator[str]:
