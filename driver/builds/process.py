@@ -1,5 +1,6 @@
 """Run a program of a build in a clean environment with a time limit, and explain a failure in one line."""
 
+import logging
 import os
 import selectors
 import signal
@@ -11,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opduel.support.output import key_line
+from opduel.support.text import clipped
+
+log = logging.getLogger(__name__)
 
 # What would make another interpreter or another set of packages answer than the one that was asked.
 _INTERPRETER_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "__PYVENV_LAUNCHER__", "PYENV_VERSION")
@@ -30,6 +34,7 @@ MOST_OUTPUT = 64 * 2**20  # bytes, on both streams together: what is asked for i
 _CHUNK = 1 << 16
 _REST_S = 0.3  # for the output of a process that has ended, which may pass through another one, such as tee
 _MOST_REST = 1 << 20  # bytes of that, more than pipes hold
+SAYS_AFTER_S = 60.0  # that a program is still running, and again after as long
 _LOOK_S = 0.1  # how often is looked whether a process that prints nothing has ended
 
 
@@ -114,6 +119,14 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGKILL)
 
 
+def _say_that_it_runs(process: subprocess.Popen[bytes], seconds: float, errors: Sequence[bytes]) -> None:
+    """Log for how long a program runs, and the last line of its errors."""
+    assert isinstance(process.args, list)
+    words = " ".join(Path(word).name for word in process.args[:2])
+    last = b"".join(errors[-2:]).decode(errors="replace").strip().splitlines()[-1:]
+    log.info("%s has been running for %.0f s%s", words, seconds, f": {clipped(last[0], 200)}" if last else "")
+
+
 def _wait(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
     """Read what a process prints until it closes both streams, and wait for its end; kill one that goes too far.
 
@@ -122,11 +135,15 @@ def _wait(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
     """
     printed: dict[object, list[bytes]] = {process.stdout: [], process.stderr: []}
     room, in_time, ended_at = MOST_OUTPUT, True, None
+    began = says_at = time.monotonic()
     with selectors.DefaultSelector() as selector:
         for stream in printed:
             selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
         while selector.get_map() and room > 0 and in_time:
             now = time.monotonic()
+            if now >= says_at + SAYS_AFTER_S:
+                says_at = now
+                _say_that_it_runs(process, now - began, printed[process.stderr])
             if ended_at is None and process.poll() is not None:
                 ended_at, room = now, min(room, _MOST_REST)
             for key, _ in selector.select(min(_LOOK_S, max(0.0, deadline - now))):

@@ -328,15 +328,10 @@ def _pythons(configuration: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ignored(configuration: Mapping[str, Any]) -> list[str]:
-    """Return a line with all settings that have no effect here, and one on further branches."""
+    """Return a line with all settings that have no effect here."""
     ignored = [f"{name} ({why})" for name, why in _NOT_FOLLOWED.items() if _asks(configuration, name)]
     lines = [f"{CONFIGURATION}: not followed: {', '.join(ignored)}"] if ignored else []
-    lines += _pythons(configuration)
-    branches = configuration.get("branches")
-    if isinstance(branches, list) and len(branches) > 1:
-        first = first_branch(configuration) or "the repository's default branch"
-        lines.append(f"{CONFIGURATION}: branches: the first one is used, {first} (others: --branch)")
-    return lines
+    return [*lines, *_pythons(configuration)]
 
 
 def _asks(configuration: Mapping[str, Any], name: str) -> bool:

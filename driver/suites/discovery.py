@@ -21,6 +21,9 @@ TIMEOUT_S = 900.0  # for all modules; each has its own, shorter one
 Kind = Literal["time", "timeraw", "track", "mem", "peakmem", "test"]
 
 
+_PATH = re.compile(r" \(/[^()]*\)")  # of a build's file, as Python names it for an import that fails
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """A benchmark as a build describes it, without running it.
@@ -156,10 +159,10 @@ def all_cases(discovered: Mapping[Side, Discovered]) -> list[SuiteCase]:
 
 
 def problems_of(discovered: Mapping[Side, Discovered]) -> list[str]:
-    """Return the suite's problems, each line once, with the side unless all sides have it."""
+    """Return the suite's problems, each line once, without the build's path, with the side unless all sides have it."""
     sides: dict[str, list[str]] = {}
     for side, suite in discovered.items():
-        for line in dict.fromkeys(suite.problems):
+        for line in dict.fromkeys(_PATH.sub("", problem) for problem in suite.problems):
             sides.setdefault(line, []).append(side)
     return [line if len(on) == len(discovered) else f"{', '.join(on)}: {line}" for line, on in sides.items()]
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 import pytest
 from toy_framework import PYTHON, Toy
 
-from opduel.driver.builds import check, interpreters, uv
+from opduel.driver.builds import check, interpreters, process, uv
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.builds.probe import ProbeError, compilers_in, probe
 from opduel.driver.builds.process import MOST_OUTPUT, Outcome, clean_environment, run
@@ -180,6 +181,15 @@ def test_a_program_is_waited_for_when_it_has_closed_its_output(tmp_path: Path) -
     started = int(run(["sh", "-c", "sleep 60 & echo $!; wait"], timeout=2).stdout)
     command = Path(f"/proc/{started}/cmdline")
     assert not command.exists() or not command.read_bytes(), "it would hold on to the build's lock"
+
+
+def test_a_program_that_runs_for_long_is_told_of(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "SAYS_AFTER_S", 0.2)
+    caplog.set_level("INFO")
+    run(["sh", "-c", "echo begun >&2; echo retrying in 12 seconds >&2; exec sleep 60"], timeout=1)
+    assert re.match(r"sh -c has been running for \d+ s: retrying in 12 seconds", caplog.messages[-1])
 
 
 def test_what_a_program_leaves_behind_is_not_waited_for() -> None:

@@ -124,7 +124,6 @@ def test_limits_and_the_place_of_the_package() -> None:
                 "asv.conf.json: not followed: dvcs (only git repositories can be measured)",
                 f"asv.conf.json: pythons: 3.8, 3.9: builds have Python {PYTHON}; for another, add python==3.9 to both "
                 "builds' requirements, or for commits to --with_packages",
-                "asv.conf.json: branches: the first one is used, main (others: --branch)",
             ],
         ),
         (
@@ -158,7 +157,6 @@ def test_limits_and_the_place_of_the_package() -> None:
         ),
         ({"install_command": "pip install {wheel_file} ./own"}, ["install_command: not followed: ./own: is neither"]),
         ({"regressions_thresholds": {"m.time_one": 0.01}}, ["regressions_thresholds (use --threshold)"]),
-        ({"branches": ["HEAD", "old"]}, ["the first one is used, the repository's default branch ("]),
         (
             {"matrix": {"req": {"numpy": ["1.26", "2.2"], "six": []}, "env": {"A": ["1", "2"]}}},
             ["one of 4 environments is measured: numpy 1.26, six, A=1 (another: --suite_packages, --env)"],

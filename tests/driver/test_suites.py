@@ -222,8 +222,8 @@ def test_other_requirements_make_it_another_suite(tmp_path: Path) -> None:
 def test_both_builds_benchmarks_are_one_list_that_says_who_has_what() -> None:
     wide = replace(PLAIN, name="m.Wide.time_it", names=("n", "how"), values=(("1", "2"), ("'x'",)))
     narrow = replace(wide, values=(("2", "3"), ("'x'",)), skipped=frozenset({1}))
-    control = Discovered((PLAIN, wide), ("m.py: no", "both: no"))
-    treatment = Discovered((wide and narrow,), ("both: no",))
+    control = Discovered((PLAIN, wide), ("m.py: no", "both: no (/a/b.py)"))
+    treatment = Discovered((wide and narrow,), ("both: no (/c/b.py)",))
     discovered = {"control": control, "treatment": treatment}
     assert {case.name: case.sides for case in all_cases(discovered)} == {  # type: ignore[arg-type]
         "m.time_one": ("control",),
