@@ -5,6 +5,7 @@ import json
 import logging
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -49,13 +50,20 @@ def leave_out(request: RunRequest, level: int = logging.INFO) -> LeftOutRecord |
     if not (difference.functions or difference.files or difference.lookups):
         log.log(level, "nothing to measure: no code that is executed differs; --all_cases measures all the same")
         return LeftOutRecord(cases=tuple(case.id for case in request.cases), total=len(request.cases))
-    reaches = _recorded(request, "control", ours, request.cases, lambda reach: difference.reason(reach) is not None)
+    cases = sorted(request.cases, key=lambda case: (not is_akin(case, difference.parts), case.operator, case.id))
+    reaches = _recorded(request, "control", ours, cases, lambda reach: difference.reason(reach) is not None)
     reasons = {case.id: difference.reason(reaches[case.id]) for case in request.cases}
     reasons |= _reasons_on_treatment(request, difference, theirs, reaches, reasons)
-    cases = tuple(case_id for case_id, reason in reasons.items() if reason is None)
+    unreached = tuple(case_id for case_id, reason in reasons.items() if reason is None)
     reached = {case_id: reason for case_id, reason in reasons.items() if reason is not None}
     _log_choice(len(reasons), reached, difference.parts, level)
-    return LeftOutRecord(cases=cases, total=len(reasons), changed=tuple(difference.parts), reached=reached)
+    return LeftOutRecord(cases=unreached, total=len(reasons), changed=tuple(difference.parts), reached=reached)
+
+
+def is_akin(case: Case, parts: Sequence[str]) -> bool:
+    """Tell whether a case's name has a word in common with the changed parts, ``path:name``, without their package."""
+    words = {word for part in parts for word in re.findall(r"[a-z]{4,}", part.partition("/")[2].lower())}
+    return any(word in case.operator.lower() for word in words)
 
 
 def _reasons_on_treatment(

@@ -31,8 +31,8 @@ def record_reach(
 ) -> dict[str, Reach]:
     """Return what each of the cases reaches of a side's build, by the case's id, in at most ``limit_s`` seconds.
 
-    A case of each operator comes first, then the others of those operators whose first case ``is_likely``. ``root`` is
-    the build's site-packages. Raise UsageError as ``make_bench`` does.
+    A case of each operator comes first, in the order of the cases, then the others of those operators whose first case
+    ``is_likely``. ``root`` is the build's site-packages. Raise UsageError as ``make_bench`` does.
     """
     bench = make_bench(request)
     environment, allowed = {**bench.environment, **RECORDING}, frozenset(os.sched_getaffinity(0))
@@ -59,11 +59,13 @@ def record_reach(
             is_given_up.set()
 
 
-def _shares(cases: Sequence[Case], count: int) -> list[Sequence[Case]]:
-    """Return the cases in so many parts of about the same size, or fewer: a worker imports for neighbours once."""
-    in_order = sorted(cases, key=lambda case: (case.operator, case.id))
-    share = -(-len(cases) // count)
-    return [in_order[start : start + share] for start in range(0, len(in_order), share or 1)]
+def _shares(cases: Sequence[Case], count: int) -> list[list[Case]]:
+    """Return the cases in so many parts, or fewer, each operator's in one."""
+    by_operator: dict[str, list[Case]] = {}
+    for case in cases:
+        by_operator.setdefault(case.operator, []).append(case)
+    groups = [*by_operator.values()]
+    return [[case for group in groups[start::count] for case in group] for start in range(min(count, len(groups)))]
 
 
 def likely_first(part: Sequence[Case], is_likely: Callable[[Case], bool]) -> Iterator[Case]:

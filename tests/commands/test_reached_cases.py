@@ -9,7 +9,7 @@ from made_reports import Measuring
 
 from opduel.commands.harness_adapter import NOT_REACHED, HarnessAdapter
 from opduel.commands.options import read_options
-from opduel.commands.reached_cases import leave_out, without
+from opduel.commands.reached_cases import is_akin, leave_out, without
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import exit_code, plan_session
 from opduel.commands.statements import statement_choice
@@ -158,6 +158,13 @@ def test_where_time_is_short_a_case_of_each_operator_is_recorded_first() -> None
     cases = [replace(statement(f"{operator}{number}"), operator=operator) for operator in "abc" for number in range(3)]
     in_order = [case.id for case in likely_first(cases, lambda case: case.operator == "b")]
     assert in_order == ["a0", "b0", "c0", "b1", "b2", "a1", "a2", "c1", "c2"]
+
+
+def test_what_is_called_as_what_changed_is_recorded_first() -> None:
+    parts = ["pkg/computation/rolling.py:DataArrayRolling._numbagg_reduce"]
+    names = ("rolling.Rolling.time_mean", "groupby.GroupBy.time_reduce", "repr.Repr.time_repr", "pkg.time_pkg")
+    cases = [replace(statement(name), operator=name) for name in names]
+    assert [is_akin(case, parts) for case in cases] == [True, True, False, False]
 
 
 def test_cases_of_which_it_is_unknown_what_they_run_are_counted_apart(
