@@ -16,12 +16,13 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def explained_disk_errors(place: Path) -> Iterator[None]:
-    """Raise RunError, with what to do, for an error of the file system on what is written at ``place``."""
+def explained_disk_errors(place: Path, other_place: str = ANOTHER_FOLDER) -> Iterator[None]:
+    """Raise RunError for an error of the file system on what is written at ``place``; ``other_place`` says how to give
+    another one."""
     try:
         yield
     except OSError as error:
-        raise disk_error(place, error, ANOTHER_FOLDER) from None
+        raise disk_error(place, error, other_place) from None
 
 
 @contextmanager

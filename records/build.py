@@ -63,7 +63,7 @@ class Build:
     packages: Mapping[str, str] = field(default_factory=dict)
     """installed packages, name to version"""
     details: Mapping[str, str] = field(default_factory=dict)
-    """libraries and compilers: ``BLAS of numpy``, ``compiler of numpy``, ``compiler cc``"""
+    """libraries and compilers: ``BLAS of numpy``, ``compiler of numpy``"""
     environment: Mapping[str, str] = field(default_factory=dict)
     """variables that the build itself needs"""
     directory: str | None = None

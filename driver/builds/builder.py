@@ -9,15 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import MappingProxyType
 
 from opduel.driver.builds.cache import BuildCache
-from opduel.driver.builds.compiler import Checkout, Compiler, Limits, require_space
-from opduel.driver.builds.framework_data import Platform
+from opduel.driver.builds.compiler import Compiler, Limits, require_space
 from opduel.driver.git.repository import Repository
-from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.driver.lock import explained_disk_errors
 from opduel.frameworks import Framework
-from opduel.records import Build, Commit, disk_error
+from opduel.records import Build, Commit
 
 COMPILED = (".c", ".cc", ".cpp", ".cxx", ".cu", ".pyx", ".pxd", ".rs", ".go", ".f", ".f90")  # ends of files' names
 STRATEGIES = ("auto", "release", "overlay", "source")
@@ -32,7 +30,7 @@ class BuildSettings:
     limits: Limits
     strategy: str = "auto"
     platform: str = "host"
-    flags: Sequence[str] = field(default_factory=tuple)
+    flags: tuple[str, ...] = ()
     beside: Sequence[str] = ()  # requirements that builds of a package get besides its own
     sdists: bool = False  # whether these may be built from source distributions
     program: str | None = None  # where the program is in a build, with {build} for its folder
@@ -52,7 +50,6 @@ class Builder(ABC):
         self._settings = settings
         self._work = work
         self._stopped = threading.Event()
-        self._compilers: list[Compiler] = []
         self._without_ccache = shutil.which("ccache") is None  # and it is not yet said
 
     @abstractmethod
@@ -81,25 +78,10 @@ class Builder(ABC):
     def stop(self) -> None:
         """End a compile that another thread is at, and let none begin until ``resume``."""
         self._stopped.set()
-        for compiler in list(self._compilers):
-            compiler.stop()
 
     def resume(self) -> None:
         """Let compiles begin again."""
         self._stopped.clear()
-
-    def _new_compiler(
-        self,
-        folder: Path,
-        platform: Platform,
-        flags: Sequence[str],
-        checkout: Checkout,
-        variables: Mapping[str, str] = MappingProxyType({}),
-        subfolder: str = "",
-    ) -> Compiler:
-        """Return a compiler, which ``stop`` stops from now on."""
-        self._compilers.append(Compiler(folder, platform, flags, checkout, self._stopped, variables, subfolder))
-        return self._compilers[-1]
 
     def _compile(
         self, compiler: Compiler, commit: Commit, destination: Path, processors: frozenset[int] | None, by: str = ""
@@ -109,7 +91,7 @@ class Builder(ABC):
         limits = self._settings.limits
         if processors is not None:
             limits = replace(limits, jobs=max(1, min(limits.jobs, len(processors))), processors=processors)
-        try:
+        with explained_disk_errors(self._work):
             self._work.mkdir(parents=True, exist_ok=True)
             require_space(self._work, limits.free_bytes)
             log_path = self._log_path(commit)
@@ -120,8 +102,6 @@ class Builder(ABC):
             began = time.monotonic()
             compiler.compile(commit, destination, log_path, limits)
             return time.monotonic() - began
-        except OSError as error:
-            raise disk_error(self._work, error, ANOTHER_FOLDER) from error
 
     def _earlier_compile(self, commit: Commit, earlier: Sequence[Commit], strategy: str) -> Commit | None:
         """Return the first of the earlier commits whose compile serves this commit, too; None if there is none."""

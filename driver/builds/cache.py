@@ -1,6 +1,5 @@
 """The build cache: a build in its place is complete."""
 
-import errno
 import fcntl
 import itertools
 import logging
@@ -16,11 +15,12 @@ import platformdirs
 
 from opduel.driver.builds.manifest import FILE_NAME, Manifest, UnusableBuild, read_manifest
 from opduel.driver.builds.recipes import AnyRecipe
-from opduel.driver.lock import lock_file, try_lock
-from opduel.records import Build, NoSpaceError, RunError, is_full
+from opduel.driver.lock import explained_disk_errors, lock_file, try_lock
+from opduel.records import Build, RunError
 
 log = logging.getLogger(__name__)
 
+ANOTHER_CACHE = "give another folder with --exec_dir"
 _MAKING = ".making-"
 _PRUNED = ".pruned-"
 _LOCK = ".lock-"
@@ -51,9 +51,11 @@ class BuildCache:
         """Return the folder of the framework's builds for this platform."""
         return self.directory / framework / sysconfig.get_platform()
 
-    def places(self, framework: str) -> list[Path]:
-        """Return the folders of the framework's builds, sorted by name; some may be incomplete."""
-        return sorted(path for path in self.folder(framework).glob("[!.]*") if path.is_dir())
+    def builds_of_commits(self, framework: str) -> Iterator[tuple[Path, Manifest]]:
+        """Yield the folders of the framework's complete builds of commits, sorted by name, with their manifests."""
+        for place in sorted(self.folder(framework).glob("code-*")):
+            with suppress(UnusableBuild):
+                yield place, read_manifest(place)
 
     def find(self, framework: str, recipe: AnyRecipe) -> Build | None:
         """Return the build if it is complete, else None; this reads a few files, starts no process and takes no lock.
@@ -79,13 +81,11 @@ class BuildCache:
         if build:
             return build
         place = self.place(framework, recipe)
-        try:
+        with explained_disk_errors(self.directory, ANOTHER_CACHE):
             place.parent.mkdir(parents=True, exist_ok=True)
             with _locked(place) as lock:
                 sweep(place.parent, place)
                 return self.find(framework, recipe) or _make_in_place(place, recipe, make, lock)
-        except OSError as error:
-            raise _explain(self.directory, error) from error
 
 
 def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> list[Path]:
@@ -161,11 +161,6 @@ def lock_path(place: Path) -> Path:
     return place.with_name(_LOCK + place.name)
 
 
-def making_path(place: Path) -> Path:
-    """Return the folder in which the build at ``place`` is made."""
-    return place.with_name(_MAKING + place.name)
-
-
 def last_used(place: Path) -> float:
     """Return when the build at ``place`` was last used or made, in seconds since 1970; 0 if that can't be read."""
     for path in (place / _USED, place):
@@ -176,19 +171,13 @@ def last_used(place: Path) -> float:
 
 def _make_in_place(place: Path, recipe: AnyRecipe, make: Maker, lock: int) -> Build:
     """Make the build aside and rename it into place; the lock is held."""
-    aside = making_path(place)
+    aside = place.with_name(_MAKING + place.name)
     _discard_unusable(place, recipe, aside)
     log.info("installing %s (once; kept in %s)", recipe.request, place)
     try:
         aside.mkdir()
-        manifest = make(aside, lock)
-        manifest.write(aside)
-        try:
-            aside.rename(place)
-        except OSError as error:  # a build that came there in the meantime, past the lock, wins
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-                raise
-            shutil.rmtree(aside)
+        make(aside, lock).write(aside)
+        aside.rename(place)
     except BaseException:
         shutil.rmtree(aside, ignore_errors=True)
         raise
@@ -204,7 +193,6 @@ def _discard_unusable(place: Path, recipe: AnyRecipe, aside: Path) -> None:
         return
     try:
         read_manifest(place, recipe)
-        return  # made meanwhile, past the lock
     except UnusableBuild as why:
         log.warning("%s: %s: removed, and rebuilt", place, why)
     place.rename(aside)  # gone at once; removing takes longer
@@ -226,13 +214,3 @@ def _remove(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-def _explain(directory: Path, error: OSError) -> RunError:
-    if is_full(error):
-        return NoSpaceError(
-            f"build cache {directory}: the disk is full: free some space, or give another folder with --exec_dir"
-        )
-    where = f"{error.filename}: " if error.filename else ""
-    fix = "fix that, or give another folder with --exec_dir"
-    return RunError(f"build cache {directory}: {where}{error.strerror}: {fix}")

@@ -14,7 +14,6 @@ from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import Library, commit_build, named_after, release_build
 from opduel.driver.builds.framework_data import load_platform, load_releases, load_repository_data
-from opduel.driver.builds.manifest import UnusableBuild, read_manifest
 from opduel.driver.builds.recipes import CommitRecipe, Recipe
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
@@ -152,7 +151,7 @@ class CommitBuilder(Builder):
         def checkout(commit: Commit, folder: Path) -> None:
             self._repository.checkout(commit, folder, data.checkout, platform.submodules)
 
-        return self._new_compiler(self._work / platform.name, platform, self._settings.flags, checkout)
+        return Compiler(self._work / platform.name, platform, self._settings.flags, checkout, self._stopped)
 
     def _source_library_id(self, commit: Commit) -> str:
         """Return the identity of the library that is compiled of the commit's native sources."""
@@ -163,13 +162,8 @@ class CommitBuilder(Builder):
 
     def _cached_library(self, library_id: str) -> Library | None:
         """Return the library from any commit's whole build in the cache that holds it."""
-        for place in self._cache.places(self._framework.name):
-            try:
-                manifest = read_manifest(place) if place.name.startswith("code-") else None
-            except UnusableBuild:
-                continue
-            native = manifest and manifest.native
-            recipe = manifest and manifest.recipe
+        for place, manifest in self._cache.builds_of_commits(self._framework.name):
+            native, recipe = manifest.native, manifest.recipe
             if native and isinstance(recipe, CommitRecipe) and recipe.library == library_id:
                 package = place / native.package
                 files = {name: package / name for name in native.files}

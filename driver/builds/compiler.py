@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
 from hashlib import sha256
@@ -21,7 +21,7 @@ import psutil
 
 from opduel.driver.builds.framework_data import Platform
 from opduel.driver.builds.process import clean_environment, run
-from opduel.driver.lock import ANOTHER_FOLDER
+from opduel.driver.lock import ANOTHER_FOLDER, lock_file, try_lock
 from opduel.records import BrokenBuildError, Commit, NoSpaceError, RunError
 from opduel.support.output import MOST_KEPT, keep_ends, key_line
 
@@ -61,40 +61,24 @@ class Limits:
     processors: frozenset[int] | None = None
 
 
+@dataclass
 class Compiler:
     """Compiles in ``folder``, which it keeps: a work tree, and one build folder for each set of flags.
 
-    These files make the next compile shorter, but are never part of a build. While ``stopped`` is set, no compile
-    begins.
+    These files make the next compile shorter, but are never part of a build. Once ``stopped`` is set, a compile ends,
+    and none begins. ``variables`` are further ones for the script, which begins in the work tree's ``subfolder``;
+    ``output`` is the name of the one file that it writes, if it doesn't fill the destination.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        platform: Platform,
-        flags: Sequence[str],
-        checkout: Checkout,
-        stopped: threading.Event,
-        variables: Mapping[str, str],
-        subfolder: str = "",
-    ) -> None:
-        """``variables``: further ones for the script; ``subfolder``: of the work tree, where the script begins."""
-        self._variables = variables
-        self._subfolder = subfolder
-        self.output = ""  # the name of the one file that the script writes; empty: it fills the destination
-        self.platform = platform
-        self.flags = tuple(flags)
-        self._folder = folder
-        self._checkout = checkout
-        self._turn = threading.Lock()  # of this process; ``_sole`` is for what others left
-        self._leader: int | None = None
-        self._stopped = stopped
-
-    def stop(self) -> None:
-        """End a compile that another thread is at, and let none begin while ``stopped`` is set, as it is now."""
-        self._stopped.set()
-        if self._leader is not None:
-            _end_session(self._leader)
+    folder: Path
+    platform: Platform
+    flags: tuple[str, ...]
+    checkout: Checkout
+    stopped: threading.Event
+    variables: Mapping[str, str] = field(default_factory=dict)
+    subfolder: str = ""
+    output: str = ""
+    _turn: threading.Lock = field(default_factory=threading.Lock)  # of this process; ``_sole`` is for what others left
 
     @cached_property
     def toolchain(self) -> tuple[str, ...]:
@@ -115,11 +99,11 @@ class Compiler:
         """
         if ignored := sorted(name for name, value in os.environ.items() if value and _is_dropped(name)):
             log.warning("%s: ignored when compiling; use --cmake_args instead", ", ".join(ignored))
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with self._turn, _sole(self._folder) as lock:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with self._turn, _sole(self.folder) as lock:
             self._raise_if_stopped()
-            source, build = self._folder / "src", self._build_folder()
-            self._checkout(commit, source)
+            source, build = self.folder / "src", self._build_folder()
+            self.checkout(commit, source)
             while True:
                 is_reused = build.exists()
                 try:
@@ -136,7 +120,7 @@ class Compiler:
         build.mkdir(exist_ok=True)
         log_path.parent.mkdir(parents=True, exist_ok=True)
         command = ["nice", "-n", "10", "sh", str(self.platform.script)]
-        command += [str(source / self._subfolder), str(destination / self.output), *self.flags]
+        command += [str(source / self.subfolder), str(destination / self.output), *self.flags]
         self._raise_if_stopped()
         log_path.unlink(missing_ok=True)
         with log_path.open("ab") as stream:  # it can be shortened meanwhile
@@ -150,20 +134,15 @@ class Compiler:
                 pass_fds=(lock,),
             )
         try:
-            self._leader = process.pid
-            self._raise_if_stopped()  # ``stop`` may have come before there was a leader
             if limits.processors:
                 with suppress(OSError):  # it may have ended already
                     os.sched_setaffinity(process.pid, limits.processors)
             _note(lock, process.pid)
-            code = _watch(process, build, log_path, limits)
+            code = self._watch(process, build, log_path, limits)
         except BaseException:
             _end_session(process.pid)
             process.wait()
             raise
-        finally:
-            self._leader = None
-        self._raise_if_stopped()
         if code != 0:
             how = f"exit code {code}" if code > 0 else f"signal {-code}"
             if _FULL.search(_end_of(log_path)) or shutil.disk_usage(build).free < _NEXT_TO_NOTHING_BYTES:
@@ -173,9 +152,28 @@ class Compiler:
         if not any(destination.iterdir()):
             raise _ScriptFailedError(f"{self.platform.script} left nothing in its destination, log: {log_path}")
 
+    def _watch(self, process: subprocess.Popen[bytes], build: Path, log_path: Path, limits: Limits) -> int:
+        """Wait for the end of the script; return its exit code. RunError: the time or the space was used up, or the
+        compile was stopped."""
+        began = time.monotonic()
+        look_at_space = began
+        while True:
+            try:
+                return process.wait(_PAUSE_S)
+            except subprocess.TimeoutExpired:
+                now = time.monotonic()
+            self._raise_if_stopped()
+            if log_path.stat().st_size > MOST_KEPT:  # it must not fill the disk: of a very long one the ends stay
+                with log_path.open("ab+") as stream:
+                    keep_ends(stream.fileno(), MOST_KEPT)
+            if now - began > limits.time_s:
+                raise RunError(f"compiling took longer than {limits.time_s:g} s (--build_timeout); log: {log_path}")
+            if now >= look_at_space:
+                look_at_space = now + _SPACE_EVERY_S
+                require_space(build, limits.free_bytes)
+
     def _raise_if_stopped(self) -> None:
-        """Raise RunError once ``stop`` was called."""
-        if self._stopped.is_set():
+        if self.stopped.is_set():
             raise RunError("compiling was stopped")
 
     def _build_folder(self) -> Path:
@@ -185,8 +183,8 @@ class Compiler:
         """
         same_flags = f"build-{_short(self.flags)}"
         script = sha256(self.platform.script.read_bytes()).hexdigest()
-        folder = self._folder / f"{same_flags}-{_short([script, *self.toolchain])}"
-        for other in self._folder.glob(f"{same_flags}*"):
+        folder = self.folder / f"{same_flags}-{_short([script, *self.toolchain])}"
+        for other in self.folder.glob(f"{same_flags}*"):
             if other != folder:
                 log.info("removing %s: the build script or its tools have changed", other)
                 shutil.rmtree(other, ignore_errors=True)
@@ -195,10 +193,10 @@ class Compiler:
     def _environment(self, build: Path, limits: Limits) -> dict[str, str]:
         """Return all that the script gets. ccache knows paths below our folder as relative ones."""
         environment = {name: value for name, value in clean_environment().items() if not _is_dropped(name)}
-        environment |= {"BUILD_DIR": str(build), "JOBS": str(limits.jobs), **self._variables}
+        environment |= {"BUILD_DIR": str(build), "JOBS": str(limits.jobs), **self.variables}
         if shutil.which("ccache"):
-            environment |= {"CCACHE_BASEDIR": str(self._folder), "CCACHE_NOHASHDIR": "1"}
-            environment |= {"CCACHE": "" if {"CC", "CXX"} & self._variables.keys() else "ccache"}  # it would choose cc
+            environment |= {"CCACHE_BASEDIR": str(self.folder), "CCACHE_NOHASHDIR": "1"}
+            environment |= {"CCACHE": "" if {"CC", "CXX"} & self.variables.keys() else "ccache"}  # it would choose cc
             environment |= {f"CMAKE_{language}_COMPILER_LAUNCHER": "ccache" for language in ("C", "CXX", "CUDA")}
         return environment
 
@@ -213,17 +211,12 @@ def _sole(folder: Path) -> Iterator[int]:
 
     Yield the descriptor of the lock, which every process of a compile holds, with a note of who leads them.
     """
-    lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+    with lock_file(folder / ".lock") as lock:
+        if not try_lock(lock):
             _end_orphan(os.pread(lock, 100, 0).decode())
             fcntl.flock(lock, fcntl.LOCK_EX)
         os.truncate(lock, 0)
         yield lock
-    finally:
-        os.close(lock)
 
 
 def _note(lock: int, leader: int) -> None:
@@ -248,25 +241,6 @@ def _end_orphan(note: str) -> None:
 
 def _is_dropped(variable: str) -> bool:
     return any(fnmatchcase(variable, pattern) for pattern in DROPPED_VARIABLES)
-
-
-def _watch(process: subprocess.Popen[bytes], build: Path, log_path: Path, limits: Limits) -> int:
-    """Wait for the end of the script; returns its exit code. RunError: the time or the space was used up."""
-    began = time.monotonic()
-    look_at_space = began
-    while True:
-        try:
-            return process.wait(_PAUSE_S)
-        except subprocess.TimeoutExpired:
-            now = time.monotonic()
-        if log_path.stat().st_size > MOST_KEPT:  # it must not fill the disk: of a very long one the ends stay
-            with log_path.open("ab+") as stream:
-                keep_ends(stream.fileno(), MOST_KEPT)
-        if now - began > limits.time_s:
-            raise RunError(f"compiling took longer than {limits.time_s:g} s (--build_timeout); log: {log_path}")
-        if now >= look_at_space:
-            look_at_space = now + _SPACE_EVERY_S
-            require_space(build, limits.free_bytes)
 
 
 def require_space(folder: Path, free_bytes: int) -> None:

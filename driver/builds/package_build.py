@@ -14,7 +14,7 @@ from packaging.metadata import parse_email
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from opduel.driver.builds.cache import BuildCache, making_path
+from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.environment_build import checked_facts, lay, manifest_of, named_after, site_packages
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.builds.manifest import Manifest, PackagePart, UnusableBuild, read_manifest
@@ -30,13 +30,11 @@ from opduel.records import BrokenBuildError, Build, Commit, RunError
 from opduel.support.digests import file_digest
 
 _DIST_INFO = ".dist-info"
-_SCRIPTS = "bin"
 # Of a build, relative to it: what is its own, or was made with its environment, and is not a package's.
 _OF_ENVIRONMENTS = re.compile(
     r"manifest\.json|\.used|\.lock|\.gitignore|CACHEDIR\.TAG|requirements\.txt|pyvenv\.cfg"
     r"|bin/(python[0-9.]*|(de)?activate([._].*)?|pydoc\.bat)"
 )
-_COMPILERS = ("cc:", "c++:", "gfortran:")
 
 
 @dataclass(frozen=True)
@@ -72,7 +70,7 @@ def package_build(
         base = source()
         environment = FreshEnvironment(directory, find_interpreter(recipe.python), lock)
         if isinstance(base, Donor):
-            part, strategy = overlay(commit, base, directory, cache.place(framework.name, recipe)), "overlay"
+            part, strategy = overlay(commit, base, directory), "overlay"
         else:
             part, strategy = _install(commit, recipe, base, environment, framework, cache), "source"
         request = f"{part.distribution} at {commit.short}"
@@ -88,11 +86,7 @@ def package_build(
             strategy=strategy,
             version=f"{part.distribution} {version}",
             digest=facts.digest(files=_content(site_packages(directory))),
-            details={
-                **facts.details,
-                **_compilers(recipe, part, facts.libraries),
-                **({"built by": part.built_by} if part.built_by else {}),
-            },
+            details={**facts.details, **({"built by": part.built_by} if part.built_by else {})},
             duration_s=round(time.monotonic() - began, 3),
             recipe=recipe,
             source=part,
@@ -145,11 +139,11 @@ def _install(
     )
 
 
-def overlay(commit: Commit, donor: Donor, directory: Path, home: Path) -> PackagePart:
-    """Make the donor's packages with the commit's own Python files; ``home`` is the final path of ``directory``.
-    Raise RunError if the donor is gone or damaged."""
+def overlay(commit: Commit, donor: Donor, directory: Path) -> PackagePart:
+    """Make the donor's packages in ``directory``, with the commit's own Python files. Raise RunError if the donor is
+    gone or damaged."""
     try:
-        lay_over(donor, directory, home)
+        lay_over(donor, directory)
         source = read_manifest(donor.place).source  # last: it is whole if its manifest is still there
     except (UnusableBuild, FileNotFoundError) as why:
         raise RunError(
@@ -160,12 +154,12 @@ def overlay(commit: Commit, donor: Donor, directory: Path, home: Path) -> Packag
     return source.model_copy(update={"commit": commit.id, "ccache": {}})
 
 
-def lay_over(donor: Donor, directory: Path, home: Path) -> None:
+def lay_over(donor: Donor, directory: Path) -> None:
     """Hard-link all packages of the donor into the fresh environment ``directory``, and write the donor's ``files``.
 
-    Bytecode is left out, and so are the environment's own files outside ``site-packages``. Scripts that name the
-    donor's folder name ``home`` instead. RunError: the donor or the directory is no environment; OSError: a file can't
-    be read or written.
+    Bytecode is left out, and so are the environment's own files outside ``site-packages``. Scripts of packages name no
+    folder, as environments are relocatable. RunError: the donor or the directory is no environment; OSError: a file
+    can't be read or written.
     """
     theirs, ours = site_packages(donor.place), site_packages(directory)
     for folder, folders, names in os.walk(donor.place):  # not into links to folders: lib64
@@ -177,7 +171,7 @@ def lay_over(donor: Donor, directory: Path, home: Path) -> None:
                 if str(path.relative_to(theirs)) not in donor.files:
                     lay(path, place)
             elif not (_OF_ENVIRONMENTS.fullmatch(str(relative)) or os.path.lexists(place)):
-                _lay_outside(path, place, donor.place, home)
+                lay(path, place)
     for name, content in donor.files.items():
         if content is not None:
             place = ours / name
@@ -185,35 +179,6 @@ def lay_over(donor: Donor, directory: Path, home: Path) -> None:
             place.write_bytes(content)
             if (theirs / name).exists():
                 shutil.copymode(theirs / name, place)
-
-
-def _lay_outside(path: Path, place: Path, donor: Path, home: Path) -> None:
-    """Lay a file that a wheel put outside ``site-packages``. In a script's interpreter, ``home`` replaces the donor's
-    folder, and the one in which the donor was made."""
-    content = path.read_bytes() if path.parent == donor / _SCRIPTS and path.is_file() else b""
-    if not content.startswith(b"#!"):
-        lay(path, place)
-        return
-    lines = content.split(b"\n", 2)
-    count = 2 if lines[0].endswith(b"/sh") else 1  # the second line is what the shell runs
-    for folder in (making_path(donor), donor):
-        old, new = (os.fsencode(root / _SCRIPTS) + b"/" for root in (folder, home))
-        lines[:count] = [line.replace(old, new) for line in lines[:count]]
-    changed = b"\n".join(lines)
-    if changed == content:
-        lay(path, place)
-        return
-    place.parent.mkdir(parents=True, exist_ok=True)
-    place.write_bytes(changed)
-    shutil.copymode(path, place)
-
-
-def _compilers(recipe: PackageRecipe, part: PackagePart, libraries: Mapping[str, int]) -> dict[str, str]:
-    """Return the compilers of the package's own modules, as details of its build; none if it has none."""
-    if not any(name.startswith((f"{module}/", f"{module}.")) for module in part.imports for name in libraries):
-        return {}
-    lines = (line.split(": ", 1) for line in recipe.toolchain if line.startswith(_COMPILERS))
-    return {f"compiler {name}": text for name, text in lines}
 
 
 def _content(site: Path) -> dict[str, str]:

@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
@@ -17,7 +17,6 @@ from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.compiler import Compiler, toolchain_of
 from opduel.driver.builds.environment_build import release_build, site_packages
 from opduel.driver.builds.framework_data import load_platform
-from opduel.driver.builds.manifest import UnusableBuild, read_manifest
 from opduel.driver.builds.package_build import BuiltWheel, Donor, find_wheel, package_build
 from opduel.driver.builds.package_sources import (
     PROJECT_FILE,
@@ -226,16 +225,10 @@ class PackageBuilder(Builder):
 
     def _donor(self, commit: Commit, recipe: PackageRecipe) -> Donor | None:
         """Return a build with the commit's native sources, into which its Python code can be put; or None."""
-        for place in self._cache.places(self._framework.name):
-            try:
-                manifest = read_manifest(place) if place.name.startswith("code-") else None
-            except UnusableBuild:
-                continue
-            theirs = manifest.recipe if manifest and manifest.source else None
-            if isinstance(theirs, PackageRecipe) and asdict(replace(theirs, code=recipe.code)) == asdict(recipe):
-                assert manifest is not None
-                assert manifest.source is not None
-                files = self._differing_files(commit, manifest.source.commit, place)
+        for place, manifest in self._cache.builds_of_commits(self._framework.name):
+            source, theirs = manifest.source, manifest.recipe
+            if source and isinstance(theirs, PackageRecipe) and replace(theirs, code=recipe.code) == recipe:
+                files = self._differing_files(commit, source.commit, place)
                 if files is not None:
                     return Donor(place, files)
         return None
@@ -303,11 +296,12 @@ class PackageBuilder(Builder):
         tools += " by the backend" if variables != self._settings.variables else ""
         name = f"{project.name}-{sha256(tools.encode()).hexdigest()[:8]}"
         if name not in self._by_tools:
-            self._by_tools[name] = self._new_compiler(
+            self._by_tools[name] = Compiler(
                 self._work / self._platform.name / name,
                 self._platform,
                 recipe.flags,
                 self._checkout,
+                self._stopped,
                 {
                     **variables,
                     "BUILD_PYTHON": environment.interpreter,

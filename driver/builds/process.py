@@ -2,14 +2,15 @@
 
 import logging
 import os
-import selectors
 import signal
 import subprocess
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from opduel.support.output import key_line
 from opduel.support.text import clipped
@@ -31,11 +32,9 @@ _UV_VARIABLES = (
 
 
 MOST_OUTPUT = 64 * 2**20  # bytes, on both streams together: what is asked for is some MiB of JSON
-_CHUNK = 1 << 16
-_REST_S = 0.3  # for the output of a process that has ended, which may pass through another one, such as tee
-_MOST_REST = 1 << 20  # bytes of that, more than pipes hold
 SAYS_AFTER_S = 60.0  # that a program is still running, and again after as long
-_LOOK_S = 0.1  # how often is looked whether a process that prints nothing has ended
+_END = 4096  # bytes
+_LOOK_S = 0.1  # between looks at how much it has printed
 
 
 @dataclass(frozen=True)
@@ -91,77 +90,50 @@ def run(
     inherit: Sequence[int] = (),
 ) -> Outcome:
     """Run ``command`` to its end, for ``timeout`` seconds at most, without input; it may print ``MOST_OUTPUT`` bytes.
+    Processes that it leaves behind are ended.
 
     ``environment`` is added to a cleaned copy of our own; ``whole_environment`` takes the place of both.  The program
     inherits the file descriptors ``inherit``: a lock that is held through one of them lasts until it has ended too,
     even if this process is killed. OSError: it can't be started.
     """
-    with subprocess.Popen(
-        [str(part) for part in command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=clean_environment(environment) if whole_environment is None else dict(whole_environment),
-        cwd=directory,
-        pass_fds=tuple(inherit),
-        process_group=0,
-    ) as process:
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        process = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            env=clean_environment(environment) if whole_environment is None else dict(whole_environment),
+            cwd=directory,
+            pass_fds=tuple(inherit),
+            process_group=0,
+        )
+        code, flooded = None, False
+        began = says_at = time.monotonic()
         try:
-            return _wait(process, time.monotonic() + timeout)
-        except BaseException:
-            _kill(process)
-            raise
+            while code is None and not flooded and (seconds := began + timeout - time.monotonic()) > 0:
+                with suppress(subprocess.TimeoutExpired):
+                    code = process.wait(min(seconds, _LOOK_S))
+                flooded = (
+                    code is None and sum(os.fstat(file.fileno()).st_size for file in (stdout, stderr)) > MOST_OUTPUT
+                )
+                if (now := time.monotonic()) >= says_at + SAYS_AFTER_S:
+                    says_at = now
+                    _say_that_it_runs(command, now - began, stderr.fileno())
+        finally:
+            with suppress(ProcessLookupError, PermissionError):  # what it leaves behind would hold on to the lock
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return Outcome(code, _text(stdout), _text(stderr), flooded)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process, and those that it started, which would hold on to the lock that they inherited."""
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def _say_that_it_runs(process: subprocess.Popen[bytes], seconds: float, errors: Sequence[bytes]) -> None:
-    """Log for how long a program runs, and the last line of its errors."""
-    assert isinstance(process.args, list)
-    words = " ".join(Path(word).name for word in process.args[:2])
-    last = b"".join(errors[-2:]).decode(errors="replace").strip().splitlines()[-1:]
+def _say_that_it_runs(command: Sequence[str | Path], seconds: float, errors: int) -> None:
+    """Log for how long a program runs, and the last line of its errors, in the file of that descriptor."""
+    words = " ".join(Path(word).name for word in command[:2])
+    end = os.pread(errors, _END, max(0, os.fstat(errors).st_size - _END))  # which leaves the program's place as it is
+    last = end.decode(errors="replace").strip().splitlines()[-1:]
     log.info("%s has been running for %.0f s%s", words, seconds, f": {clipped(last[0], 200)}" if last else "")
 
 
-def _wait(process: subprocess.Popen[bytes], deadline: float) -> Outcome:
-    """Read what a process prints until it closes both streams, and wait for its end; kill one that goes too far.
-
-    Processes that it leaves behind may keep the streams open, and print: when it has ended, only ``_REST_S`` and
-    ``_MOST_REST`` are left for what is still on its way.
-    """
-    printed: dict[object, list[bytes]] = {process.stdout: [], process.stderr: []}
-    room, in_time, ended_at = MOST_OUTPUT, True, None
-    began = says_at = time.monotonic()
-    with selectors.DefaultSelector() as selector:
-        for stream in printed:
-            selector.register(stream, selectors.EVENT_READ)  # type: ignore[arg-type]
-        while selector.get_map() and room > 0 and in_time:
-            now = time.monotonic()
-            if now >= says_at + SAYS_AFTER_S:
-                says_at = now
-                _say_that_it_runs(process, now - began, printed[process.stderr])
-            if ended_at is None and process.poll() is not None:
-                ended_at, room = now, min(room, _MOST_REST)
-            for key, _ in selector.select(min(_LOOK_S, max(0.0, deadline - now))):
-                piece = os.read(key.fd, _CHUNK)
-                printed[key.fileobj].append(piece)
-                room -= len(piece)
-                if not piece:
-                    selector.unregister(key.fileobj)
-            in_time = time.monotonic() < deadline
-            if ended_at is not None and time.monotonic() > ended_at + _REST_S:
-                break
-    flooded = room <= 0 and ended_at is None
-    code = process.returncode if ended_at is not None else None
-    if code is None and room > 0 and in_time:
-        with suppress(subprocess.TimeoutExpired):
-            code = process.wait(max(0.0, deadline - time.monotonic()))
-    if code is None:
-        _kill(process)
-        process.wait()
-    texts = [b"".join(pieces).decode(errors="replace") for pieces in printed.values()]
-    return Outcome(code, texts[0], texts[1], flooded=flooded)
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read(MOST_OUTPUT).decode(errors="replace")

@@ -85,13 +85,12 @@ class ProgramBuilder(Builder):
         def checkout(commit: Commit, folder: Path) -> None:
             self._repository.checkout(commit, folder, (), self._platform.submodules)
 
-        compiler = self._new_compiler(self._work / self._platform.name, self._platform, self._settings.flags, checkout)
-        compiler.output = self._file
-        return compiler
+        folder = self._work / self._platform.name
+        return Compiler(folder, self._platform, self._settings.flags, checkout, self._stopped, output=self._file)
 
     def _recipe(self, commit: Commit) -> ProgramRecipe:
         script = " ".join([file_digest(self._platform.script), *([self._file] if self._file else [])])
-        return ProgramRecipe(commit.id, script, tuple(self._settings.flags), self._compiler.toolchain)
+        return ProgramRecipe(commit.id, script, self._settings.flags, self._compiler.toolchain)
 
     def _make(
         self, commit: Commit, recipe: ProgramRecipe, directory: Path, processors: frozenset[int] | None

@@ -1,7 +1,9 @@
-"""Recipes: all that decides a build, so that equal recipes share one build."""
+"""Recipes: all that decides a build, so that equal recipes share one build.
+
+Of each, ``request`` says in words what is made; ``key`` is a readable name with a short hash of the content.
+"""
 
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
@@ -15,25 +17,8 @@ _NAMED = 3  # packages in a build's version
 _PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
 
 
-class BuildRecipe(ABC):
-    """All that decides the content of a build."""
-
-    @property
-    @abstractmethod
-    def request(self) -> str:
-        """What is made, in words."""
-
-    @property
-    @abstractmethod
-    def key(self) -> str:
-        """A readable name with a short hash of the content: equal keys, equal builds."""
-
-    def _hash(self, digits: int = 12) -> str:
-        return data_digest(asdict(self))[:digits]  # type: ignore[call-overload]
-
-
 @dataclass(frozen=True)
-class Recipe(BuildRecipe):
+class Recipe:
     """All that decides the environment of a release."""
 
     package: str
@@ -53,11 +38,11 @@ class Recipe(BuildRecipe):
 
     @property
     def key(self) -> str:
-        return f"{self.package}-{self.version}-py{self.python}-{self._hash(10)}"
+        return f"{self.package}-{self.version}-py{self.python}-{_hash(self, 10)}"
 
 
 @dataclass(frozen=True)
-class LockedRecipe(BuildRecipe):
+class LockedRecipe:
     """All that decides an environment made of requirements.
 
     ``locked`` is a requirements file: each package's exact version, and the hashes of its files.
@@ -94,7 +79,7 @@ class LockedRecipe(BuildRecipe):
 
 
 @dataclass(frozen=True)
-class CommitRecipe(BuildRecipe):
+class CommitRecipe:
     """All that decides the build of a framework's commit.
 
     ``code`` is git's hash of the Python package's folder, ``library`` the identity of the native library; ``pins`` name
@@ -117,11 +102,11 @@ class CommitRecipe(BuildRecipe):
 
     @property
     def key(self) -> str:
-        return f"code-{self.code[:12]}-{self._hash()}"
+        return f"code-{self.code[:12]}-{_hash(self)}"
 
 
 @dataclass(frozen=True)
-class PackageRecipe(BuildRecipe):
+class PackageRecipe:
     """All that decides the build of a Python package's commit.
 
     ``native`` is the identity of the native sources, ``code`` that of the Python code
@@ -157,7 +142,7 @@ class PackageRecipe(BuildRecipe):
 
 
 @dataclass(frozen=True)
-class ProgramRecipe(BuildRecipe):
+class ProgramRecipe:
     """All that decides the build of a program's commit: ``script`` is the build script's identity, ``flags`` its
     further arguments, ``toolchain`` the versions of the tools."""
 
@@ -172,11 +157,11 @@ class ProgramRecipe(BuildRecipe):
 
     @property
     def key(self) -> str:
-        return f"program-{self.commit[:12]}-{self._hash()}"
+        return f"program-{self.commit[:12]}-{_hash(self)}"
 
 
 @dataclass(frozen=True)
-class MixtureRecipe(BuildRecipe):
+class MixtureRecipe:
     """All that decides an environment of packages that are installed elsewhere: of each its name, version, content,
     folder and time of change. ``release`` (name==version) is installed beside them, unless it is empty."""
 
@@ -192,10 +177,14 @@ class MixtureRecipe(BuildRecipe):
 
     @property
     def key(self) -> str:
-        return f"mixture-{self._hash()}"
+        return f"mixture-{_hash(self)}"
 
 
 AnyRecipe = Recipe | CommitRecipe | LockedRecipe | PackageRecipe | ProgramRecipe | MixtureRecipe
+
+
+def _hash(recipe: AnyRecipe, digits: int = 12) -> str:
+    return data_digest(asdict(recipe))[:digits]
 
 
 def pinned(pins: Mapping[str, str]) -> list[str]:

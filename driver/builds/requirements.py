@@ -13,10 +13,12 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from opduel.driver.builds import uv
+from opduel.driver.builds.cache import ANOTHER_CACHE
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.builds.recipes import LockedRecipe, package_of
 from opduel.driver.git.access import check_remote
-from opduel.records import RunError, UsageError
+from opduel.driver.lock import explained_disk_errors
+from opduel.records import UsageError
 from opduel.support.atomic import write_atomically
 from opduel.support.digests import data_digest
 from opduel.support.files import UnreadableError, read_text
@@ -82,16 +84,13 @@ def lock(
     more = "".join(["sdists" if sdists else "", f"without {without}" if without else ""])
     digest = hashlib.sha256((python + text + more).encode()).hexdigest()
     answer_path = place / f".locked-{digest[:16]}{_FILE_SUFFIX}"
-    try:
+    with explained_disk_errors(answer_path, ANOTHER_CACHE):
         if not answer_path.exists():
             place.mkdir(parents=True, exist_ok=True)
             earlier = preferred.read_text(encoding="utf-8") if preferred and preferred.exists() else ""
             answer = resolve(requested, text, python, sdists=sdists, preferred=earlier, without=without)
             write_atomically(answer_path, answer.encode())
         recipe = LockedRecipe(tuple(requested), python, answer_path.read_text(encoding="utf-8"), sdists)
-    except OSError as error:
-        why = f"{error.filename or answer_path}: {error.strerror}"
-        raise RunError(f"build cache: {why}: fix that, or give another folder with --exec_dir") from None
     if preferred:
         _prefer(preferred, recipe.locked)
     if not recipe.pins and not without and text:  # all of them for other Pythons, or other systems

@@ -11,6 +11,7 @@ from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.builds.manifest import FILE_NAME, Manifest, UnusableBuild, read_manifest
 from opduel.driver.builds.recipes import ProgramRecipe
+from opduel.driver.lock import explained_disk_errors
 from opduel.records import Build, RunError
 from opduel.support.text import one_line
 
@@ -32,23 +33,20 @@ def pack(build: Build, archive: Path) -> None:
     if build.directory is None:
         raise RunError(f"{build.requested}: lies in no build cache, so that it cannot be copied to other hosts")
     folder = Path(build.directory)
-    try:
+    with explained_disk_errors(folder, "make it readable"):
         names = sorted(path.name for path in folder.iterdir() if path.name != FILE_NAME)
-    except OSError as error:
-        raise RunError(f"{folder}: {error.strerror}: make it readable") from None
     pack_files(folder, [FILE_NAME, *names], archive)  # the first says what the rest is
 
 
 def pack_files(folder: Path, names: Sequence[str], archive: Path, dereference: bool = False) -> None:
     """Write what the folder has of these names to ``archive``, a tar file. ``dereference``: files in place of links.
     Raise RunError if a file can't be read or written."""
-    try:
-        with tarfile.open(archive, "w", format=tarfile.PAX_FORMAT, dereference=dereference) as tar:
-            for name in names:
-                tar.add(folder / name, name)
-    except OSError as error:
-        place = error.filename or archive
-        raise RunError(f"{place}: {error.strerror}: free space there, or name another folder in TMPDIR") from None
+    with (
+        explained_disk_errors(archive, "name another folder in TMPDIR"),
+        tarfile.open(archive, "w", format=tarfile.PAX_FORMAT, dereference=dereference) as tar,
+    ):
+        for name in names:
+            tar.add(folder / name, name)
 
 
 def unpack(archive: Path, framework: str, digest: str, cache: BuildCache) -> Build:

@@ -36,7 +36,7 @@ class Workbench:
 
     def compiler(self, *flags: str, checkout: Callable[[Commit, Path], None] = lambda *_: None) -> Compiler:
         platform = Platform("host", self.script, (), (self.tool.name,))
-        return Compiler(self.folder / "host", platform, flags, checkout, self.stopped, {})
+        return Compiler(self.folder / "host", platform, flags, checkout, self.stopped)
 
     def compile(self, compiler: Compiler | None = None) -> dict[str, str]:
         """What the script found in its environment."""
@@ -169,7 +169,7 @@ def test_a_script_that_prints_for_ever_does_not_fill_the_disk(
 def test_once_stopped_nothing_is_even_checked_out_until_it_goes_on(bench: Workbench) -> None:
     touched: list[Path] = []
     compiler = bench.compiler(checkout=lambda _, folder: touched.append(folder))
-    compiler.stop()
+    bench.stopped.set()
     with pytest.raises(RunError, match=r"^compiling was stopped$"):
         bench.compile(compiler)
     assert touched == []
@@ -179,14 +179,13 @@ def test_once_stopped_nothing_is_even_checked_out_until_it_goes_on(bench: Workbe
 
 
 def test_stopped_while_checking_out_it_does_not_begin(bench: Workbench) -> None:
-    compiler = bench.compiler(checkout=lambda *_: compiler.stop())
+    compiler = bench.compiler(checkout=lambda *_: bench.stopped.set())
     with pytest.raises(RunError, match=r"^compiling was stopped$"):
         bench.compile(compiler)
     assert not bench.log.exists()
 
 
 def test_stopped_as_it_begins_it_is_ended(bench: Workbench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anybody knows which process to end."""
     bench.change(bench.script, "sleep 600\n")
     compiler, start = bench.compiler(), subprocess.Popen
     started = []
@@ -194,7 +193,7 @@ def test_stopped_as_it_begins_it_is_ended(bench: Workbench, monkeypatch: pytest.
     def popen(command: list[str], **options: Any) -> Any:
         process = start(command, **options)
         if command[0] == "nice":
-            compiler.stop()
+            bench.stopped.set()
             started.append(process)
         return process
 

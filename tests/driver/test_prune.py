@@ -27,7 +27,7 @@ def cache(tmp_path: Path) -> BuildCache:
 
 
 def remaining(cache: BuildCache) -> list[str]:
-    return [place.name for place in cache.places("toy")]
+    return sorted(path.name for path in cache.folder("toy").glob("[!.]*"))
 
 
 def place(cache: BuildCache, name: str) -> Path:
