@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from opduel.driver.build_turns import BuildTurns
-from opduel.driver.commit_file import kept_commit, shared_with
+from opduel.driver.commit_file import kept_commit
 from opduel.driver.commits_ahead import CommitsAhead
 from opduel.driver.descriptor import info_document
 from opduel.driver.documents import write_document, write_text
@@ -109,8 +109,6 @@ class Branch:
         """Return the commits that come after the last one processed."""
         settings, repository = self._settings, self._repository
         tip = self._tip()
-        if settings.commit is None:
-            self.check_commit_file()
         start, last = None, self._last()
         once = settings.interval_s is None
         if settings.commit is not None:
@@ -145,34 +143,6 @@ class Branch:
         if settings.sought:
             line = [choice.commit, *self._repository.chain(choice.commit, treatment)]
         return choice.commit, settings.base_why or choice.why, line, self._builder.strategy(line)
-
-    def check_commit_file(self) -> None:
-        """Raise UsageError if the commit file is another branch's: all commits since both parted would be measured."""
-        path, last = self._commit_file, self._last()
-        if path is None or last is None:
-            return
-        name, owner = self.name, self._owner(path, last)
-        if self._repository.is_ancestor(last, self._tip()):
-            is_ours = owner in (None, name) or self._settings.branch is None or not self.is_there(owner)
-        else:
-            owners = [owner] if owner else self._repository.branches_with(last)
-            is_ours = not owners or name in owners
-            owner = None if is_ours else owners[0]
-        if not is_ours and owner:
-            raise shared_with(path, owner, name)
-
-    def _owner(self, path: Path, last: Commit) -> str | None:
-        """Return the branch that the driver wrote the commit file for; None if another commit was put there since."""
-        name, _, id = (self._journal.get_fact(_owner_of(path)) or "").partition(" ")
-        return name if id == last.id else None
-
-    def is_there(self, name: str | None = None) -> bool:
-        """Tell whether the repository has the branch, or another one, as far as it was fetched."""
-        try:
-            self._repository.branch(name or self.name)
-        except UsageError:
-            return False
-        return True
 
     def _tip(self) -> Commit:
         """Return the branch's newest commit; UsageError if there is no such branch (any more)."""
@@ -228,10 +198,8 @@ class Branch:
             if reason := outcome.why_open:
                 soon = outcome.goes_on and reason == outcome.unfinished
                 self._fail(commit, RunError(f"{commit.short}: {reason}"), tally, soon)
-            else:  # it no longer fails, on this branch or on none that was named
-                for id, branch, item in self._failed_items():
-                    if id == commit.id and branch in ("", self._settings.branch):
-                        self._journal.clear_trouble(item)
+            else:  # it no longer fails
+                self._journal.clear_trouble(self._item(commit))
         return True
 
     def _was_settled(self, commit: Commit) -> bool:
@@ -304,7 +272,6 @@ class Branch:
         self._processed = commit
         if (path := self._commit_file) is not None:
             write_text(path, f"{commit.id}\n")
-            self._journal.set_fact(_owner_of(path), f"{self.name} {commit.id}")
         elif self._counts():
             self._journal.set_fact(self._counted, commit.id)
 
@@ -338,43 +305,14 @@ class Branch:
         return None
 
     def _item(self, commit: Commit) -> str:
-        """Name the journal's entry of the commit when it fails with these settings."""
-        branch = self._settings.branch
-        return f"{commit.id}/{self._settings.digest}{f'/{branch}' if branch else ''}"
+        """Name the journal's entry of the commit when it fails with these settings, on this branch."""
+        return f"{commit.id}/{self._settings_on_branch}"
+
+    @property
+    def _settings_on_branch(self) -> str:
+        return f"{self._settings.digest}/{self.name}"
 
     def _troubled(self) -> dict[str, str]:
-        """Return commit id -> the journal's item, of those that failed with these settings, on this branch.
-
-        The remote's default branch, when it is measured without being named, writes down no branch: then the commit is
-        to be tried again by whichever branch holds it.
-        """
-        items: dict[str, str] = {}
-        for id, branch, item in self._failed_items():
-            if branch == (self._settings.branch or ""):
-                items[id] = item
-            elif not branch and self._holds(id):
-                items.setdefault(id, item)
-        return items
-
-    def _failed_items(self) -> list[tuple[str, str, str]]:
-        """Return id, branch and the journal's item of each commit that failed with these settings."""
-        failed: list[tuple[str, str, str]] = []
-        for item in self._journal.troubled():
-            id, _, settings = item.partition("/")
-            digest, _, branch = settings.partition("/")  # which may hold slashes
-            if digest == self._settings.digest:
-                failed.append((id, branch, item))
-        return failed
-
-    def _holds(self, id: str) -> bool:
-        """Tell whether the branch holds the commit of that id."""
-        repository = self._repository
-        try:
-            return repository.is_ancestor(repository.commit(id), self._tip())
-        except UsageError:  # of another repository
-            return False
-
-
-def _owner_of(path: Path) -> str:
-    """Return what the journal calls the branch whose last commit a commit file holds."""
-    return f"commit file/{path.absolute()}"
+        """Return commit id -> the journal's item, of those that failed with these settings, on this branch."""
+        own = self._settings_on_branch
+        return {item.partition("/")[0]: item for item in self._journal.troubled() if item.partition("/")[2] == own}

@@ -49,14 +49,6 @@ def kept_commit(path: Path, resolve: Callable[[str], Commit]) -> Commit | None:
         return None
 
 
-def shared_with(path: Path, other: str, branch: str) -> UsageError:
-    """Return the error for a file with the last commit of another branch."""
-    return UsageError(
-        f"--commit_file {path}: holds the last commit of the branch {other}, not of {branch}: give each branch a file "
-        f"of its own ({PLACEHOLDER} in the path stands for the branch)"
-    )
-
-
 def _foreign(path: Path, why: str) -> UsageError:
     return UsageError(
         f"--commit_file {path}: names no commit, so the driver did not write it ({why}): left unchanged; give "

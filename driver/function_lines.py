@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from opduel.driver.git.patch import Hunk
 
+UNPARSABLE = (SyntaxError, ValueError, RecursionError, MemoryError)
 # Words that begin a statement, and so no definition, before ``name(``.
 _STATEMENTS = frozenset(("return", "else", "new", "delete", "throw", "case", "goto", "await", "yield", "in", "not"))
 _TOP_LEVEL = re.compile(r"[A-Za-z_/#\[]")  # begins a line of C that is within no function: its body is indented
@@ -18,11 +19,22 @@ def function_ranges(text: str) -> dict[str, range] | None:
     Of several with one name the last one counts. None if this Python can't parse the file.
     """
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return dict(_functions(ast.parse(text), ""))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return dict(_functions(parse_python(text), ""))
+    except UNPARSABLE:
         return None
+
+
+def parse_python(text: str | bytes) -> ast.Module:
+    """Parse a file without the warnings that it deserves. Raise one of ``UNPARSABLE`` if this Python can't."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(text)
+
+
+def lines_of(function: ast.FunctionDef | ast.AsyncFunctionDef) -> range:
+    """Return the lines of a function, decorators included."""
+    first = min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+    return range(first, (function.end_lineno or first) + 1)
 
 
 def _functions(node: ast.AST, within: str) -> Iterator[tuple[str, range]]:
@@ -31,8 +43,7 @@ def _functions(node: ast.AST, within: str) -> Iterator[tuple[str, range]]:
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             name = f"{within}.{child.name}" if within else child.name
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
-            first = min([child.lineno, *(decorator.lineno for decorator in child.decorator_list)])
-            yield name, range(first, (child.end_lineno or first) + 1)
+            yield name, lines_of(child)
         yield from _functions(child, name)
 
 

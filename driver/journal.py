@@ -52,7 +52,7 @@ class Journal(SqliteFile):
             self.note("damage", f"the previous journal was damaged: {self.damage}")
 
     def note(self, kind: str, text: str) -> None:
-        """Record an event that whoever looks later should know of: "remote gone", "clock jump"..."""
+        """Record an event that whoever looks later should know of: "remote gone", "history"..."""
         self.write("INSERT INTO events VALUES (?, ?, ?)", (self._clock(), kind, redact(text)))
 
     def events(self) -> list[tuple[float, str, str]]:

@@ -3,7 +3,7 @@
 import fcntl
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
@@ -32,23 +32,33 @@ def sole_driver(work: Path, waits: bool = False) -> Iterator[None]:
     The lock ends with this process, however that ends; the file stays. RunError: another driver holds it, unless this
     one ``waits`` for it; or the directory can't be written.
     """
+
+    def wait(descriptor: int) -> None:
+        holder = os.pread(descriptor, 100, 0).decode(errors="replace").strip() or "unknown"
+        if not waits:
+            raise RunError(
+                f"{work}: another driver (process {holder}) is using it: wait until it ends, or give another --work_dir"
+            )
+        log.info("waiting for process %s, which is using %s", holder, work)
+
     with ExitStack() as stack:
         with explained_disk_errors(work):
             work.mkdir(parents=True, exist_ok=True)
-            descriptor = stack.enter_context(lock_file(work / _NAME))
-        if not try_lock(descriptor):
-            holder = os.pread(descriptor, 100, 0).decode(errors="replace").strip() or "unknown"
-            if not waits:
-                raise RunError(
-                    f"{work}: another driver (process {holder}) is using it: wait until it ends, or give another "
-                    "--work_dir"
-                )
-            log.info("waiting for process %s, which is using %s", holder, work)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        with explained_disk_errors(work / _NAME):
+            descriptor = stack.enter_context(held_lock(work / _NAME, wait))
             os.truncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         yield
+
+
+@contextmanager
+def held_lock(path: Path, wait: Callable[[int], None]) -> Iterator[int]:
+    """Hold the lock of a file, and yield the descriptor that holds it. If somebody else has it, ``wait`` is called with
+    the descriptor before it is waited for."""
+    with lock_file(path) as descriptor:
+        if not try_lock(descriptor):
+            wait(descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
 
 
 @contextmanager

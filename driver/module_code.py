@@ -6,10 +6,11 @@ Comments, docstrings, versions, and code for type checkers alone don't count.
 import ast
 import builtins
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+
+from opduel.driver.function_lines import UNPARSABLE, lines_of, parse_python
 
 _STAR, _EXPORTS = "*", "__all__"
 # Names on which no time depends.
@@ -32,12 +33,9 @@ class ModuleCode:
     def of(cls, text: bytes) -> "ModuleCode | None":
         """Return a file's code; None if this Python can't parse it."""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                tree = _WithoutEffect().visit(ast.parse(text))
-                functions = _Functions()
-                statements = functions.visit(tree).body
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            functions = _Functions()
+            statements = functions.visit(_WithoutEffect().visit(parse_python(text))).body
+        except UNPARSABLE:
             return None
         return cls(functions.sources, functions.ranges, statements)
 
@@ -164,8 +162,7 @@ class _Functions(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         name = self._class + node.name
-        first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
-        self.ranges.append((range(first, (node.end_lineno or first) + 1), name))
+        self.ranges.append((lines_of(node), name))
         self.sources.setdefault(name, []).append(ast.dump(node))
 
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> None:

@@ -10,7 +10,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import count
 from typing import Generic, TypeVar
 
@@ -82,12 +81,6 @@ A = TypeVar("A")  # what is answered
 MeasureAhead = Callable[[Q, threading.Event], A | None]
 
 
-@dataclass
-class _Running:
-    thread: threading.Thread
-    given_up: threading.Event
-
-
 class Ahead(Generic[Q, A]):
     """Measures in threads what will probably be asked.
 
@@ -105,7 +98,7 @@ class Ahead(Generic[Q, A]):
         measures the question that is asked now. ``on_given_up`` is called when everything was given up."""
         self._likely, self._hosts, self._measure, self._on_given_up = likely, hosts, measure, on_given_up
         self._lock = threading.Lock()
-        self._running: dict[Q, _Running] = {}
+        self._running: dict[Q, tuple[threading.Thread, threading.Event]] = {}  # with the event that gives it up
         self._failed: set[Q] = set()
         self._answers: dict[Q, A] = {}
         self._now: Q | None = None
@@ -117,7 +110,7 @@ class Ahead(Generic[Q, A]):
             self._share_out()
             running = self._running.get(question)
         if running is not None:
-            _join(running)
+            running[0].join()
 
     def answered(self, question: Q, answer: A) -> None:
         """Record the answer of a question."""
@@ -130,25 +123,25 @@ class Ahead(Generic[Q, A]):
         with self._lock:
             self._hosts = 0
             remaining = list(self._running.values())
-        for running in remaining:
-            running.given_up.set()
+        for _, given_up in remaining:
+            given_up.set()
         self._on_given_up()
-        for running in remaining:
-            _join(running)
+        for thread, _ in remaining:
+            thread.join()
 
     def _share_out(self) -> None:
         """Give up questions that have become unlikely, and begin as many likely ones as there are free hosts."""
         likely = self._likely(self._answers)
-        for question, running in self._running.items():
+        for question, (_, given_up) in self._running.items():
             if question != self._now and question not in likely:
-                running.given_up.set()
-        busy = sum(not running.given_up.is_set() for running in self._running.values())
+                given_up.set()
+        busy = sum(not given_up.is_set() for _, given_up in self._running.values())
         free = self._hosts - busy - (self._now not in self._running)
         excluded = {*self._running, *self._failed, *self._answers, self._now}
         for question in [question for question in likely if question not in excluded][: max(0, free)]:
             given_up = threading.Event()
             thread = threading.Thread(target=self._follow, args=(question, given_up), daemon=True)
-            self._running[question] = _Running(thread, given_up)
+            self._running[question] = thread, given_up
             thread.start()
 
     def _follow(self, question: Q, given_up: threading.Event) -> None:
@@ -165,11 +158,6 @@ class Ahead(Generic[Q, A]):
                 self._failed.add(question)
             if self._hosts and self._now is not None:  # a host has become free
                 self._share_out()
-
-
-def _join(running: _Running) -> None:
-    while running.thread.is_alive():  # with a time limit, so that a signal is heard
-        running.thread.join(0.5)
 
 
 @contextmanager

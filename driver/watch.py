@@ -14,7 +14,6 @@ from opduel.records import Commit, OpduelError, UsageError
 
 __all__ = ["Listener", "Services", "Tally", "Watch", "WatchSettings"]
 
-CLOCK_JUMP_S = 60.0
 _POLL_S = 1.0
 
 log = logging.getLogger(__name__)
@@ -29,7 +28,6 @@ class Watch:
         self._services = services
         self._settings = settings
         self._sleep = sleep
-        self._offset = time.time() - time.monotonic()
         each = settings.per_branch()
         self._turns = BuildTurns(services.builder.stop, services.builder.resume)
         restarted: set[str] = set()
@@ -41,7 +39,6 @@ class Watch:
         is; KeyboardInterrupt: a signal; what was measured is kept."""
         tally = Tally()
         self._services.builder.resume()  # a pass that was aborted stopped it
-        self._notice_the_clock()
         self._services.runs.deliver_all()
         self._services.listener.begin_pass()
         self.fetch(tally)
@@ -100,11 +97,7 @@ class Watch:
         return self.branches[0].stop_requested()
 
     def for_ever(self, after_pass: Callable[[Tally], None]) -> None:
-        """Make pass after pass, with at least the interval from one's beginning to the next, until told to stop.
-        UsageError: a commit file is that of another branch; before the first pass."""
-        for branch in self.branches:
-            if branch.is_there():
-                branch.check_commit_file()
+        """Make pass after pass, with at least the interval from one's beginning to the next, until told to stop."""
         while not self.stop_requested():
             began = time.monotonic()
             try:
@@ -122,25 +115,12 @@ class Watch:
         """Fetch; a remote that can't be reached is written down, and the commits at hand have to do. RemoteGone: there
         are none: nothing was ever fetched."""
         try:
-            fetched = self._services.repository.fetch()
+            self._services.repository.fetch()
         except RemoteGone as error:
             if not self._services.repository.has_branches():
                 raise  # there are no commits at hand
             record(self._services.journal, "remote gone", f"{error}; continuing with the commits fetched before")
             tally.fail("remote", str(error))
-            return
-        for moved in fetched.moved:
-            text = f"branch {moved.branch} was forced from {moved.old.short} to {moved.new.short}"
-            record(self._services.journal, "history", text)
-        if fetched.default is not None and not self._settings.branches:
-            before, now = fetched.default
-            record(self._services.journal, "history", f"the remote's default branch changed from {before} to {now}")
-
-    def _notice_the_clock(self) -> None:
-        offset = time.time() - time.monotonic()
-        if abs(offset - self._offset) > CLOCK_JUMP_S:
-            record(self._services.journal, "clock jump", f"the clock was moved by {offset - self._offset:+.0f} s")
-            self._offset = offset
 
     def _wait(self, until: float) -> None:
         """Wait until that moment of the monotonic clock, or until told to stop."""

@@ -1,6 +1,5 @@
 """The build cache: a build in its place is complete."""
 
-import fcntl
 import itertools
 import logging
 import os
@@ -8,14 +7,14 @@ import shutil
 import sysconfig
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
 
 from opduel.driver.builds.manifest import FILE_NAME, Manifest, UnusableBuild, read_manifest
 from opduel.driver.builds.recipes import AnyRecipe
-from opduel.driver.lock import explained_disk_errors, lock_file, try_lock
+from opduel.driver.lock import explained_disk_errors, held_lock, lock_file, try_lock
 from opduel.records import Build, RunError
 
 log = logging.getLogger(__name__)
@@ -25,6 +24,7 @@ _MAKING = ".making-"
 _PRUNED = ".pruned-"
 _LOCK = ".lock-"
 _USED = ".used"
+_WAITING = "waiting for another process that is installing %s"
 
 # Makes the build in a directory that exists, and describes it.  Whatever process it starts must inherit the file
 # descriptor, through which the lock is held: a build whose maker was killed is swept only when all have ended.
@@ -83,7 +83,7 @@ class BuildCache:
         place = self.place(framework, recipe)
         with explained_disk_errors(self.directory, ANOTHER_CACHE):
             place.parent.mkdir(parents=True, exist_ok=True)
-            with _locked(place) as lock:
+            with held_lock(lock_path(place), lambda _: log.info(_WAITING, place.name)) as lock:
                 sweep(place.parent, place)
                 return self.find(framework, recipe) or _make_in_place(place, recipe, make, lock)
 
@@ -197,16 +197,6 @@ def _discard_unusable(place: Path, recipe: AnyRecipe, aside: Path) -> None:
         log.warning("%s: %s: removed, and rebuilt", place, why)
     place.rename(aside)  # gone at once; removing takes longer
     _remove(aside)
-
-
-@contextmanager
-def _locked(place: Path) -> Iterator[int]:
-    """Hold the lock of one build, after waiting for its maker; yield the file descriptor that holds it."""
-    with lock_file(lock_path(place)) as descriptor:
-        if not try_lock(descriptor):
-            log.info("waiting for another process that is installing %s", place.name)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield descriptor
 
 
 def _remove(path: Path) -> None:

@@ -1,6 +1,5 @@
 """Compile a native library: run the platform's build script on a work tree, limited in time and space, with a log."""
 
-import fcntl
 import logging
 import os
 import re
@@ -21,7 +20,7 @@ import psutil
 
 from opduel.driver.builds.framework_data import Platform
 from opduel.driver.builds.process import clean_environment, run
-from opduel.driver.lock import ANOTHER_FOLDER, lock_file, try_lock
+from opduel.driver.lock import ANOTHER_FOLDER, held_lock
 from opduel.records import BrokenBuildError, Commit, NoSpaceError, RunError
 from opduel.support.output import MOST_KEPT, keep_ends, key_line
 
@@ -211,10 +210,7 @@ def _sole(folder: Path) -> Iterator[int]:
 
     Yield the descriptor of the lock, which every process of a compile holds, with a note of who leads them.
     """
-    with lock_file(folder / ".lock") as lock:
-        if not try_lock(lock):
-            _end_orphan(os.pread(lock, 100, 0).decode())
-            fcntl.flock(lock, fcntl.LOCK_EX)
+    with held_lock(folder / ".lock", lambda lock: _end_orphan(os.pread(lock, 100, 0).decode())) as lock:
         os.truncate(lock, 0)
         yield lock
 

@@ -98,14 +98,12 @@ def _make(
     strategy: str,
     lay_code: Callable[[], NativePart | None] = lambda: None,
 ) -> Manifest:
-    began = time.monotonic()
     environment = FreshEnvironment(directory, find_interpreter(recipe.python), lock)
     if isinstance(recipe, LockedRecipe):
         environment.install_locked(recipe.request, recipe.locked, recipe.sdists)
     elif recipe.requirements:
         environment.install(recipe.request, recipe.requirements)
     native = lay_code()
-    environment.compile_modules()
     packages = {recipe.package: recipe.version, **recipe.pins} if isinstance(recipe, Recipe) else recipe.pins
     facts = checked_facts(environment, recipe.request, packages, framework)
     package = directory / native.package if native else None
@@ -121,7 +119,6 @@ def _make(
         strategy=strategy,
         version=facts.version,
         digest=_digest(facts, package),
-        duration_s=round(time.monotonic() - began, 3),
         recipe=recipe,
         native=native,
     )
@@ -137,6 +134,7 @@ def manifest_of(environment: FreshEnvironment, facts: Facts, **described: Any) -
         libraries=_own_libraries(facts, environment.directory),
         uv=uv.version(),
         log=environment.log,
+        duration_s=round(time.monotonic() - environment.began, 3),
         **values,
     )
 
@@ -144,7 +142,9 @@ def manifest_of(environment: FreshEnvironment, facts: Facts, **described: Any) -
 def checked_facts(
     environment: FreshEnvironment, request: str, packages: Mapping[str, str], framework: Framework
 ) -> Facts:
-    """Import the build of ``request``, and check that it has the packages (name -> version); return its facts."""
+    """Compile the modules of the build of ``request``, import it, and check that it has the packages (name -> version);
+    return its facts."""
+    environment.compile_modules()
     try:
         facts = probe(environment.interpreter, framework, (environment.lock,))
     except ProbeError as error:

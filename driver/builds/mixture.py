@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,14 +45,12 @@ def mixture_build(environment: Environment, release: str, framework: Framework, 
     versions = {package.name: package.version for package in packages}
 
     def make(directory: Path, lock: int) -> Manifest:
-        began = time.monotonic()
         fresh = FreshEnvironment(directory, environment.interpreter, lock)
         for package in packages:
             _lay_package(package, site_packages(directory), directory)
         if release:
             fresh.install(release, [release])
             _refuse_conflicts(environment, directory, release)
-        fresh.compile_modules()
         facts = checked_facts(fresh, environment.request, versions, framework)
         return manifest_of(
             fresh,
@@ -63,7 +60,6 @@ def mixture_build(environment: Environment, release: str, framework: Framework, 
             strategy="environment",
             version=facts.version,
             digest=facts.digest(parts={"key": recipe.key}),
-            duration_s=round(time.monotonic() - began, 3),
             recipe=recipe,
         )
 

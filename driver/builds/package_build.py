@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -66,17 +65,15 @@ def package_build(
     it can't be built, or what was made does not import."""
 
     def make(directory: Path, lock: int) -> Manifest:
-        began = time.monotonic()
-        base = source()
         environment = FreshEnvironment(directory, find_interpreter(recipe.python), lock)
+        base = source()
         if isinstance(base, Donor):
             part, strategy = overlay(commit, base, directory), "overlay"
         else:
             part, strategy = _install(commit, recipe, base, environment, framework, cache), "source"
         request = f"{part.distribution} at {commit.short}"
-        environment.compile_modules()
-        _import(environment, part.imports, request, framework)
         facts = checked_facts(environment, request, {}, framework)
+        _import(environment, part.imports, request, framework)
         version = facts.packages.get(canonicalize_name(part.distribution), "unknown")
         return manifest_of(
             environment,
@@ -87,7 +84,6 @@ def package_build(
             version=f"{part.distribution} {version}",
             digest=facts.digest(files=_content(site_packages(directory))),
             details={**facts.details, **({"built by": part.built_by} if part.built_by else {})},
-            duration_s=round(time.monotonic() - began, 3),
             recipe=recipe,
             source=part,
         )

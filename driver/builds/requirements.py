@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import sys
-import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -48,17 +47,6 @@ def with_packages(requested: Sequence[str], needed: Sequence[str]) -> tuple[str,
     return (*requested, *(line for line in needed if package_of(line) not in names))
 
 
-def _resolve(
-    requested: Sequence[str], text: str, python: str, *, sdists: bool, preferred: str, without: str | None
-) -> str:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "requirements.in")
-        path.write_text(text, encoding="utf-8")
-        interpreter = find_interpreter(python)
-        words = " ".join(requested)
-        return uv.resolve(words, path, interpreter, sdists=sdists, preferred=preferred, without=without)
-
-
 def lock(
     requested: Sequence[str],
     place: Path,
@@ -68,7 +56,6 @@ def lock(
     preferred: Path | None = None,
     without: str | None = None,
     besides: Sequence[str] = (),
-    resolve: Callable[..., str] = _resolve,
 ) -> LockedRecipe:
     """Return the recipe for the requirements, resolved for the Python that one of them names (``python==3.12``), else
     for ``python``, else for the one that runs this; ``place`` is the folder in which the answer is kept for the next
@@ -76,8 +63,8 @@ def lock(
 
     ``sdists``: source distributions are taken, too. ``preferred``: a file with an answer to similar requirements, whose
     versions are kept where they can be; this answer replaces it, so that a treatment prefers what its control has.
-    ``without``: a package that is left out. ``besides``: further requirements, which no message mentions. ``resolve``:
-    in place of uv. UsageError: they can't be met; RunError: they can't be resolved, or the answer can't be kept.
+    ``without``: a package that is left out. ``besides``: further requirements, which no message mentions. UsageError:
+    they can't be met; RunError: they can't be resolved, or the answer can't be kept.
     """
     python = python_of(requested) or python or "{}.{}".format(*sys.version_info)
     text = "".join(f"{line}\n" for line in with_packages(requested, besides) if not _PYTHON.fullmatch(line))
@@ -88,7 +75,8 @@ def lock(
         if not answer_path.exists():
             place.mkdir(parents=True, exist_ok=True)
             earlier = preferred.read_text(encoding="utf-8") if preferred and preferred.exists() else ""
-            answer = resolve(requested, text, python, sdists=sdists, preferred=earlier, without=without)
+            interpreter, words = find_interpreter(python), " ".join(requested)
+            answer = uv.resolve(words, text, interpreter, sdists=sdists, preferred=earlier, without=without)
             write_atomically(answer_path, answer.encode())
         recipe = LockedRecipe(tuple(requested), python, answer_path.read_text(encoding="utf-8"), sdists)
     if preferred:

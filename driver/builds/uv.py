@@ -5,6 +5,7 @@ import re
 import shutil
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -59,6 +60,7 @@ class FreshEnvironment:
 
     def __init__(self, directory: Path, python: Path, lock: int) -> None:
         """Make it, empty, of the interpreter ``python``."""
+        self.began = time.monotonic()
         self.directory = directory
         self.interpreter = directory / INTERPRETER
         self.lock = lock
@@ -96,26 +98,22 @@ class FreshEnvironment:
 
 
 def resolve(
-    request: str,
-    requirements: Path,
-    interpreter: Path,
-    *,
-    sdists: bool = False,
-    preferred: str = "",
-    without: str | None = None,
+    request: str, requirements: str, interpreter: Path, *, sdists: bool, preferred: str, without: str | None
 ) -> str:
     """Return the exact version and hashes of every package that a requirements file needs, as another such file; from
     wheels alone, unless ``sdists``. Versions of ``preferred``, an earlier answer, are kept where they meet the
     requirements. The package ``without`` is left out. UnresolvableError: the requirements can't be met; RunError: they
     can't be resolved for another reason, such as an unreachable index."""
-    answer = requirements.with_name("requirements.out")
-    answer.write_text(preferred, encoding="utf-8")
     options = ["--quiet", "--generate-hashes", "--no-header", "--no-annotate", "--no-emit-index-url"]
     options += [*([] if sdists else ["--no-build"]), *(["--no-emit-package", without] if without else [])]
-    places = ("--python", str(interpreter), "--output-file", str(answer), str(requirements))
-    outcome = _uv(["pip", "compile", *options, *places])
-    if outcome.ok:
-        return answer.read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        path, answer = Path(folder, "requirements.in"), Path(folder, "requirements.out")
+        path.write_text(requirements, encoding="utf-8")
+        answer.write_text(preferred, encoding="utf-8")
+        places = ("--python", str(interpreter), "--output-file", str(answer), str(path))
+        outcome = _uv(["pip", "compile", *options, *places])
+        if outcome.ok:
+            return answer.read_text(encoding="utf-8")
     if re.search(_UNREACHABLE, outcome.stderr) or outcome.code is None or outcome.code < 0:
         raise RunError(f"{request} can't be resolved: {explain(outcome)}")
     reason = redact(_reason(outcome.stderr)) or outcome.output_tail

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from opduel.driver.catalogue.graph import check_graph_file
 from opduel.driver.catalogue.registry import ask_build
 from opduel.driver.catalogue.rules import Rules
 from opduel.driver.catalogue.write import spec_text
@@ -96,8 +95,6 @@ def ask_network(
     if script is None:
         raise UsageError(f"{framework.name} has no networks to read: write a spec by hand")
     source = network_source(network)
-    if source.symbol:
-        check_graph_file(source.symbol)
     question = {
         "file": str(source.symbol) if source.symbol else None,
         "zoo": None if source.symbol or source.module else source.name,

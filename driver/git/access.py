@@ -1,15 +1,13 @@
-"""How a remote is reached unattended: its URL without credentials, and the login handed over through GIT_ASKPASS."""
+"""How a remote is reached unattended: its URL without credentials, and the login handed over in the environment."""
 
 import base64
 import os
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 from opduel.records import UsageError
-from opduel.support.atomic import write_atomically
 from opduel.support.redaction import without_user
 
 TOKEN_VARIABLE, USER_VARIABLE = "OPDUEL_GIT_TOKEN", "OPDUEL_GIT_USER"
@@ -18,17 +16,8 @@ DEFAULT_USER = "x-access-token"
 _TOKEN_PREFIXES = ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "glcbt-")
 _WEB = ("http", "https")
 
-# Asked by git "Username for 'https://host': " and "Password for 'https://user@host': ", it answers for one site only: a
-# submodule or a redirection elsewhere gets nothing. Whatever else is asked goes to the user's own program, if there
-# is one.
-_ASKPASS = """\
-#!/bin/sh
-case "$1" in
-    "Username for '$OPDUEL_ASKPASS_SITE"[/\\']*) printf '%s\\n' "$OPDUEL_ASKPASS_USER" ;;
-    "Password for '$OPDUEL_ASKPASS_SCHEME://"*"@$OPDUEL_ASKPASS_HOST"[/\\']*) printf '%s\\n' "$OPDUEL_ASKPASS_SECRET" ;;
-    *) if [ -n "$OPDUEL_ASKPASS_NEXT" ]; then exec "$OPDUEL_ASKPASS_NEXT" "$@"; else exit 1; fi ;;
-esac
-"""
+# A credential helper (gitcredentials, "Custom helpers"), which gets the secret in its environment.
+_HELPER = f"""!f() {{ printf 'password=%s\\n' "${TOKEN_VARIABLE}"; }}; f"""
 
 
 @dataclass(frozen=True)
@@ -46,12 +35,20 @@ class Login:
         pair = base64.b64encode(f"{self.user}:{self.secret}".encode()).decode()
         return (self.secret, pair, *((self.user,) if _is_token(self.user) else ()))
 
+    @property
+    def settings(self) -> tuple[tuple[str, str], ...]:
+        """Git's settings by which it uses the login: for its site only, so that a submodule or a redirection elsewhere
+        gets nothing; without the user's helpers, since one of them might keep it."""
+        section = f"credential.{self.site}"
+        return (f"{section}.helper", ""), (f"{section}.helper", _HELPER), (f"{section}.username", self.user)
+
 
 @dataclass(frozen=True)
 class Access:
     """A remote's URL as it is stored and run with, and what is handed over in the environment besides.
 
-    ``url`` holds no credentials; None: there is no remote. ``config`` is in force for every command (key, value).
+    ``url`` holds no credentials; None: there is no remote. ``config`` is in force for every command (key, value), the
+    login for those that use the network.
     """
 
     url: str | None = None
@@ -63,25 +60,11 @@ class Access:
         """All of the login that must not be seen."""
         return self.login.secrets if self.login else ()
 
-    def environment(self, askpass: Path) -> dict[str, str]:
-        """Return the variables of a command that uses the network: the login, for the script ``askpass``."""
-        if self.login is None:
-            return {}
-        scheme, host = self.login.site.split("://")
-        return {
-            "GIT_ASKPASS": str(askpass),
-            "OPDUEL_ASKPASS_SITE": self.login.site,
-            "OPDUEL_ASKPASS_SCHEME": scheme,
-            "OPDUEL_ASKPASS_HOST": host,
-            "OPDUEL_ASKPASS_USER": self.login.user,
-            "OPDUEL_ASKPASS_SECRET": self.login.secret,
-            "OPDUEL_ASKPASS_NEXT": os.environ.get("GIT_ASKPASS", ""),
-        }
-
-
-def write_askpass(path: Path) -> None:
-    """Write the script that hands over a login; it holds no secret."""
-    write_atomically(path, _ASKPASS.encode(), mode=0o700)
+    def environment(self, network: bool, settings: Iterable[tuple[str, str]]) -> dict[str, str]:
+        """Return the variables of a command with these settings of git."""
+        login = self.login if network else None
+        own = (*settings, *self.config, *(login.settings if login else ()))
+        return {**config_environment(own), TOKEN_VARIABLE: login.secret if login else ""}
 
 
 def check_remote(
@@ -111,8 +94,7 @@ def access_to(url: str, effective: str, config: tuple[tuple[str, str], ...] = ()
     ``effective``.
 
     The login is the one of OPDUEL_GIT_TOKEN and OPDUEL_GIT_USER, else that of the effective URL, else that of the
-    URL. It is used for http and https only; the credential helpers are passed over for its site, since one of them
-    might keep it.
+    URL. It is used for http and https only.
     """
     clean, own = split(url)
     target, rewritten = split(effective)
@@ -120,8 +102,6 @@ def access_to(url: str, effective: str, config: tuple[tuple[str, str], ...] = ()
     if rewritten:  # a rule without credentials that is more exact than the user's, or comes to the same
         clean = target
         config = (*config, (f"url.{target}.insteadOf", target))
-    if login:
-        config = (*config, (f"credential.{login.site}.helper", ""))
     return Access(clean, login, config)
 
 

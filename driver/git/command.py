@@ -5,15 +5,13 @@ import logging
 import os
 import re
 import subprocess
-import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
 
-from opduel.driver.git.access import TOKEN_VARIABLE, Access, config_environment
+from opduel.driver.git.access import Access
 from opduel.driver.git.borrowing import check_borrowed
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.ids import ConvertedIds
@@ -62,7 +60,6 @@ class Git(Program):
     not_there = _NOT_THERE
 
     lock: Path
-    askpass: Path
     access: Access = field(default_factory=Access)
     ours: bool = True  # False: the user's repository, which is only read
     ids: ConvertedIds | None = None  # where commits are known by other ids: a command may be given those
@@ -95,22 +92,6 @@ class Git(Program):
         names."""
         return os.fsdecode(self.run(*arguments, folder=folder, fine=fine)).strip()
 
-    @contextmanager
-    def stream(self, *arguments: str) -> Iterator[IO[bytes]]:
-        """Yield the output while it is written. Leaving early stops the command; reading to the end raises as ``run``
-        does."""
-        with self._started(arguments) as process:
-            output, error_output = process.stdout, process.stderr
-            assert output
-            assert error_output
-            errors: list[bytes] = []
-            reader = threading.Thread(target=lambda: errors.append(error_output.read()), daemon=True)
-            reader.start()
-            yield output
-            if not output.read(1) and process.wait():
-                reader.join()
-                raise self._git_failure(arguments, process.returncode, b"".join(errors))
-
     def _git_failure(self, arguments: Sequence[str], status: int, errors: bytes) -> CommandFailed:
         """Return the error of a failed command; UsageError if borrowed objects are gone or git's settings broken."""
         if self.ours:
@@ -124,10 +105,10 @@ class Git(Program):
     def _started(
         self,
         arguments: Sequence[str],
-        folder: Path | None = None,
-        network: bool = False,
-        has_input: bool = False,
-        variables: Mapping[str, str] | None = None,
+        folder: Path | None,
+        network: bool,
+        has_input: bool,
+        variables: Mapping[str, str],
     ) -> Iterator[subprocess.Popen[bytes]]:
         """Start a command in a session of its own, which can't ask on a terminal and ends with the context."""
         if self.ids:
@@ -135,12 +116,10 @@ class Git(Program):
         # No working directory: GitPython would run the command in another one if that is gone.
         place = ["-C", str(folder)] if folder else [f"--git-dir={self.directory}"]
         environment = {
-            TOKEN_VARIABLE: "",
             "GIT_TERMINAL_PROMPT": "0",
             "SSH_ASKPASS_REQUIRE": "never",
-            **config_environment((*_SETTINGS, *self.access.config)),
-            **(self.access.environment(self.askpass) if network else {}),
-            **(variables or {}),
+            **self.access.environment(network, _SETTINGS),
+            **variables,
         }
         with self.lock.open("ab") as lock:
             fcntl.flock(lock, fcntl.LOCK_SH)

@@ -1,16 +1,14 @@
 """What a commit holds: its trees by hash, and its files."""
 
-import logging
 import os
-import tarfile
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from opduel.driver.git.command import Git
 from opduel.driver.git.patch import ChangedFile, parse_patch
-from opduel.records import Commit, NoSpaceError, RunError, UsageError, is_full
-
-log = logging.getLogger(__name__)
+from opduel.driver.lock import explained_disk_errors
+from opduel.records import Commit, UsageError
 
 
 @dataclass(frozen=True)
@@ -84,45 +82,25 @@ class Trees:
     def export(self, commit: Commit, path: str, destination: Path) -> None:
         """Write the files of a folder at a commit into ``destination``, which is made.
 
-        Symbolic links that lead out of it are left out, with a warning. Modes are kept, owners and times are not.
+        Symbolic links that lead out of it are left out. Modes are kept, owners and times are not.
 
         Raises:
             UsageError: the commit has no such folder.
-            RunError: the content of a file is missing, or a path leads out of the destination, or it can't be written.
+            RunError: the content of a file is missing, or it can't be written.
             NoSpaceError: the disk is full.
         """
-        name = self.tree(commit, path)
-        try:
+        tree = self.tree(commit, path)
+        with explained_disk_errors(destination), tempfile.TemporaryDirectory(dir=self.git.directory) as folder:
             destination.mkdir(parents=True, exist_ok=True)
-            with self.git.stream("archive", "--format=tar", name) as output:
-                with tarfile.open(fileobj=output, mode="r|") as archive:
-                    for member in archive:
-                        _extract(archive, member, destination)
-                while output.read(1 << 16):  # padding; to the end, where git says whether it failed
-                    pass
-        except tarfile.TarError as error:
-            self.git.run(
-                "archive", "--format=tar", "--output=/dev/null", name
-            )  # says what is wrong, if git is what is wrong
-            raise RunError(f"{path} of commit {commit.short}: {error}") from error
-        except OSError as error:
-            kind = NoSpaceError if is_full(error) else RunError
-            raise kind(f"{destination}: {error.strerror or error}") from error
+            index = {"GIT_INDEX_FILE": f"{folder}/index"}
+            self.git.run("read-tree", tree, variables=index)
+            self.git.run(f"--work-tree={destination.absolute()}", "checkout-index", "--all", "--force", variables=index)
+            for link in [path for path in destination.rglob("*") if path.is_symlink()]:
+                if not Path(os.path.realpath(link)).is_relative_to(os.path.realpath(destination)):
+                    link.unlink()
 
     def list_entries(self, name: str, *paths: str, recursive: bool = False) -> list["Entry"]:
         """Return the entries of a tree or commit."""
         options = ["-z", "--full-tree", *(["-r"] if recursive else [])]
         listing = os.fsdecode(self.git.run("--literal-pathspecs", "ls-tree", *options, name, "--", *paths))
         return [Entry(*line.split("\t", 1)) for line in listing.split("\0") if line]
-
-
-def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, destination: Path) -> None:
-    try:
-        safe = tarfile.data_filter(member, str(destination))
-    except (tarfile.AbsoluteLinkError, tarfile.LinkOutsideDestinationError):
-        log.debug("%s: a link to %s, outside the folder: skipped", member.name, member.linkname)
-        return
-    if ".." in PurePosixPath(member.name).parts:
-        raise tarfile.OutsideDestinationError(member, member.name)
-    safe.mtime = 0 if safe.mtime is None else safe.mtime
-    archive.extract(safe, destination, filter="fully_trusted")

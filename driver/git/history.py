@@ -2,18 +2,16 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Generator
-from contextlib import closing
 from dataclasses import dataclass
 
 from opduel.driver.git.command import Git
 from opduel.driver.version_control import CommandFailed
 from opduel.records import Commit, UsageError
 
-_FORMAT = "--format=tformat:%H%x00%ct%x00%an <%ae>%x00%s"
+_FORMAT = "--format=tformat:%H%x00%P%x00%ct%x00%an <%ae>%x00%s"
 _LOG = ("log", "-z", _FORMAT, "--no-color", "--no-show-signature", "--no-notes", "--encoding=UTF-8", "--no-mailmap")
-_FIELDS = 4
-_CHUNK = 1 << 16  # bytes
+_FIELDS = 5
+_BATCH = 500  # commits
 _LATEST = 253402300799  # the last second of the year 9999: what a date can hold
 # So many commits in a row must be older before older ones end a search by date: git's own limit (revision.c, SLOP).
 _SLOP = 5
@@ -30,8 +28,7 @@ class NotAncestor(UsageError):
 
 def read_commit(git: Git, name: str) -> Commit:
     """Return the commit of an id, or of any other name that git knows for sure; CommandFailed if there is none."""
-    fields = git.run(*_LOG, "-1", "--no-walk", name, "--").split(b"\0")
-    return _commit(git, fields[:_FIELDS])
+    return _read(git, "-1", "--no-walk", name)[0][0]
 
 
 def is_ancestor(git: Git, older: str, newer: str) -> bool:
@@ -62,7 +59,7 @@ class Commits:
 
     def parent(self, commit: Commit) -> Commit | None:
         """Return the first parent; None of a repository's very first commit."""
-        ids = self._parents(commit)
+        _, ids = _read(self.git, "-1", "--no-walk", commit.id)[0]
         return read_commit(self.git, ids[0]) if ids else None
 
     def is_ancestor(self, a: Commit, b: Commit) -> bool:
@@ -81,15 +78,17 @@ class Commits:
         Those five are left out, so that the oldest one is not before it; some between may be, whose dates are out of
         order.
         """
-        commits: list[Commit] = []
-        older = 0
-        with closing(self._first_parents(tip)) as walk:
-            for commit in walk:
-                commits.append(commit)
+        count = _BATCH
+        while True:
+            commits = [commit for commit, _ in _read(self.git, "--first-parent", f"--max-count={count}", tip.id)]
+            older = 0
+            for number, commit in enumerate(commits):
                 older = older + 1 if commit.time < moment else 0
                 if older == _SLOP:
-                    break
-        return commits[: len(commits) - older][::-1]
+                    return commits[: number + 1 - older][::-1]
+            if len(commits) < count:
+                return commits[: len(commits) - older][::-1]
+            count *= 10
 
     def chain(self, control: Commit, treatment: Commit) -> list[Commit]:
         """Return the commits after the control up to the treatment, oldest first, each a parent of the next.
@@ -101,47 +100,36 @@ class Commits:
         """
         chain: list[Commit] = []  # newest first
         tip = treatment
-        while True:
-            line: list[Commit] = []
-            with closing(self._first_parents(tip)) as walk:
-                for commit in walk:
-                    if commit.id == control.id:
-                        return (chain + line)[::-1]
-                    line.append(commit)
+        while tip.id != control.id:
+            line = _read(self.git, "--first-parent", tip.id, f"^{control.id}")
+            if line and line[-1][1][:1] == [control.id]:
+                chain += [commit for commit, _ in line]
+                break
             if not self.is_ancestor(control, tip):
                 raise NotAncestor(
                     f"{control.short} is not an ancestor of {treatment.short}: no chain of commits leads there"
                 )
             # The oldest commit that holds the control; the children of such a commit do, too.
-            merge = bisect_left(line, True, key=lambda commit: not self.is_ancestor(control, commit)) - 1
-            chain += line[: merge + 1]
-            parents = self._parents(line[merge])[1:]
-            merged = next(parent for parent in parents if is_ancestor(self.git, control.id, parent))
+            merge = bisect_left(line, True, key=lambda linked: not self.is_ancestor(control, linked[0])) - 1
+            chain += [commit for commit, _ in line[: merge + 1]]
+            merged = next(parent for parent in line[merge][1][1:] if is_ancestor(self.git, control.id, parent))
             tip = read_commit(self.git, merged)
-
-    def _parents(self, commit: Commit) -> list[str]:
-        return self.git.text("rev-list", "--parents", "-1", commit.id, "--").split()[1:]
-
-    def _first_parents(self, tip: Commit) -> Generator[Commit, None, None]:
-        """Yield the tip, its first parent, that one's, and so on: newest first. No date has any part in the order.
-
-        Close it (or read it to the end): a git process stands behind it.
-        """
-        with self.git.stream(*_LOG, "--first-parent", tip.id, "--") as output:
-            unfinished, fields = b"", list[bytes]()
-            while chunk := output.read(_CHUNK):
-                *complete, unfinished = (unfinished + chunk).split(b"\0")
-                fields += complete
-                end = len(fields) - len(fields) % _FIELDS
-                for start in range(0, end, _FIELDS):
-                    yield _commit(self.git, fields[start : start + _FIELDS])
-                fields = fields[end:]
+        return chain[::-1]
 
 
-def _commit(git: Git, fields: list[bytes]) -> Commit:
+def _read(git: Git, *arguments: str) -> list[tuple[Commit, list[str]]]:
+    """Return what git-log lists: each commit with the ids of its parents."""
+    fields = git.run(*_LOG, *arguments, "--").split(b"\0")[:-1]
+    return [_commit(git, fields[start : start + _FIELDS]) for start in range(0, len(fields), _FIELDS)]
+
+
+def _commit(git: Git, fields: list[bytes]) -> tuple[Commit, list[str]]:
     """Make a commit of what git printed; a date that is none is 0, and control characters are spaces."""
-    name, time, author, subject = (field.decode("utf-8", "replace") for field in fields)
+    name, parents, time, author, subject = (field.decode("utf-8", "replace") for field in fields)
+    ids = parents.split()
     if git.ids:  # Mercurial's authors need no mail
-        name, author = git.ids.original(name), author.removesuffix(" <>").strip()
+        name, ids = git.ids.original(name), list(map(git.ids.original, ids))
+        author = author.removesuffix(" <>").strip()
     seconds = int(time) if time.lstrip("-").isdigit() else 0
-    return Commit(name, max(0, min(seconds, _LATEST)), _CONTROL.sub(" ", author), _CONTROL.sub(" ", subject))
+    time_s = max(0, min(seconds, _LATEST))
+    return Commit(name, time_s, _CONTROL.sub(" ", author), _CONTROL.sub(" ", subject)), ids

@@ -6,7 +6,6 @@ import shutil
 from pathlib import Path
 
 from opduel.driver.git import refs
-from opduel.driver.git.access import write_askpass
 from opduel.driver.git.alternates import Checkout
 from opduel.driver.git.borrowing import borrow, check_borrowed
 from opduel.driver.git.command import Git, wait_for_leftovers
@@ -15,8 +14,7 @@ from opduel.support.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 
-# In objects/info/attributes of ours: an archive holds every file as it is, whatever the commit's .gitattributes say.
-_ATTRIBUTES = "* -export-ignore -export-subst\n"
+_ATTRIBUTES = "* -export-ignore -export-subst\n"  # in info/attributes of ours, by which it is known
 _UNFINISHED = (
     *("**/*.lock", "packed-refs.new", "objects/tmp_objdir-*", "objects/incoming-*"),
     *("objects/*/tmp_*", "objects/pack/.tmp-*"),
@@ -56,7 +54,7 @@ def clone(git: Git, place: Path) -> None:
     if (clone / ".git" / "shallow").exists():
         shutil.rmtree(clone)
         raise UsageError(f"--remote_repository {url}: {SHALLOW}")
-    ours = Git(clone / ".git", git.lock, git.askpass)
+    ours = Git(clone / ".git", git.lock)
     refs.write_refs(ours, {}, set(refs.read_refs(ours, "refs/heads/")))
     for section in ours.text("config", "--name-only", "--get-regexp", r"^branch\.", fine=(0, 1)).splitlines():
         ours.run("config", "--unset-all", section)
@@ -71,7 +69,7 @@ def create(git: Git, place: Path, checkout: Checkout | None = None, remote: str 
     git.run("init", "--quiet", "--bare", "--template=", str(empty), folder=place.parent)
     if checkout:
         borrow(empty, checkout.objects)
-    ours = Git(empty, git.lock, git.askpass)
+    ours = Git(empty, git.lock)
     if checkout and remote is not None:
         take_tracked(ours, checkout, remote)
     _make_bare(ours)
@@ -124,10 +122,9 @@ def take_local(git: Git, checkout: Checkout | None) -> None:
 
 
 def prepare(git: Git) -> None:
-    """Clear away what a killed process left, and write what git asks for a login."""
+    """Clear away what a killed process left."""
     wait_for_leftovers(git.lock)
     sweep(git.directory)
-    write_askpass(git.askpass)
 
 
 def sweep(place: Path) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from opduel.driver.git.command import Git
-from opduel.driver.git.history import UnknownCommit, is_ancestor, read_commit
+from opduel.driver.git.history import UnknownCommit, read_commit
 from opduel.driver.version_control import CommandFailed
 from opduel.records import Commit, UsageError
 
@@ -26,23 +26,6 @@ _FULL_ID = re.compile(r"[0-9a-f]{40}")
 _BEFORE = re.compile(r"(?P<name>.+?)(?P<steps>([~^]\d*)+)")  # main~2, v1.0^: gitrevisions
 _SIMILAR = 5
 _LIKENESS = 0.7  # from which on names are similar: mian and main, not v9.9 and v0.0.9
-
-
-@dataclass(frozen=True)
-class Moved:
-    """A branch of the remote that was forced elsewhere: the commits from ``old`` back are no longer all in it."""
-
-    branch: str
-    old: Commit
-    new: Commit
-
-
-@dataclass(frozen=True)
-class Fetched:
-    """What a fetch brought that is more than further commits."""
-
-    moved: tuple[Moved, ...] = ()
-    default: tuple[str, str] | None = None  # the remote's default branch before and now, if it is another one
 
 
 def read_refs(git: Git, under: str = "refs/") -> dict[str, str]:
@@ -76,19 +59,6 @@ def mirror(git: Git, targets: Mapping[str, str], under: str) -> None:
     usable = {name: target for name, target in targets.items() if target not in lost}
     changed = {name: target for name, target in usable.items() if present.get(name) != target}
     write_refs(git, changed, present.keys() - usable.keys())
-
-
-def moved(git: Git, before: Mapping[str, str], after: Mapping[str, str]) -> tuple[Moved, ...]:
-    """Return the remote's branches that are in both and whose old tip is not in their new one."""
-    forced = (
-        name
-        for name, new in after.items()
-        if (old := before.get(name)) and old != new and not is_ancestor(git, old, new)
-    )
-    return tuple(
-        Moved(name.removeprefix(BRANCHES), read_commit(git, before[name]), read_commit(git, after[name]))
-        for name in forced
-    )
 
 
 @dataclass(frozen=True)
@@ -151,11 +121,6 @@ class Names:
         if (head := _target(self.git, LOCAL_HEAD)) in refs:
             return head.removeprefix(LOCAL)
         raise UsageError(f"the repository has no default branch ({len(branches)} branches): name one with --branch")
-
-    def branches_with(self, commit: Commit) -> list[str]:
-        """Return the remote's branches that hold a commit, sorted."""
-        refs = self.git.text("for-each-ref", f"--contains={commit.id}", "--format=%(refname)", BRANCHES)
-        return sorted(name.removeprefix(BRANCHES) for name in refs.splitlines() if name != REMOTE_HEAD)
 
     def _commit_of_ref(self, name: str, refs: Mapping[str, str], prefixes: Sequence[str]) -> Commit | None:
         """Return the commit of the first ref of that name."""

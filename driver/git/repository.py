@@ -12,7 +12,6 @@ from opduel.driver.git import files, history, mirror, refs, worktree
 from opduel.driver.git.access import Access, access_to, check_remote, is_url, split
 from opduel.driver.git.alternates import Checkout, inspect
 from opduel.driver.git.command import Git
-from opduel.driver.git.refs import Fetched
 from opduel.driver.lock import explained_disk_errors
 from opduel.driver.version_control import NETWORK_SECONDS, PAUSES, CommandFailed, RemoteGone
 from opduel.records import Commit, UsageError
@@ -40,21 +39,17 @@ class Repository(refs.Names, history.Commits, files.Trees):
         """The bare repository's folder."""
         return self.git.directory
 
-    def fetch(self) -> Fetched:
+    def fetch(self) -> None:
         """Bring branches and tags up to date, with several attempts; without a remote, the user's own alone.
 
         A branch that is gone from the remote is removed. A tag that is gone stays, since running jobs and kept reports
-        name it; one that was moved is taken as it is. A forced branch is taken, and told; so is another default branch.
+        name it; one that was moved, or a forced branch, is taken as it is.
         RemoteGone: every attempt failed, or another one could not succeed. What was there before stays usable.
         UsageError: the remote is shallow, or borrowed objects are gone.
         """
-        before, default = refs.read_refs(self.git, refs.BRANCHES), refs.read_default(self.git)
         if url := self.git.access.url:
             self._follow(url)
         mirror.take_local(self.git, self.checkout_of_user)
-        now = refs.read_default(self.git)
-        changed = (default, now) if default and now != default else None
-        return Fetched(refs.moved(self.git, before, refs.read_refs(self.git, refs.BRANCHES)), changed)
 
     def resolve(self, name: str) -> Commit:
         """Resolve as `Names.resolve` does, or as the user's repository does, which ``HEAD`` is always of; without one,
@@ -139,8 +134,13 @@ def open_repository(
     mirror.check_ours(place)
     with explained_disk_errors(work):
         place.parent.mkdir(parents=True, exist_ok=True)
-        files = place.with_name("repository.lock"), place.with_name("repository.askpass")
-        git = Git(place, *files, time_limit=time_limit, sleep=sleep, pauses=PAUSES if retries else ())
+        git = Git(
+            place,
+            place.with_name("repository.lock"),
+            time_limit=time_limit,
+            sleep=sleep,
+            pauses=PAUSES if retries else (),
+        )
         checkout = inspect(repo_dir, git, "--repo_dir") if repo_dir else None
         git = replace(git, access=_access(git, remote, checkout))
         mirror.prepare(git)

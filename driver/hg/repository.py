@@ -89,7 +89,7 @@ def open_hg_repository(work: Path, remote: str, *, retries: bool = True) -> HgRe
     mirror.check_ours(place)
     with explained_disk_errors(work):
         folder.mkdir(parents=True, exist_ok=True)
-        git = Git(place, folder / "repository.lock", folder / "repository.askpass", access=Access(url))
+        git = Git(place, folder / "repository.lock", access=Access(url))
         mirror.prepare(git)
         hg = Hg(clone, pauses=PAUSES if retries else ())
         _clone(hg, url)

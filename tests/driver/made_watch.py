@@ -9,7 +9,6 @@ from typing import Any
 from made_runs import MadeHarness, a_build, a_commit
 
 from opduel.driver.git.patch import ChangedFile, Hunk
-from opduel.driver.git.refs import Fetched, Moved
 from opduel.driver.journal import Journal
 from opduel.driver.outcome import Outcome
 from opduel.driver.runs import Runs
@@ -26,15 +25,12 @@ class MadeRepository:
     def __init__(self, count: int) -> None:
         self.line = [a_commit(number) for number in range(count)]
         self.is_gone = False
-        self.moved: tuple[Moved, ...] = ()
-        self.default: tuple[str, str] | None = None
         self.on_fetch: Callable[[], None] = lambda: None
 
-    def fetch(self) -> Fetched:
+    def fetch(self) -> None:
         if self.is_gone:
             raise RemoteGone("fetching: failed 3 times")
         self.on_fetch()
-        return Fetched(self.moved, self.default)
 
     def changes(self, older: Commit, newer: Commit) -> list[ChangedFile]:
         hunk = Hunk(range(1, 2), range(1, 2), "", [older.id], [newer.id])
@@ -57,9 +53,6 @@ class MadeRepository:
             if commit.id == name:
                 return commit
         raise UsageError(f"{name!r}: no such commit")
-
-    def branches_with(self, commit: Commit) -> list[str]:
-        return ["main"] if commit in self.line else []
 
     def parent(self, commit: Commit) -> Commit | None:
         index = self.line.index(commit)

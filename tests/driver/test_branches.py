@@ -116,10 +116,7 @@ def test_a_commit_that_fails_on_one_branch_holds_up_no_other(both: Branches) -> 
     assert both.watch().once() == Tally()
 
 
-def test_a_failure_kept_without_a_branch_is_tried_again_by_the_branch_that_holds_it_and_then_gone(
-    both: Branches,
-) -> None:
-    """The remote's default branch, measured without being named, writes down none."""
+def test_a_failure_on_the_default_branch_is_tried_again_where_that_is_named(both: Branches) -> None:
     both.fail(both.remote.tip("main"))
     default: dict[str, Any] = {"branches": (), "commit_file": None}
     assert len(both.watch(**default).once().failures) == 1
@@ -179,29 +176,6 @@ def test_a_dry_run_shows_the_other_branches_when_one_is_gone(both: Branches) -> 
 def test_the_placeholder_stands_for_the_default_branch_too(both: Branches) -> None:
     both.watch(branches=()).once()
     assert both.commit_files() == {"last-main": "Main 3"}
-
-
-@pytest.mark.parametrize(("first", "then"), [("main", SLASHED), (SLASHED, "main"), ("old", "main")])
-def test_a_commit_file_of_another_branch_is_refused(both: Branches, first: str, then: str) -> None:
-    """Also where the other branch holds its commit: all that landed since both parted would be measured."""
-    both.remote.branch("old", both.repository.commit(both.remote.tip("main")).id)
-    both.remote.commit(subject="Main 4")
-    settings: dict[str, Any] = {"commit_file": both.folder / "last"}
-    both.watch(branches=(first,), **settings).once()
-    commit_files = both.commit_files()
-    with pytest.raises(UsageError, match=f"holds the last commit of the branch {first}, not of {then}"):
-        both.watch(branches=(then,), **settings).once()
-    assert both.commit_files() == commit_files
-
-
-def test_a_branch_that_was_renamed_goes_on_with_its_commit_file(both: Branches) -> None:
-    settings: dict[str, Any] = {"commit_file": both.folder / "last"}
-    both.watch(branches=("main",), **settings).once()
-    both.remote.branch("trunk", both.remote.tip("main"))
-    both.remote.default("trunk")
-    both.remote.drop("refs/heads/main")
-    both.remote.commit(branch="trunk", subject="Trunk 4")
-    assert both.measured(both.watch(branches=("trunk",), **settings).once()) == ["Trunk 4"]
 
 
 def test_killed_on_the_second_branch_the_next_start_goes_on_there(both: Branches) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from opduel.driver.builds import uv
+from opduel.driver.builds import requirements, uv
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.recipes import LockedRecipe
 from opduel.driver.builds.requirements import lock, lock_with_suite, preferred_path, requirements_of, with_packages
@@ -59,8 +59,8 @@ class Resolver:
         self.answer = answer
         self.requests: list[tuple[str, str, dict[str, Any]]] = []
 
-    def __call__(self, _: object, text: str, python: str, **options: Any) -> str:
-        self.requests.append((text, python, options))
+    def __call__(self, _: object, text: str, interpreter: Path, **options: Any) -> str:
+        self.requests.append((text, str(interpreter), options))
         return self.answer.format(len(self.requests), line=text.strip())
 
     def preferred(self) -> list[str]:
@@ -68,20 +68,28 @@ class Resolver:
         return [options["preferred"].partition(" ")[0] for *_, options in self.requests]
 
 
-def test_requirements_for_other_pythons_alone_are_none(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"^numpy; python_version<'3': none of these packages is for Python 3\.\d+ on"):
-        lock(("numpy; python_version<'3'",), tmp_path, resolve=Resolver(""))
-
-
-def test_what_was_resolved_once_is_kept(tmp_path: Path) -> None:
+@pytest.fixture
+def resolver(monkeypatch: pytest.MonkeyPatch) -> Resolver:
     resolver = Resolver()
-    recipes = [lock(("scipy", "numpy<2"), tmp_path / "builds", resolve=resolver) for _ in range(2)]
+    monkeypatch.setattr(uv, "resolve", resolver)
+    monkeypatch.setattr(requirements, "find_interpreter", Path)
+    return resolver
+
+
+def test_requirements_for_other_pythons_alone_are_none(tmp_path: Path, resolver: Resolver) -> None:
+    resolver.answer = ""
+    with pytest.raises(UsageError, match=r"^numpy; python_version<'3': none of these packages is for Python 3\.\d+ on"):
+        lock(("numpy; python_version<'3'",), tmp_path)
+
+
+def test_what_was_resolved_once_is_kept(tmp_path: Path, resolver: Resolver) -> None:
+    recipes = [lock(("scipy", "numpy<2"), tmp_path / "builds") for _ in range(2)]
     assert [text for text, *_ in resolver.requests] == ["scipy\nnumpy<2\n"]
     assert recipes[0] == recipes[1]
     assert recipes[0].pins == {"numpy": "1.26.4", "scipy": "1.14.1"}
     assert recipes[0].version == "scipy 1.14.1, numpy 1.26.4"
     assert recipes[0].key.startswith("scipy-1.14.1-py3.")
-    lock(("scipy", "numpy<3"), tmp_path / "builds", resolve=resolver)
+    lock(("scipy", "numpy<3"), tmp_path / "builds")
     assert len(resolver.requests) == 2
 
 
@@ -132,48 +140,45 @@ def test_uv_looks_where_pip_is_told_to(tmp_path: Path, monkeypatch: pytest.Monke
     assert uv.version() == "unknown"
 
 
-def test_a_requirement_names_the_python(tmp_path: Path) -> None:
-    resolver = Resolver()
-    recipe = lock(("numpy", "python==3.99"), tmp_path, resolve=resolver)
+def test_a_requirement_names_the_python(tmp_path: Path, resolver: Resolver) -> None:
+    recipe = lock(("numpy", "python==3.99"), tmp_path)
     ((text, python, _),) = resolver.requests
     assert (recipe.python, text, python) == ("3.99", "numpy\n", "3.99")
-    assert recipe.key != lock(("numpy",), tmp_path, resolve=resolver).key
+    assert recipe.key != lock(("numpy",), tmp_path).key
     with pytest.raises(UsageError, match=r"^python==4: not a version of Python: write one such as python==3.12$"):
         lock(("numpy", "python==4"), tmp_path)
     with pytest.raises(UsageError, match=r"^python==3.10 and python==3.9: name one Python$"):
         lock(("python==3.9", "python==3.10"), tmp_path)
 
 
-def test_source_distributions_are_another_answer(tmp_path: Path) -> None:
-    resolver = Resolver()
-    recipes = [lock(("numpy",), tmp_path, sdists=takes_sdists, resolve=resolver) for takes_sdists in (False, True)]
+def test_source_distributions_are_another_answer(tmp_path: Path, resolver: Resolver) -> None:
+    recipes = [lock(("numpy",), tmp_path, sdists=takes_sdists) for takes_sdists in (False, True)]
     assert [options["sdists"] for *_, options in resolver.requests] == [False, True]
     assert recipes[0].key != recipes[1].key
 
 
-def test_earlier_versions_are_kept_for_other_requirements(tmp_path: Path) -> None:
+def test_earlier_versions_are_kept_for_other_requirements(tmp_path: Path, resolver: Resolver) -> None:
     """Both sides of a comparison get the same versions, where both allow them."""
-    resolver = Resolver()
     for line in ("numpy>=1", "numpy>=1.1"):
-        lock((line,), tmp_path, preferred=tmp_path / "preferred.txt", resolve=resolver)
+        lock((line,), tmp_path, preferred=tmp_path / "preferred.txt")
     assert [options["preferred"] for *_, options in resolver.requests] == ["", LOCKED]
 
 
-def test_unlike_requirements_prefer_nothing_of_each_other(tmp_path: Path) -> None:
-    resolver = Resolver("numpy==1.{} \\\n    --hash=sha256:00\n")
+def test_unlike_requirements_prefer_nothing_of_each_other(tmp_path: Path, resolver: Resolver) -> None:
+    resolver.answer = "numpy==1.{} \\\n    --hash=sha256:00\n"
     first: tuple[str, bool, tuple[str, ...]] = ("3.11", False, ("asv_runner",))
     for python, sdists, more in (first, ("3.12", *first[1:]), ("3.11", True, first[2]), ("3.11", False, ()), first):
         preferred = preferred_path(tmp_path, "beside", "toy", python, sdists, more)
         line = f"numpy>={len(resolver.requests)}"  # of a commit with other requirements
-        lock((line, *more), tmp_path, sdists=sdists, python=python, preferred=preferred, resolve=resolver)
+        lock((line, *more), tmp_path, sdists=sdists, python=python, preferred=preferred)
     assert resolver.preferred() == ["", "", "", "", "numpy==1.1"]
 
 
-def test_the_answer_before_is_preferred_even_from_the_cache(tmp_path: Path) -> None:
+def test_the_answer_before_is_preferred_even_from_the_cache(tmp_path: Path, resolver: Resolver) -> None:
     """A treatment keeps what its control has, whatever another branch resolved meanwhile."""
-    resolver = Resolver("{line} \\\n    --hash=sha256:00\n")
+    resolver.answer = "{line} \\\n    --hash=sha256:00\n"
     for version in ("1", "2", "1", "3"):  # control, another branch, the control once more, its treatment
-        lock((f"numpy=={version}",), tmp_path, preferred=tmp_path / "preferred.txt", resolve=resolver)
+        lock((f"numpy=={version}",), tmp_path, preferred=tmp_path / "preferred.txt")
     assert resolver.preferred() == ["", "numpy==1", "numpy==1"]
 
 

@@ -124,7 +124,6 @@ def test_a_pull_brings_what_is_new_alone_with_merges_branches_bookmarks_and_tags
     assert (repository.branch("stable").id, repository.resolve("v1").id) == (fix, work)
     assert repository.default_branch() == "@"
     assert repository.resolve("@").id == repository.resolve("tip").id == origin.id("tip")
-    assert repository.branches_with(repository.commit(fix)) == ["@", "default", "stable"]
     chain = repository.chain(repository.commit(base), repository.commit(merge))
     assert [commit.id for commit in chain] == [work, merge]
     shared = repository.merge_base(repository.commit(fix), repository.commit(work))

@@ -1,6 +1,5 @@
 """The operator calls of networks as specs: on real MXNet, and the files that are no networks."""
 
-import json
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from opduel.driver.catalogue.graph import MAX_BYTES, check_graph_file
 from opduel.driver.catalogue.network import Call, Input, Network, ask_network, network_spec, operator_tests
 from opduel.driver.catalogue.rules import load_rules
 from opduel.frameworks import get_framework
@@ -128,58 +126,3 @@ def test_names_are_unique_and_within_the_limits(tmp_path: Path) -> None:
     assert len(cases) == len(calls)
     assert cases[0].id == "relu_2_times3/forward"
     assert "Custom (why)" in text
-
-
-NODE = {"op": "null", "name": "x", "inputs": []}
-GOOD = {"nodes": [NODE, {"op": "relu", "name": "r", "inputs": [[0, 0, 0]]}], "arg_nodes": [0], "heads": [[1, 0, 0]]}
-
-
-def with_node(**changes: Any) -> dict[str, Any]:
-    return {**GOOD, "nodes": [NODE, {**GOOD["nodes"][1], **changes}]}
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", "is not JSON"),
-        ("{", "is not JSON"),
-        ("[" * 200_000, "is nested too deeply"),
-        ("[]", "is not an object"),
-        ("{}", "nodes is missing"),
-        (json.dumps({**GOOD, "nodes": {}}), "nodes is missing or not a list"),
-        (json.dumps({**GOOD, "nodes": ["x"]}), "nodes[0] is not an object"),
-        (json.dumps({**GOOD, "nodes": [NODE] * 50_001}), "more than 50000"),
-        (json.dumps({**GOOD, "heads": []}), "heads is empty"),
-        (json.dumps({**GOOD, "heads": [[7, 0, 0]]}), "heads[0] does not refer to an output"),
-        (json.dumps({**GOOD, "heads": [[1, -1, 0]]}), "heads[0] is not an output of its node"),
-        (json.dumps({**GOOD, "arg_nodes": [5]}), "arg_nodes[0]"),
-        (json.dumps({**GOOD, "arg_nodes": [True]}), "arg_nodes[0]"),
-        (json.dumps(with_node(op=3)), "nodes[1].op is missing or not a string"),
-        (json.dumps(with_node(name="a\nb")), "nodes[1].name"),
-        (json.dumps(with_node(inputs=None)), "nodes[1].inputs is missing"),
-        (
-            json.dumps(with_node(inputs=[[1, 0, 0]])),
-            "nodes[1].inputs[0] does not refer to an output of an earlier node",
-        ),
-        (json.dumps(with_node(inputs=[[0]])), "nodes[1].inputs[0] is not [node, output, version]"),
-        (json.dumps(with_node(inputs=[[0.5, 0]])), "nodes[1].inputs[0]"),
-        (json.dumps(with_node(attrs={"axis": 1})), "nodes[1].attrs is not an object of strings"),
-        (json.dumps(with_node(attrs=[])), "nodes[1].attrs is not an object of strings"),
-        (json.dumps(with_node(subgraphs=[{}])), "nodes is missing"),
-        (" " * (MAX_BYTES + 1), "larger than 32 MiB"),
-    ],
-)
-def test_files_that_hold_no_graph_are_refused_in_one_line(tmp_path: Path, content: str, words: str) -> None:
-    path = tmp_path / "net-symbol.json"
-    path.write_text(content, encoding="utf-8")
-    with pytest.raises(UsageError) as caught:
-        check_graph_file(path)
-    assert words in str(caught.value)
-    assert str(caught.value).startswith(f"{path}: ")
-    assert "\n" not in str(caught.value)
-
-
-def test_a_graph_is_a_graph(tmp_path: Path) -> None:
-    path = tmp_path / "net-symbol.json"
-    path.write_text(json.dumps(GOOD), encoding="utf-8")
-    check_graph_file(path)

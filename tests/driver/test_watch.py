@@ -3,7 +3,6 @@
 import errno
 import re
 import threading
-import time
 from contextlib import suppress
 from dataclasses import replace
 
@@ -11,7 +10,6 @@ import pytest
 from made_runs import a_commit
 from made_watch import HOUR_S, Loop
 
-from opduel.driver.git.refs import Moved
 from opduel.driver.journal import FIRST_RETRY_S
 from opduel.driver.runs import BUDGETS, TRIES
 from opduel.driver.suites.source import SuiteChangedError
@@ -265,26 +263,6 @@ def test_it_stops_between_commits(loop: Loop) -> None:
     loop.watch().once()
     assert loop.ear.treatments == ["Change 1"]
     assert loop.dealt_with() == "Change 1"
-
-
-def test_a_forced_branch_and_a_clock_that_jumped_are_written_down(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
-    loop.repository.moved = (Moved("main", a_commit(9), a_commit(3)),)
-    watch = loop.watch()
-    real = time.time
-    monkeypatch.setattr(time, "time", lambda: real() + 7200)
-    watch.once()
-    assert loop.events("history") == [f"branch main was forced from {a_commit(9).short} to {a_commit(3).short}"]
-    assert loop.events("clock jump") == ["the clock was moved by +7200 s"]
-    watch.once()
-    assert len(loop.events("clock jump")) == 1
-
-
-@pytest.mark.parametrize("branches", [(), ("main",)])
-def test_another_default_branch_is_written_down_unless_one_is_named(loop: Loop, branches: tuple[str, ...]) -> None:
-    loop.repository.default = ("master", "main")
-    loop.watch(branches=branches).once()
-    message = "the remote's default branch changed from master to main"
-    assert loop.events("history") == ([] if branches else [message])
 
 
 def test_the_next_commit_is_built_on_other_processors_meanwhile(loop: Loop) -> None:

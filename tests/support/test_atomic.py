@@ -10,7 +10,6 @@ import pytest
 
 from opduel.commands.config import write_config
 from opduel.driver.documents import write_document
-from opduel.driver.git.access import write_askpass
 from opduel.driver.git.borrowing import borrow
 from opduel.records import RunError
 from opduel.support.atomic import write_atomically
@@ -45,7 +44,6 @@ def test_an_error_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, wher
 WRITERS: dict[str, tuple[Callable[[Path], object], type[Exception]]] = {
     "document": (lambda folder: write_document(folder / "file", {}), RunError),
     "config": (lambda folder: write_config(folder / "file", {}), RunError),
-    "askpass": (lambda folder: write_askpass(folder / "file"), OSError),
 }
 
 
