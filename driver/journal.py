@@ -145,10 +145,6 @@ class Journal(SqliteFile):
             connection.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", [(fact, name) for fact in reported])
             connection.executemany("DELETE FROM facts WHERE name = ?", [(fact,) for fact in removed])
 
-    def trouble(self, item: str) -> Trouble | None:
-        """Return why the item did not work, if it didn't."""
-        return self.troubled().get(item)
-
     def troubled(self) -> dict[str, Trouble]:
         """Return all items that did not work, those due first in front."""
         rows = self.rows("SELECT item, attempts, retry_at, text FROM troubled ORDER BY retry_at")
@@ -156,7 +152,7 @@ class Journal(SqliteFile):
 
     def is_due(self, item: str) -> bool:
         """Tell whether to try the item: it never failed, or long enough ago. A clock that was set back makes it due."""
-        trouble = self.trouble(item)
+        trouble = self.troubled().get(item)
         if trouble is None:
             return True
         pause = trouble.retry_at - self._clock()
@@ -164,7 +160,7 @@ class Journal(SqliteFile):
 
     def record_trouble(self, item: str, text: str, soon: bool = False) -> Trouble:
         """Record that an item failed (again): it is due after a pause that doubles each time, or at once (``soon``)."""
-        before = self.trouble(item)
+        before = self.troubled().get(item)
         attempts = (before.attempts if before else 0) + (not soon)  # the pause is for what did not help
         trouble = Trouble(attempts, self._clock() + (0.0 if soon else pause_after(attempts)), redact(text))
         row = (item, trouble.attempts, trouble.retry_at, trouble.text)

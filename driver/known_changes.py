@@ -36,14 +36,11 @@ class KnownChanges:
         fact = f"{self._line}/known"
         changes_by_case = _read(_BY_CASE, self._journal.get_fact(fact))
         if changes_by_case is None:
-            changes_by_case = {
-                name.removeprefix(self._prefix): [change for change in _changes(text) if change.line != self._line]
-                for name, text in self._journal.facts(self._prefix).items()
-            }
-            changes_by_case = {
-                case: [placed.known_change for placed in self._placed(changes)]
-                for case, changes in changes_by_case.items()
-            }
+            changes_by_case = {}
+            for name, text in self._journal.facts(self._prefix).items():
+                earlier = [change for change in _changes(text) if change.line != self._line]
+                case = name.removeprefix(self._prefix)
+                changes_by_case[case] = [placed.known_change for placed in self._placed(earlier)]
             self._journal.set_fact(fact, json.dumps(_BY_CASE.dump_python(changes_by_case)))
         return {case: placed for case, changes in changes_by_case.items() if (placed := self._placed(changes))}
 

@@ -99,12 +99,12 @@ def _make(
     lay_code: Callable[[], NativePart | None] = lambda: None,
 ) -> Manifest:
     environment = FreshEnvironment(directory, find_interpreter(recipe.python), lock)
+    packages = {recipe.package: recipe.version, **recipe.pins} if isinstance(recipe, Recipe) else recipe.pins
     if isinstance(recipe, LockedRecipe):
         environment.install_locked(recipe.request, recipe.locked, recipe.sdists)
-    elif recipe.requirements:
-        environment.install(recipe.request, recipe.requirements)
+    elif packages:
+        environment.install(recipe.request, [f"{name}=={version}" for name, version in packages.items()])
     native = lay_code()
-    packages = {recipe.package: recipe.version, **recipe.pins} if isinstance(recipe, Recipe) else recipe.pins
     facts = checked_facts(environment, recipe.request, packages, framework)
     package = directory / native.package if native else None
     if package and facts.location.resolve() != package.resolve():

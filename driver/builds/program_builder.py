@@ -98,11 +98,13 @@ class ProgramBuilder(Builder):
         """Run the script, copy its destination into the build's folder, and return the manifest."""
         destination = self._work / "destinations" / commit.short
         try:
-            seconds = self._compile_program(commit, destination, processors)
+            seconds = self._compile(self._compiler, commit, destination, processors)
             if (destination / FILE_NAME).exists():
                 why = f"leaves a {FILE_NAME}, which is opduel's own there: give it another name or folder"
                 raise BrokenBuildError(f"{commit.short}: {self._platform.script} {why}")
             shutil.copytree(destination, directory, symlinks=True, dirs_exist_ok=True)
+        except BrokenBuildError as error:
+            raise BrokenBuildError(f"{error}; {_FOLDER_HINT}" if self._file else str(error)) from None
         finally:
             shutil.rmtree(destination, ignore_errors=True)
         log.info("built %s in %.0f s", commit.short, seconds)
@@ -117,12 +119,6 @@ class ProgramBuilder(Builder):
             duration_s=round(seconds, 1),
             recipe=recipe,
         )
-
-    def _compile_program(self, commit: Commit, destination: Path, processors: frozenset[int] | None) -> float:
-        try:
-            return self._compile(self._compiler, commit, destination, processors)
-        except BrokenBuildError as error:
-            raise BrokenBuildError(f"{error}; {_FOLDER_HINT}" if self._file else str(error)) from None
 
 
 def _digest_of_folder(folder: Path) -> str:
@@ -142,7 +138,7 @@ def program_build(requested: str, framework: Framework, environment: Mapping[str
     ``environment`` holds variables that it needs. Raise UsageError if there is none, or it can't be executed."""
     program, arguments = _program_and_arguments(requested)
     path = _find(program)
-    own = _digest_of(path)
+    own = file_digest(path)
     if arguments:
         environment = {**environment, ARGUMENTS_VARIABLE: json.dumps(arguments)}
     if _is_native(path):
@@ -183,12 +179,8 @@ def _find(requested: str) -> Path:
     path = Path(os.path.abspath(name))  # not resolved: a program may go by the name that it is called by
     if not os.path.exists(path):
         raise UsageError(f"{requested}: no such program: give the path of an executable file, or a command's name")
-    if not os.path.isfile(path):
-        raise UsageError(f"{requested}: is not a file: give the path of an executable file")
-    if not os.access(path, os.X_OK):
-        raise UsageError(f"{requested}: is not executable: give a program, or make it executable (chmod +x)")
-    if not os.access(path, os.R_OK):
-        raise UsageError(f"{requested}: can't be read: a program is identified by its content: make it readable")
+    if not (os.path.isfile(path) and os.access(path, os.X_OK | os.R_OK)):
+        raise UsageError(f"{requested}: is no file that you can read and execute: give a program, or chmod +rx it")
     return path
 
 
@@ -197,14 +189,7 @@ def _is_native(path: Path) -> bool:
         return stream.read(len(_ELF)) == _ELF
 
 
-def _digest_of(path: Path) -> str:
-    try:
-        return file_digest(path)
-    except OSError as error:
-        raise UsageError(f"{path}: can't be read: {error.strerror}") from None
-
-
 def _libraries(path: Path, environment: Mapping[str, str]) -> dict[str, str]:
     """Name -> digest of the shared libraries that the dynamic linker finds for it; empty where it can't be asked."""
     linked = linked_libraries(path, {**worker_environment(), **environment})
-    return {name: _digest_of(library) for name, library in linked.items()}
+    return {name: file_digest(library) for name, library in linked.items()}

@@ -32,11 +32,6 @@ class Recipe:
         return f"{self.package}=={self.version}"
 
     @property
-    def requirements(self) -> list[str]:
-        """Every package with its exact version, as installers read it."""
-        return [self.request, *pinned(self.pins)]
-
-    @property
     def key(self) -> str:
         return f"{self.package}-{self.version}-py{self.python}-{_hash(self, 10)}"
 
@@ -94,11 +89,6 @@ class CommitRecipe:
     @property
     def request(self) -> str:
         return f"code {self.code[:12]} over {self.library}"
-
-    @property
-    def requirements(self) -> list[str]:
-        """Every package with its exact version, as installers read it."""
-        return pinned(self.pins)
 
     @property
     def key(self) -> str:
@@ -185,11 +175,6 @@ AnyRecipe = Recipe | CommitRecipe | LockedRecipe | PackageRecipe | ProgramRecipe
 
 def _hash(recipe: AnyRecipe, digits: int = 12) -> str:
     return data_digest(asdict(recipe))[:digits]
-
-
-def pinned(pins: Mapping[str, str]) -> list[str]:
-    """Return each package with its exact version, as installers read it, sorted."""
-    return [f"{name}=={version}" for name, version in sorted(pins.items())]
 
 
 def package_of(line: str) -> str:

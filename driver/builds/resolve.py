@@ -51,8 +51,7 @@ def resolve_build(
         return program_build(request, framework, environment or {})
     if isinstance(framework.builds, PackageBuilds) and (commit := named_commit(request)):
         return commit_build(commit, framework, cache, sdists)
-    requested = _requirements(request, framework)
-    if requested is not None:
+    if isinstance(framework.builds, PackageBuilds) and (requested := requirements_of(request)) is not None:
         place, builds = cache.folder(framework.name), framework.builds
         # As for commits of the package, so that a release and a commit have the same dependencies where both allow it.
         beside = with_packages(requested[1:], (*builds.also_required, *builds.suite_required))
@@ -102,10 +101,6 @@ def _names_package(request: str, framework: Framework) -> bool:
     if not isinstance(framework.builds, PackageBuilds):
         return False
     return named_commit(request) is not None or requirements_of(request) is not None
-
-
-def _requirements(request: str, framework: Framework) -> tuple[str, ...] | None:
-    return requirements_of(request) if isinstance(framework.builds, PackageBuilds) else None
 
 
 def _misunderstood(request: str, releases: Releases) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from opduel.driver.builds.transfer import pack_files
+from opduel.driver.lock import explained_disk_errors
 from opduel.driver.suites.source import Suite, digest_of, files_of
 from opduel.driver.suites.work import CacheOrder
 from opduel.records import Case, RunError
@@ -42,12 +43,11 @@ def unpack_suite(archive: Path, digest: str, folder: Path, parts: Sequence[str] 
     """Put the suite's files in ``folder``; ``parts`` are those of the suite. Raise RunError if the archive is damaged
     or holds another suite, or the folder can't be written."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(archive) as tar:
-            tar.extractall(folder, filter="data")
+        with explained_disk_errors(folder, "give another one with --folder"):
+            folder.mkdir(parents=True, exist_ok=True)
+            with tarfile.open(archive) as tar:
+                tar.extractall(folder, filter="data")
     except tarfile.TarError as error:
         raise RunError(f"{archive}: is damaged ({one_line(str(error))}): start the run again") from None
-    except OSError as error:
-        raise RunError(f"{error.filename or folder}: {error.strerror}: free some space, or give --folder") from None
     if digest_of(folder, parts) != digest:
         raise RunError(f"{archive}: holds another suite than {digest[:12]}: start the run again")

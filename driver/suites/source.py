@@ -14,6 +14,7 @@ from pathlib import Path
 from opduel.driver.git.access import check_remote, is_url
 from opduel.driver.git.at_hand import errors_about, repository_at
 from opduel.driver.git.gitpython import git
+from opduel.driver.lock import explained_disk_errors
 from opduel.driver.suites.configuration import (
     CONFIGURATION,
     SuiteConfiguration,
@@ -29,7 +30,8 @@ from opduel.support.redaction import bare_address, redact, without_user
 
 USUAL_FOLDER = "benchmarks"  # as asv has it, where the configuration doesn't say
 MOST_BYTES = 2**30  # of a suite's files: each side gets a copy
-MOST_FILES, DEEPEST = 100_000, 40
+MOST_FILES = 100_000
+OTHER_TEMPORARY_FOLDER = "set TMPDIR to another folder"
 LEFT_OUT = {"__pycache__", ".git", ".asv", "env", "results", "html"}  # at a suite's top: asv's own folders, too
 _NEVER = {"__pycache__", ".git", ".pytest_cache", ".benchmarks", ".hypothesis"}  # written by tools
 # PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER]; the "@" and ":" of an address are none of these.
@@ -235,10 +237,6 @@ def _files_below(folder: Path, parts: Sequence[str]) -> Iterator[Path]:
 def _walked(folder: Path, above: tuple[str, ...]) -> Iterator[Path]:
     """Yield the files in a folder, and in those that links lead to, but for links to one that it is in itself;
     ``above``: the real paths of the folder and of those that it was reached through."""
-    if len(above) > DEEPEST:
-        raise UsageError(
-            f"--suite {folder}: is more than {DEEPEST} folders deep: name one whose links lead nowhere else"
-        )
     for path in folder.iterdir():
         if not path.is_dir():
             yield path
@@ -275,13 +273,11 @@ def copy_suite(suite: Suite, folder: Path) -> Path:
     """Copy the benchmarks into ``folder``, under the name that they are imported by; RunError: it can't be
     made, or the suite was changed."""
     destination = folder / suite.folder.name
-    try:
+    with explained_disk_errors(destination, OTHER_TEMPORARY_FOLDER):
         for path in files_of(suite.folder, suite.parts):
             if (suite.folder / path).is_file():
                 (destination / path).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(suite.folder / path, destination / path)
-    except OSError as error:
-        raise RunError(f"{error.filename or destination}: {error.strerror}: free some space, or set TMPDIR") from None
     if digest_of(destination, suite.parts) != suite.digest:
         shutil.rmtree(destination, ignore_errors=True)
         raise SuiteChangedError(f"--suite {suite.folder}: was changed since it was read: start the run again")

@@ -1,22 +1,20 @@
 """The folder of a run in which both sides' benchmarks run: each has a copy of the suite, and its ``setup_cache``."""
 
-import fcntl
 import logging
 import os
 import shutil
 import tempfile
-import weakref
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from opduel.driver.builds.process import run
+from opduel.driver.lock import explained_disk_errors
 from opduel.driver.suites.configuration import CONFIGURATION, DEFAULT_TIMEOUT_S
 from opduel.driver.suites.discovery import SuiteCase, suite_environment
-from opduel.driver.suites.source import LEFT_OUT, Suite, copy_suite
+from opduel.driver.suites.source import LEFT_OUT, OTHER_TEMPORARY_FOLDER, Suite, copy_suite
 from opduel.frameworks import Framework
-from opduel.records import Build, RunError
+from opduel.records import Build
 from opduel.records.measurement import SIDES, Side
 
 log = logging.getLogger(__name__)
@@ -24,7 +22,6 @@ log = logging.getLogger(__name__)
 CACHE_BYTES = 512 * 2**20  # the most that one setup_cache may write, into its folder and into the suite's
 RESERVE_BYTES = 2**30  # free on the disk after that
 _COPY, _WORK = "OPDUEL_SUITE", "OPDUEL_SUITE_WORK"  # a side's variables
-_PREFIX, _LOCK = "opduel-suite-", "owner.lock"  # locked as long as the process lives that has the folder
 FAILED_FILE = "failed.txt"  # in place of what setup_cache made: why there is nothing (adaptor/benchmarks.py)
 
 
@@ -110,12 +107,10 @@ class SuiteWork:
         neighbours = [path for path in place.iterdir() if not path.name.startswith(".") and path.name not in LEFT_OUT]
         modules = {path: _modules_in(path) for path in neighbours}
         installed = _installed({name for names in modules.values() for name in names}, build)
-        try:
+        with explained_disk_errors(copy, OTHER_TEMPORARY_FOLDER):
             for path, names in modules.items():
                 if not names & installed and not os.path.lexists(copy / path.name):
                     (copy / path.name).symlink_to(path.absolute())
-        except OSError as error:
-            raise RunError(f"{copy}: {error.strerror}: set TMPDIR to another folder") from None
 
     def framework(self, framework: Framework) -> Framework:
         """Return the framework whose runs are known by this suite."""
@@ -238,42 +233,16 @@ class _WrittenFiles:
 
 
 def _copy_files(source: Path, paths: Sequence[Path], destination: Path) -> None:
-    try:
+    with explained_disk_errors(destination, OTHER_TEMPORARY_FOLDER):
         for path in paths:
             _make_folder((destination / path).parent)
             shutil.copy2(source / path, destination / path)
-    except OSError as error:
-        raise RunError(f"{error.filename or destination}: {error.strerror}: free some space, or set TMPDIR") from None
 
 
 def new_work_folder() -> "tempfile.TemporaryDirectory[str]":
-    """Make a temporary folder for a run, and remove those of processes that were killed. Raise RunError if that
-    fails."""
-    _sweep()
-    try:
-        while True:
-            folder = tempfile.TemporaryDirectory(prefix=_PREFIX, ignore_cleanup_errors=True)
-            descriptor = os.open(Path(folder.name) / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            weakref.finalize(folder, os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            if os.fstat(descriptor).st_nlink:  # else another process swept it before it was locked
-                return folder
-    except OSError as error:
-        raise RunError(f"{tempfile.gettempdir()}: {error.strerror}: set TMPDIR to another folder") from None
-
-
-def _sweep() -> None:
-    """Remove this user's folders whose process is gone: it holds no lock any more."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
-        with suppress(OSError):  # locked, another user's, or gone by now
-            if folder.lstat().st_uid != os.getuid():
-                continue
-            descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(descriptor)
+    """Make a temporary folder for a run. Raise RunError if that fails."""
+    with explained_disk_errors(Path(tempfile.gettempdir()), OTHER_TEMPORARY_FOLDER):
+        return tempfile.TemporaryDirectory(prefix="opduel-suite-", ignore_cleanup_errors=True)
 
 
 def _make_folder(folder: Path) -> Path:

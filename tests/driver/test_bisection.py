@@ -345,14 +345,3 @@ def test_a_case_that_fails_nearly_everywhere_is_given_up() -> None:
     [found_culprit] = history.bisect()
     assert (found_culprit.start, found_culprit.end) == (0, 1000)
     assert len(history.measured) <= math.log2(1000) + 2
-
-
-@pytest.mark.parametrize("step", [Step("unchanged"), Step("failed", side="both"), Step("inconclusive")])
-def test_a_case_in_which_nothing_is_sought(step: Step) -> None:
-    with pytest.raises(ValueError, match=r"^a: regressed, improved, or failed on the treatment alone"):
-        History(3, {}).bisect({"a": step})
-
-
-def test_no_points() -> None:
-    with pytest.raises(ValueError, match="needs 1 revision or more"):
-        History(0, {}).bisect({})

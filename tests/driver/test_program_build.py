@@ -74,8 +74,8 @@ def test_another_library_is_another_build(tmp_path: Path) -> None:
     ("name", "words"),
     [
         ("gone", "gone: no such program: give the path of an executable file, or a command's name"),
-        ("folder", "folder: is not a file: give the path of an executable file"),
-        ("plain", r"plain: is not executable: give a program, or make it executable \(chmod \+x\)"),
+        ("folder", "folder: is no file that you can read and execute: give a program"),
+        ("plain", r"plain: is no file that you can read and execute: give a program, or chmod \+rx it"),
     ],
 )
 def test_what_is_no_program_is_refused(tmp_path: Path, name: str, words: str) -> None:

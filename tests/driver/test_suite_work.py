@@ -1,7 +1,5 @@
 """The folders that a suite works in: copies for both sides, what ``setup_cache`` makes, and what lies beside."""
 
-import os
-import signal
 import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
@@ -101,32 +99,6 @@ def test_one_setup_cache_that_writes_too_much_into_the_suite_costs_no_other(
         "of-Fails-0",
         "of-Another-0",
     }
-
-
-def test_folders_of_killed_processes_are_removed(temporary: Path) -> None:
-    (temporary / "opduel-suite-of-nobody").mkdir()  # it may be about to be locked
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            folder = new_work_folder()
-            os.write(writing, folder.name.encode())
-            signal.pause()
-        finally:
-            os._exit(1)
-    os.close(writing)
-    killed = Path(os.read(reading, 1000).decode())
-    os.close(reading)
-    try:
-        (killed / "c").mkdir()
-        living = [new_work_folder(), new_work_folder()]
-        assert (killed / "c").is_dir()
-    finally:
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-    living.append(new_work_folder())
-    names = {Path(case.name).name for case in living}
-    assert {path.name for path in temporary.iterdir()} == {*names, "opduel-suite-of-nobody"}
 
 
 def test_a_shared_cache_is_made_by_a_benchmark_that_the_side_has(
