@@ -22,7 +22,7 @@ from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds.builder import COMPILED
 from opduel.driver.builds.framework_data import REPOSITORY_FILE, load_repository_data
 from opduel.driver.change_impact import Impact, impact_of, load_impact_rules
-from opduel.driver.git.local import Snapshot, base_of, changed_files, snapshot, top_of
+from opduel.driver.git.local import Snapshot, base_of, changed_files, snapshot, top_above, top_of
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.frameworks.roles import PackageBuilds
@@ -72,7 +72,7 @@ def _refuse_commits(folder: Path, statements: Sequence[str]) -> None:
     names = [word for word in words if _NAME.fullmatch(word)]
     if not names:
         return
-    from opduel.driver.builds.named_commit import kind_of_name, top_above  # which imports much
+    from opduel.driver.builds.named_commit import kind_of_name  # which imports much
 
     top = top_above(folder if folder.is_dir() else Path.cwd())
     for name in names:

@@ -53,12 +53,10 @@ class Releases:
         name = canonicalize_name(package)
         if exact := self.recipes.get(f"{name}=={version}"):
             return exact
-        versions = [recipe.version for recipe in self.recipes.values() if recipe.package == name]
-        if versions:
-            raise UsageError(f"{name} {version} is not known: use one of {', '.join(versions)}")
         if not self.recipes:
             raise UsageError(f"{name}=={version}: {self.none_known}")
-        raise UsageError(f"package {package!r} is not known: use one of {', '.join(self.recipes)}")
+        own = [request for request, recipe in self.recipes.items() if recipe.package == name]
+        raise UsageError(f"{name}=={version} is not known: use one of {', '.join(own or self.recipes)}")
 
     @property
     def none_known(self) -> str:

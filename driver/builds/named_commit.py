@@ -22,7 +22,7 @@ from opduel.driver.builds.package_sources import PROJECT_FILE, read_project
 from opduel.driver.git.access import check_remote
 from opduel.driver.git.at_hand import errors_about, repository_at
 from opduel.driver.git.gitpython import git
-from opduel.driver.git.local import snapshot
+from opduel.driver.git.local import snapshot, top_above
 from opduel.driver.git.refs import USUAL_BRANCHES
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
@@ -140,12 +140,6 @@ def resolved_commit(commit: NamedCommit) -> Iterator[tuple[Repository, Commit]]:
     repositories = platformdirs.user_cache_path("opduel") / "repositories"
     with errors_about(commit.label), repository_at(commit.place, commit.name, repositories) as repository:
         yield repository, _resolve(repository, commit)
-
-
-def top_above(folder: Path) -> Path | None:
-    """Return the top of the checkout that a folder is in; None if it is in none."""
-    place = Path(os.path.realpath(folder))
-    return next((candidate for candidate in (place, *place.parents) if (candidate / ".git").exists()), None)
 
 
 def _at_address(label: str, url: str, besides: tuple[str, ...]) -> NamedCommit:

@@ -20,16 +20,9 @@ log = logging.getLogger(__name__)
 # What would make another interpreter or another set of packages answer than the one that was asked.
 _INTERPRETER_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "__PYVENV_LAUNCHER__", "PYENV_VERSION")
 _UV_VARIABLES = (
-    "UV_BUILD_CONSTRAINT",
-    "UV_CONSTRAINT",
-    "UV_OVERRIDE",
-    "UV_PROJECT_ENVIRONMENT",
-    "UV_PYTHON",
-    "UV_SYSTEM_PYTHON",
-    "UV_VENV_SEED",
-    "UV_WORKING_DIR",
+    *("UV_BUILD_CONSTRAINT", "UV_CONSTRAINT", "UV_OVERRIDE", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON"),
+    *("UV_SYSTEM_PYTHON", "UV_VENV_SEED", "UV_WORKING_DIR"),
 )
-
 
 MOST_OUTPUT = 64 * 2**20  # bytes, on both streams together: what is asked for is some MiB of JSON
 SAYS_AFTER_S = 60.0  # that a program is still running, and again after as long

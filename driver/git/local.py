@@ -62,10 +62,15 @@ def top_of(folder: Path) -> Path:
     place = Path(os.path.abspath(folder))
     if not place.is_dir():
         raise UsageError(f"{place}: no such folder: give a git checkout, or a folder in one")
-    for candidate in (place, *place.parents):
-        if (candidate / ".git").exists():
-            return candidate
-    raise UsageError(f"{place}: is not in a git checkout: give one, or a folder in one")
+    if (top := top_above(place)) is None:
+        raise UsageError(f"{place}: is not in a git checkout: give one, or a folder in one")
+    return top
+
+
+def top_above(folder: Path) -> Path | None:
+    """Return the top of the checkout that a folder is in; None if it is in none."""
+    place = Path(os.path.realpath(folder))
+    return next((top for top in (place, *place.parents) if (top / ".git").exists()), None)
 
 
 def snapshot(repository: Repository) -> Snapshot:

@@ -18,6 +18,7 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from opduel.driver.suites.commands import BUILD_COMMANDS, WHEEL_EXTRAS, NotFollowedError, build_script, installed_by
+from opduel.driver.suites.dependency_groups import project_file_above, table_in
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
 from opduel.support.redaction import redact
@@ -118,29 +119,19 @@ def interpret(
 def names_on_pypi(folder: Path, subfolder: str = "") -> frozenset[str]:
     """Return the names by which a project asks PyPI for packages, in the nearest pyproject.toml above a suite's
     folder, up to its repository's top; none if it can't be read. ``subfolder`` of the repository may have it."""
-    for place in (folder, *folder.parents):
-        for file in (place / subfolder / "pyproject.toml", place / "pyproject.toml"):
-            if file.is_file():
-                with suppress(UnreadableError, tomllib.TOMLDecodeError):
-                    return frozenset(_names_asked_for(tomllib.loads(read_text(file, pipes=False))))
-                return frozenset()
-        if (place / ".git").exists():
-            break
+    path = project_file_above(folder, subfolder)
+    with suppress(UnreadableError, tomllib.TOMLDecodeError):
+        return frozenset(_names_asked_for(tomllib.loads(read_text(path, pipes=False))) if path else ())
     return frozenset()
 
 
 def _names_asked_for(project_file: Mapping[str, Any]) -> Iterator[str]:
     """Yield the packages' names in all lists of requirements of a pyproject.toml."""
-    project, build, groups = (_table(project_file, name) for name in ("project", "build-system", "dependency-groups"))
-    extras = _table(project, "optional-dependencies")
+    project, build, groups = (table_in(project_file, name) for name in ("project", "build-system", "dependency-groups"))
+    extras = table_in(project, "optional-dependencies")
     lists = [project.get("dependencies"), build.get("requires"), *extras.values(), *groups.values()]
     for line in (line for lines in lists if isinstance(lines, list) for line in lines if isinstance(line, str)):
         yield canonicalize_name(re.split(r"[^\w.-]", line.strip(), maxsplit=1)[0])
-
-
-def _table(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    table = mapping.get(name)
-    return table if isinstance(table, dict) else {}
 
 
 def first_branch(configuration: Mapping[str, Any]) -> str | None:

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 
 from opduel.driver.git.access import is_url
+from opduel.driver.git.local import top_above
 from opduel.driver.suites.configuration import CONFIGURATION, first_branch, read_configuration
 from opduel.driver.suites.source import Suite
 
@@ -46,7 +47,8 @@ def _checkout_of(suite: Suite) -> str | None:
     """Return the repository that has the suite's files at a commit."""
     if suite.commit is None or f"@{suite.commit}" in suite.pinned:
         return suite.commit and _place_of(suite)
-    return next((str(place) for place in (suite.folder, *suite.folder.parents) if (place / ".git").exists()), None)
+    top = top_above(suite.folder)
+    return None if top is None else str(top)
 
 
 def _place_of(suite: Suite) -> str:

@@ -39,11 +39,19 @@ def group_for_tests(folder: Path, tests: Sequence[str] = ()) -> PackageGroup | N
     files |= {place / "conftest.py" for file in files for place in file.parents if place.is_relative_to(folder)}
     text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file())
     imported = set(re.findall(r"^\s*(?:from|import)\s+(\w+)", text, re.MULTILINE))
+    path = project_file_above(folder)
+    with suppress(UnreadableError, UsageError, tomllib.TOMLDecodeError):
+        return _group_in(read_text(path, pipes=False), path.parent.name, imported) if path else None
+    return None
+
+
+def project_file_above(folder: Path, subfolder: str = "") -> Path | None:
+    """Return the nearest pyproject.toml above a suite's folder, up to its repository's top, of which ``subfolder`` may
+    have it; None without one."""
     for place in (folder, *folder.parents):
-        if (place / PROJECT_FILE).is_file():
-            with suppress(UnreadableError, UsageError, tomllib.TOMLDecodeError):
-                return _group_in(read_text(place / PROJECT_FILE, pipes=False), place.name, imported)
-            return None
+        for path in (place / subfolder / PROJECT_FILE, place / PROJECT_FILE):
+            if path.is_file():
+                return path
         if (place / ".git").exists():
             break
     return None
@@ -51,15 +59,15 @@ def group_for_tests(folder: Path, tests: Sequence[str] = ()) -> PackageGroup | N
 
 def _group_in(text: str, usual_name: str, imported: Collection[str]) -> PackageGroup | None:
     file = tomllib.loads(text)
-    tables = {"group": file, "extra": _table(file, "project")}
+    tables = {"group": file, "extra": table_in(file, "project")}
     keys = {"group": "dependency-groups", "extra": "optional-dependencies"}
     lists: Lists = {
         (kind, canonicalize_name(name)): entries
         for kind, table in tables.items()
-        for name, entries in _table(table, keys[kind]).items()
+        for name, entries in table_in(table, keys[kind]).items()
     }
     project = read_project(text.encode(), usual_name)
-    elsewhere = map(canonicalize_name, _table(_table(_table(file, "tool"), "uv"), "sources"))
+    elsewhere = map(canonicalize_name, table_in(table_in(table_in(file, "tool"), "uv"), "sources"))
     left_out = {name.replace("-", "_") for name in (project.name, *elsewhere)}
     usual = "{}.{}".format(*sys.version_info)
     oldest = re.search(r">=?\s*(3\.\d+)", project.requires_python or "")
@@ -93,6 +101,7 @@ def _expanded(keys: list[tuple[str, str]], lists: Lists, project: str) -> Iterat
         keys += [new for new in included if new not in keys]
 
 
-def _table(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def table_in(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table of a project file; empty if it is missing, or something else."""
     table = mapping.get(name)
     return table if isinstance(table, dict) else {}

@@ -16,14 +16,7 @@ from opduel.support.text import counted
 _IS_TEST = re.compile(r"(test|bench|benchmark)s?_.*\.py|.*_(test|bench|benchmark)s?\.py")
 _TAKES_IT = r"\bdef\s+(\w+)\s*\([^)]*\b(?:codspeed_)?benchmark\b"  # a test, or another fixture
 _IS_TIMED = re.compile(rf"{_TAKES_IT}|\bmark\.(?:codspeed_)?benchmark\b")
-_ELSEWHERE = {
-    "node_modules",
-    "build",
-    "dist",
-    "target",
-    "site-packages",
-    "__pycache__",
-}  # not the project's own
+_ELSEWHERE = {"node_modules", "build", "dist", "target", "site-packages", "__pycache__"}  # not the project's own
 _SETTINGS = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")  # which pytest reads
 _OF_PROJECT = (*_SETTINGS, "setup.py", ".git")
 _LIKE_TESTS = re.compile(r"(?:^|[_-])(?:tests?|testing|bench\w*|perf\w*)(?:$|[_-])", re.IGNORECASE)
