@@ -1,6 +1,5 @@
 """Commits that the name of a build means: main, HEAD~3, v1.2 and . in a checkout, and NAME @ git+ADDRESS@REF."""
 
-import bisect
 import difflib
 import logging
 import os
@@ -27,7 +26,6 @@ from opduel.driver.git.refs import USUAL_BRANCHES
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, UsageError
-from opduel.support.command_names import command_name
 from opduel.support.redaction import redact
 from opduel.support.text import counted
 
@@ -161,24 +159,20 @@ def _of_folder(here: Path, word: str, besides: Sequence[str]) -> NamedCommit | N
     """Return the work tree of a package's checkout; None for an environment, an interpreter, or a file of
     requirements."""
     path = here / os.path.expanduser(word)
-    suite = f"is no build: give two builds, and it with --suite: {command_name('compare')} HEAD . --suite {word}"
+    refused = UsageError(
+        f"{word}: is no build: give a commit, a release, an environment, or the folder of a package in a git checkout; "
+        f"a suite of benchmarks is named with --suite {word}"
+    )
     if not os.path.isdir(path):
         if path.suffix == ".py":
-            is_suite = re.search("test|bench", path.name) is not None
-            other = "is a file of Python, and no build: give a commit, a release or an environment"
-            raise UsageError(f"{word}: {suite if is_suite else other}")
+            raise refused
         return None
     if (path / "bin" / "python").exists() and not (path / ".git").exists():
         return None
     top = top_above(path)
-    if not _is_package(path) and any(next(path.glob(pattern), None) for pattern in _SUITE_FILES):
-        raise UsageError(f"{word}: {suite}")
-    if top is None:
-        raise UsageError(
-            f"{word}: has no bin/python, and is in no git checkout: give an environment, or the checkout of a package"
-        )
-    if not (_is_package(path) or path.samefile(top) or path.samefile(here)):
-        raise UsageError(f"{word}: is a folder within a checkout, and no package: give . for the work tree, or HEAD")
+    is_suite = not _is_package(path) and any(next(path.glob(pattern), None) for pattern in _SUITE_FILES)
+    if top is None or is_suite or not (_is_package(path) or path.samefile(top) or path.samefile(here)):
+        raise refused
     return NamedCommit(word, str(top), None, _package_folder(path, top), tuple(besides), is_work_tree=True)
 
 
@@ -214,9 +208,8 @@ def taken_for_package(request: str) -> str:
 
 
 def _nearest(top: Path, word: str) -> list[str]:
-    """Return the default branch, where a word is another name that such a branch usually has; the two tags beside a
-    word that has their form, such as v1.2; or else the two names that are most like it, or the newest branch and HEAD.
-    None where nothing is committed."""
+    """Return the default branch, where a word is another name that such a branch usually has; or else the two names
+    that are most like it, or the newest branch and HEAD. None where nothing is committed."""
     places = ("refs/heads", "refs/tags", "refs/remotes")
     names = _git(top, "for-each-ref", "--sort=-committerdate", "--format=%(refname:short)", *places).splitlines()
     if word in USUAL_BRANCHES:
@@ -224,18 +217,8 @@ def _nearest(top: Path, word: str) -> list[str]:
         usual = (remote.removeprefix("origin/"), remote, *USUAL_BRANCHES)
         if default := next((name for name in usual if name in names), None):
             return [default]
-    if match := re.fullmatch(r"(\D*)\d+(\.\d+)*", word):
-        form = re.compile(re.escape(match[1]) + r"\d+(\.\d+)*")
-        tags = sorted((name for name in names if form.fullmatch(name)), key=_numbers)
-        place = bisect.bisect([_numbers(tag) for tag in tags], _numbers(word))
-        if tags:
-            return tags[max(0, min(place - 1, len(tags) - 2)) :][:2]
     nearest = difflib.get_close_matches(word, names, 2) or list(dict.fromkeys([*names[:1], "HEAD"]))
     return nearest if names else []
-
-
-def _numbers(tag: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", tag)]
 
 
 def _commit_id(top: Path, word: str) -> str:
