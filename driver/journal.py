@@ -175,12 +175,12 @@ class Journal(SqliteFile):
         return next((str(text) for (text,) in self.rows(query, values)), None)
 
 
+@dataclass(frozen=True)
 class Rounds:
     """The rounds of one run, as ``harness`` keeps them: texts, in order."""
 
-    def __init__(self, journal: Journal, run: str) -> None:
-        self._journal = journal
-        self._run = run
+    _journal: Journal
+    _run: str
 
     def rounds(self) -> list[str]:
         """Return all that was kept."""

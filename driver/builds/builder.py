@@ -38,17 +38,17 @@ class BuildSettings:
     variables: Mapping[str, str] = field(default_factory=dict)  # of a package's build script
 
 
+@dataclass(eq=False)
 class Builder(ABC):
     """Builds commits of one repository. ``work`` keeps what compiles leave, and their logs."""
 
-    def __init__(
-        self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
-    ) -> None:
-        self._framework = framework
-        self._repository = repository
-        self._cache = cache
-        self._settings = settings
-        self._work = work
+    _framework: Framework
+    _repository: Repository
+    _cache: BuildCache
+    _settings: BuildSettings
+    _work: Path
+
+    def __post_init__(self) -> None:
         self._stopped = threading.Event()
         self._without_ccache = shutil.which("ccache") is None  # and it is not yet said
 

@@ -9,14 +9,11 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
-from opduel.driver.builds.builder import Builder, BuildSettings
-from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.builder import Builder
 from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import Library, commit_build, named_after, release_build
 from opduel.driver.builds.framework_data import load_platform, load_releases, load_repository_data
 from opduel.driver.builds.recipes import CommitRecipe, Recipe
-from opduel.driver.git.repository import Repository
-from opduel.frameworks import Framework
 from opduel.records import Build, Commit, OpduelError, RunError, UsageError
 from opduel.support.digests import data_digest, file_digest
 
@@ -40,12 +37,10 @@ class CommitBuilder(Builder):
     All commits of one comparison are built by one strategy, so that the sides differ by their commits alone.
     """
 
-    def __init__(
-        self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
-    ) -> None:
-        super().__init__(framework, repository, cache, settings, work)
-        self._data = load_repository_data(framework)
-        self._releases = load_releases(framework)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._data = load_repository_data(self._framework)
+        self._releases = load_releases(self._framework)
 
     def strategy(self, commits: Sequence[Commit]) -> str:
         """Return the strategy by which all of these can be built: "release", "overlay" or "source".

@@ -12,8 +12,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from opduel.driver.builds import uv
-from opduel.driver.builds.builder import Builder, BuildSettings
-from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.builder import Builder
 from opduel.driver.builds.compiler import Compiler, toolchain_of
 from opduel.driver.builds.environment_build import release_build, site_packages
 from opduel.driver.builds.framework_data import load_platform
@@ -33,9 +32,7 @@ from opduel.driver.builds.package_sources import (
 from opduel.driver.builds.process import clean_environment
 from opduel.driver.builds.recipes import LockedRecipe, PackageRecipe, package_of
 from opduel.driver.builds.requirements import lock, preferred_path, python_of, with_packages
-from opduel.driver.git.repository import Repository
 from opduel.driver.suites.commands import BUILD_COMMANDS, BUILT_WITH
-from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError
 from opduel.support.digests import data_digest, file_digest
 from opduel.support.redaction import is_secret_name
@@ -54,13 +51,11 @@ class PackageBuilder(Builder):
     way: then its Python code is laid over that build, which gives the same files.
     """
 
-    def __init__(
-        self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
-    ) -> None:
-        super().__init__(framework, repository, cache, settings, work)
-        self._data = framework.frameworks_dir / DATA
-        self._platform = load_platform(self._data, settings.platform)
-        self._place = cache.folder(framework.name)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._data = self._framework.frameworks_dir / DATA
+        self._platform = load_platform(self._data, self._settings.platform)
+        self._place = self._cache.folder(self._framework.name)
         self._facts_by_id: dict[str, tuple[Project, Rules, Sources]] = {}
         self._by_tools: dict[str, Compiler] = {}
         self._tools_by_project: dict[tuple[Project, str], LockedRecipe] = {}

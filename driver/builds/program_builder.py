@@ -16,14 +16,12 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from opduel.driver.builds.builder import Builder, BuildSettings
-from opduel.driver.builds.cache import BuildCache
+from opduel.driver.builds.builder import Builder
 from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import named_after
 from opduel.driver.builds.framework_data import load_platform
 from opduel.driver.builds.manifest import FILE_NAME, Manifest
 from opduel.driver.builds.recipes import ProgramRecipe
-from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework, worker_environment
 from opduel.records import BrokenBuildError, Build, Commit, UsageError
 from opduel.records.build import ARGUMENTS_VARIABLE, PROGRAM_VARIABLE
@@ -42,15 +40,14 @@ class ProgramBuilder(Builder):
     """Builds commits of one repository, each by the script in the platform's folder. Raise UsageError if there is no
     such script."""
 
-    def __init__(
-        self, framework: Framework, repository: Repository, cache: BuildCache, settings: BuildSettings, work: Path
-    ) -> None:
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        settings, folder = self._settings, self._framework.specifications
         if settings.strategy not in ("auto", "source"):
             raise UsageError(f"--build {settings.strategy}: programs are built from source: leave it out")
-        super().__init__(framework, repository, cache, settings, work)
-        self._file = f"{framework.specifications.name}_benchmark" if settings.program in (None, BUILD) else ""
+        self._file = f"{folder.name}_benchmark" if settings.program in (None, BUILD) else ""
         self._program = settings.program if settings.program and not self._file else f"{BUILD}/{self._file}"
-        self._platform = load_platform(framework.specifications, settings.platform, needs_data=False)
+        self._platform = load_platform(folder, settings.platform, needs_data=False)
 
     def strategy(self, commits: Sequence[Commit]) -> str:
         return "source"

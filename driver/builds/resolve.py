@@ -144,7 +144,5 @@ def _external_build(requested: str, framework: Framework, environment: Mapping[s
 def _check_runnable(path: Path, interpreter: Path) -> None:
     if not os.path.exists(path):
         raise UsageError(f"{path}: no such file or directory: give a release, an environment or an interpreter")
-    if not os.path.isfile(interpreter):
-        raise UsageError(f"{path}: has no bin/python: give a Python environment or an interpreter")
-    if not os.access(interpreter, os.X_OK):
-        raise UsageError(f"{interpreter}: is not executable: give a Python interpreter, or make it executable")
+    if not (os.path.isfile(interpreter) and os.access(interpreter, os.X_OK)):
+        raise UsageError(f"{interpreter}: is no interpreter that can be executed: give a Python environment, or one")

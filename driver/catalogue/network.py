@@ -43,20 +43,14 @@ def network_source(text: str) -> Source:
     """Parse ``resnet18_v1``, ``net-symbol.json``, or ``net.py:Net`` (``net:Net`` for short). UsageError: a file that
     isn't there, or a class's name that is none."""
     path = Path(os.path.expanduser(text))
-    if path.suffix == ".py":
-        raise UsageError(f"{text}: names no class: write FILE.py:CLASS")
-    if path.is_file():
-        return Source(path.name.removesuffix(".json").removesuffix("-symbol"), symbol=path.absolute())
     file, colon, name = text.rpartition(":")
-    if colon:
-        module = Path(os.path.expanduser(file if file.endswith(".py") else f"{file}.py"))
-        if not module.is_file():
-            raise UsageError(f"{text}: there is no file {module}: write FILE.py:CLASS")
-        if not re.fullmatch(r"_?[A-Za-z][A-Za-z0-9_]*", name):
-            raise UsageError(f"{text}: {name!r} is not a class name: write FILE.py:CLASS")
+    module = Path(os.path.expanduser(file if file.endswith(".py") else f"{file}.py"))
+    if path.is_file() and path.suffix != ".py":
+        return Source(path.name.removesuffix(".json").removesuffix("-symbol"), symbol=path.absolute())
+    if colon and module.is_file() and re.fullmatch(r"_?[A-Za-z][A-Za-z0-9_]*", name):
         return Source(name, module=module.absolute())
-    if path.suffix == ".json" or "/" in text:
-        raise UsageError(f"{text}: no such file: give a saved symbol, FILE.py:CLASS, or the name of a model")
+    if colon or path.suffix in (".json", ".py") or "/" in text:
+        raise UsageError(f"{text}: is no network: give FILE.py:CLASS, a saved symbol, or the name of a model")
     return Source(text)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -58,7 +59,7 @@ class Hg(Program):
             assert process.stdout
             server = CommandServer(process.stdin, process.stdout)
             try:
-                server.begin()
+                server.read_frame()  # its greeting
                 yield server
             except (EOFError, BrokenPipeError):
                 process.wait()
@@ -86,15 +87,12 @@ class Hg(Program):
             end_session(process)
 
 
+@dataclass(frozen=True)
 class CommandServer:
     """Mercurial's command server (wiki.mercurial-scm.org/CommandServer), over its pipes."""
 
-    def __init__(self, requests: IO[bytes], answers: IO[bytes]) -> None:
-        self._requests, self._answers = requests, answers
-
-    def begin(self) -> None:
-        """Read its greeting."""
-        self._frame()
+    _requests: IO[bytes]
+    _answers: IO[bytes]
 
     def run(self, *arguments: bytes) -> bytes:
         """Run one command and return its output; CommandFailed if it fails, EOFError if the server ends."""
@@ -103,7 +101,7 @@ class CommandServer:
         self._requests.flush()
         output, errors = [], []
         while True:
-            channel, data = self._frame()
+            channel, data = self.read_frame()
             if channel == b"o":
                 output.append(data)
             elif channel == b"e":
@@ -117,7 +115,8 @@ class CommandServer:
                 self._requests.write(struct.pack(">I", 0))
                 self._requests.flush()
 
-    def _frame(self) -> tuple[bytes, bytes]:
+    def read_frame(self) -> tuple[bytes, bytes]:
+        """Return what the server writes next: the channel, and the data. EOFError: it has ended."""
         channel, length = _HEADER.unpack(self._exactly(_HEADER.size))
         return channel, b"" if channel in (b"I", b"L") else self._exactly(length)
 

@@ -94,9 +94,9 @@ def test_a_block_of_a_python_file(block: Path, written: str) -> None:
         (["--network", "resnet18_v1", *DATA, "--category", "unary"], "--category: --network replaces a spec"),
         (["--with_operators", "-b", "smoke"], "--with_operators: add --network"),
         (["--network", "nowhere/a-symbol.json", *DATA], "nowhere/a-symbol.json: no such file"),
-        (["--network", "nowhere.py", *DATA], "nowhere.py: names no class: write FILE.py:CLASS"),
-        (["--network", "nowhere.py:Net", *DATA], "there is no file nowhere.py: write FILE.py:CLASS"),
-        (["--network", "{block}:no-name", *DATA], "'no-name' is not a class name"),
+        (["--network", "nowhere.py", *DATA], "nowhere.py: is no network: give FILE.py:CLASS"),
+        (["--network", "nowhere.py:Net", *DATA], "nowhere.py:Net: is no network: give FILE.py:CLASS"),
+        (["--network", "{block}:no-name", *DATA], ":no-name: is no network: give FILE.py:CLASS"),
         (["--network", "resnet18_v1", "--inputs", '{"data": [1, -3]}'], "--network resnet18_v1: inputs[0].data"),
     ],
 )

@@ -222,8 +222,8 @@ def test_code_outside_of_an_environment_that_it_imports_changes_the_digest(cache
     ("path", "says"),
     [
         ("gone", "no such file or directory"),
-        ("folder", "has no bin/python"),
-        ("text", "is not executable"),
+        ("folder", "bin/python: is no interpreter that can be executed"),
+        ("text", "is no interpreter that can be executed"),
         ("broken", "does not import toy: .*Exec format error"),
         ("shim", "does not import toy: shim: python3: command not found"),
         ("silent", "does not import toy: its answer is not understood"),
