@@ -198,15 +198,6 @@ def _refuse_unknown(word: str, besides: Sequence[str], here: Path, top: Path | N
     raise UsageError(f"{word}: no branch, tag or commit of {top} has that name: did you mean {meant}?{release}")
 
 
-def taken_for_package(request: str) -> str:
-    """Return why a word without a version was taken for a package, for a message; empty where it has a version, or
-    there are commits."""
-    is_word = not re.search(r"\s|\.txt$", request.strip()) and not _SPECIFIER.search(request)
-    if not is_word or top_above(Path.cwd()) is not None:
-        return ""
-    return f"{Path.cwd()} is in no git checkout, so that {request.strip()} was taken for a package"
-
-
 def _nearest(top: Path, word: str) -> list[str]:
     """Return the default branch, where a word is another name that such a branch usually has; or else the two names
     that are most like it, or the newest branch and HEAD. None where nothing is committed."""

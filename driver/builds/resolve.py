@@ -10,7 +10,7 @@ from pathlib import Path
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.environment_build import release_build
 from opduel.driver.builds.framework_data import Releases, load_releases
-from opduel.driver.builds.named_commit import commit_build, named_commit, taken_for_package
+from opduel.driver.builds.named_commit import commit_build, named_commit
 from opduel.driver.builds.probe import ProbeError, probe
 from opduel.driver.builds.program_builder import program_build
 from opduel.driver.builds.recipes import Recipe, package_of
@@ -22,7 +22,6 @@ from opduel.driver.builds.requirements import (
     requirements_of,
     with_packages,
 )
-from opduel.driver.builds.uv import UnresolvableError
 from opduel.frameworks import Framework
 from opduel.frameworks.roles import PackageBuilds, ProgramBuilds
 from opduel.records import Build, UsageError
@@ -57,17 +56,12 @@ def resolve_build(
         beside = with_packages(requested[1:], (*builds.also_required, *builds.suite_required))
         python = python_of(requested) or "{}.{}".format(*sys.version_info)
         preferred = preferred_path(place, "beside", package_of(requested[0]), python, sdists, beside)
-        try:
-            recipe = lock_with_suite(
-                builds.suite_required,
-                lambda suite: lock(
-                    requested, place, sdists=sdists, besides=(*builds.also_required, *suite), preferred=preferred
-                ),
-            )
-        except UnresolvableError as error:
-            if not (why := taken_for_package(request)):
-                raise
-            raise UsageError(f"{why}: {error.reason}: change into a checkout for commits, or name a release") from None
+        recipe = lock_with_suite(
+            builds.suite_required,
+            lambda suite: lock(
+                requested, place, sdists=sdists, besides=(*builds.also_required, *suite), preferred=preferred
+            ),
+        )
         return release_build(request, recipe, framework, cache)
     release = recipe_of(request, framework)
     if release:

@@ -9,7 +9,7 @@ import pytest
 from plain_package import CODE, SLOWER, PlainPackage
 
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.driver.builds.named_commit import named_commit, taken_for_package
+from opduel.driver.builds.named_commit import named_commit
 from opduel.driver.builds.uv import UnresolvableError
 from opduel.frameworks import get_framework
 from opduel.records import BrokenBuildError, Build, UsageError
@@ -129,10 +129,6 @@ def test_folders_without_git_and_checkouts_of_something_else(tmp_path: Path, mon
     monkeypatch.chdir(tmp_path)
     with pytest.raises(UsageError, match=r"main: is a commit's name, and .* is in no git checkout: change into one"):
         named_commit("main")
-    with pytest.raises(UsageError, match=r"^\S+ is in no git checkout, so that v-before was taken for a package: "):
-        resolve_build("v-before", PYTHON, BuildCache(tmp_path / "builds"))
-    for request in ("nosuch==1", "reqs.txt"):
-        assert taken_for_package(request) == ""
     with pytest.raises(UsageError, match=r"^nosuch==1 can't be resolved"):
         resolve_build("nosuch==1", PYTHON, BuildCache(tmp_path / "builds"))
     with pytest.raises(UsageError, match=r"^\.: is no build: give a commit"):
