@@ -91,7 +91,7 @@ def read_project(content: bytes | None, usual_name: str) -> Project:
     """Read a project file; without one (None) the commit is built by setuptools. Raise UsageError if it can't be
     read."""
     data = _table(content)
-    system, project = _of_type(data, "build-system", dict) or {}, _of_type(data, "project", dict) or {}
+    system, project = table_in(data, "build-system"), table_in(data, "project")
     requires = _of_type(system, "requires", list)
     return Project(
         canonicalize_name(_of_type(project, "name", str) or usual_name),
@@ -110,6 +110,11 @@ def name_in_setup_cfg(content: bytes | None) -> str | None:
     except ConfigParserError:
         return None
     return parser.get("metadata", "name", fallback=None)
+
+
+def table_in(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table of a project file; empty if it is missing, or something else."""
+    return _of_type(table, name, dict) or {}
 
 
 def _of_type(table: Mapping[str, Any], name: str, kind: type[_Value]) -> _Value | None:

@@ -113,7 +113,10 @@ def _external_build(requested: str, framework: Framework, environment: Mapping[s
     """
     path = Path(os.path.abspath(os.path.expanduser(requested)))  # not resolved: a venv's python is a link
     strategy, interpreter = ("environment", path / "bin" / "python") if os.path.isdir(path) else ("interpreter", path)
-    _check_runnable(path, interpreter)
+    if not os.path.exists(path):
+        raise UsageError(f"{path}: no such file or directory: give a release, an environment or an interpreter")
+    if not (os.path.isfile(interpreter) and os.access(interpreter, os.X_OK)):
+        raise UsageError(f"{interpreter}: is no interpreter that can be executed: give a Python environment, or one")
     try:
         facts = probe(interpreter, framework, environment=environment)
     except ProbeError as error:
@@ -133,10 +136,3 @@ def _external_build(requested: str, framework: Framework, environment: Mapping[s
         details=facts.details,
         environment=dict(environment),
     )
-
-
-def _check_runnable(path: Path, interpreter: Path) -> None:
-    if not os.path.exists(path):
-        raise UsageError(f"{path}: no such file or directory: give a release, an environment or an interpreter")
-    if not (os.path.isfile(interpreter) and os.access(interpreter, os.X_OK)):
-        raise UsageError(f"{interpreter}: is no interpreter that can be executed: give a Python environment, or one")

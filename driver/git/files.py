@@ -4,6 +4,7 @@ import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from opduel.driver.git.command import Git
 from opduel.driver.git.patch import ChangedFile, parse_patch
@@ -11,22 +12,18 @@ from opduel.driver.lock import explained_disk_errors
 from opduel.records import Commit, UsageError
 
 
-@dataclass(frozen=True)
-class Entry:
-    """An entry of a tree as git ls-tree prints it; ``text`` is "mode type hash"."""
+class Entry(NamedTuple):
+    """An entry of a tree as git ls-tree prints it; ``kind`` is "blob", "tree" or "commit", which is a submodule."""
 
-    text: str
+    mode: str
+    kind: str
+    id: str  # the hash of the object
     path: str
 
     @property
-    def kind(self) -> str:
-        """Return "blob", "tree" or "commit", which is a submodule."""
-        return self.text.split()[1]
-
-    @property
-    def id(self) -> str:
-        """The hash of the object."""
-        return self.text.split()[2]
+    def text(self) -> str:
+        """Return "mode type hash"."""
+        return " ".join(self[:3])
 
 
 @dataclass(frozen=True)
@@ -99,8 +96,9 @@ class Trees:
                 if not Path(os.path.realpath(link)).is_relative_to(os.path.realpath(destination)):
                     link.unlink()
 
-    def list_entries(self, name: str, *paths: str, recursive: bool = False) -> list["Entry"]:
+    def list_entries(self, name: str, *paths: str, recursive: bool = False) -> list[Entry]:
         """Return the entries of a tree or commit."""
         options = ["-z", "--full-tree", *(["-r"] if recursive else [])]
         listing = os.fsdecode(self.git.run("--literal-pathspecs", "ls-tree", *options, name, "--", *paths))
-        return [Entry(*line.split("\t", 1)) for line in listing.split("\0") if line]
+        lines = (line.split("\t", 1) for line in listing.split("\0") if line)
+        return [Entry._make((*text.split(), path)) for text, path in lines]

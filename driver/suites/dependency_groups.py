@@ -12,7 +12,7 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from opduel.driver.builds.package_sources import PROJECT_FILE, read_project
+from opduel.driver.builds.package_sources import PROJECT_FILE, read_project, table_in
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
 
@@ -99,9 +99,3 @@ def _expanded(keys: list[tuple[str, str]], lists: Lists, project: str) -> Iterat
                     included += [("extra", canonicalize_name(extra)) for extra in requirement.extras]
                 yield requirement
         keys += [new for new in included if new not in keys]
-
-
-def table_in(mapping: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table of a project file; empty if it is missing, or something else."""
-    table = mapping.get(name)
-    return table if isinstance(table, dict) else {}
