@@ -50,7 +50,17 @@ class BuildTurns:
     @contextmanager
     def _turn(self, rank: int, given_up: threading.Event) -> Iterator[bool]:
         """Wait for a turn, in which no other build is made; yield False if the build was given up before."""
-        mine = self._wait(rank, given_up)
+        ticket = rank, next(self._numbers)
+        with self._changed:
+            self._waiting.append(ticket)
+            try:
+                while not given_up.is_set() and (self._given_up is not None or ticket != min(self._waiting)):
+                    self._changed.wait(PATIENCE_S)
+                if mine := not given_up.is_set():
+                    self._given_up = given_up
+            finally:
+                self._waiting.remove(ticket)
+                self._changed.notify_all()
         try:
             yield mine
         finally:
@@ -58,18 +68,3 @@ class BuildTurns:
                 with self._changed:
                     self._given_up = None
                     self._changed.notify_all()
-
-    def _wait(self, rank: int, given_up: threading.Event) -> bool:
-        ticket = rank, next(self._numbers)
-        with self._changed:
-            self._waiting.append(ticket)
-            try:
-                while not given_up.is_set():
-                    if self._given_up is None and ticket == min(self._waiting):
-                        self._given_up = given_up
-                        return True
-                    self._changed.wait(PATIENCE_S)
-                return False
-            finally:
-                self._waiting.remove(ticket)
-                self._changed.notify_all()
