@@ -32,7 +32,6 @@ class Watch:
         self._turns = BuildTurns(services.builder.stop, services.builder.resume)
         restarted: set[str] = set()
         self.branches = [Branch(services, own, self._turns, restarted, alone=len(each) == 1) for own in each]
-        self._recorded: dict[str, str] = {}  # what is the matter with branches, as the journal has it
 
     def once(self) -> Tally:
         """Make one pass over the commits that are due. UsageError: the commits asked for are not there, or no branch
@@ -42,22 +41,16 @@ class Watch:
         self._services.runs.deliver_all()
         self._services.listener.begin_pass()
         self.fetch(tally)
-        before, self._recorded = self._recorded, {}
-
-        def failed(name: str, text: str) -> None:
-            self._recorded[name] = text
-            if before.get(name) == text:  # once in a row, however many passes find it so
-                log.warning("branch failed: %s", text)
-            else:
-                record(self._services.journal, "branch failed", text)
-
         harness = self._services.runs.harness
         ahead = CommitsAhead(lambda: harness.hosts, self._turns.stop_given_up, not self._settings.again)
         if len(self.branches) > 1:
             for branch in self.branches:
                 branch.expect(ahead)
         try:
-            self._each(tally, lambda branch: branch.measure(tally, ahead), failed)
+            journal = self._services.journal
+            self._each(
+                tally, lambda branch: branch.measure(tally, ahead), lambda text: record(journal, "branch failed", text)
+            )
         finally:
             ahead.close()
         return tally
@@ -69,11 +62,11 @@ class Watch:
         self._each(
             tally,
             lambda branch: commits.extend((branch, commit) for commit in branch.due()),
-            lambda _, text: log.error("error: %s", text),
+            lambda text: log.error("error: %s", text),
         )
         return commits
 
-    def _each(self, tally: Tally, act: Callable[[Branch], None], failed: Callable[[str, str], None]) -> None:
+    def _each(self, tally: Tally, act: Callable[[Branch], None], failed: Callable[[str], None]) -> None:
         """Do something with each branch; what is the matter with one holds up no other, unless it is the only one."""
         errors: list[OpduelError] = []
         for name, branch in zip(self._settings.branches or (None,), self.branches, strict=True):
@@ -87,7 +80,7 @@ class Watch:
                 if name is None or len(self.branches) == 1:
                     raise
                 errors.append(error)
-                failed(name, f"{name}: {error}")
+                failed(f"{name}: {error}")
                 tally.fail(f"branch {name}", f"{name}: {error}")
         if len(errors) == len(self.branches) and all(isinstance(error, UsageError) for error in errors):
             raise UsageError("; ".join(map(str, errors)))

@@ -138,16 +138,7 @@ def test_a_branch_that_is_deleted_is_a_failure_and_holds_up_no_other(both: Branc
     assert both.measured(tally) == ["Main 4"]
     assert list(tally.failed) == [f"branch {SLASHED}"]
     assert tally.failures == [f"{SLASHED}: --branch '{SLASHED}': no branch of that name"]
-
-
-def test_going_on_for_ever_a_deleted_branch_is_recorded_once(both: Branches) -> None:
-    def delete(number: int) -> None:
-        if number == 1:
-            both.remote.drop(f"refs/heads/{SLASHED}")
-
-    tallies = both.passes(4, delete)
-    assert [len(tally.failures) for tally in tallies] == [0, 1, 1, 1]
-    assert len(both.events("branch failed")) == 1
+    assert both.events("branch failed") == tally.failures
 
 
 def test_a_tag_does_not_stand_in_for_a_deleted_branch(both: Branches) -> None:
