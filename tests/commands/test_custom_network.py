@@ -93,7 +93,7 @@ def test_a_block_of_a_python_file(block: Path, written: str) -> None:
         (["--network", "resnet18_v1", *DATA, "-b", "smoke"], "--benchmark_file: --network replaces a spec"),
         (["--network", "resnet18_v1", *DATA, "--category", "unary"], "--category: --network replaces a spec"),
         (["--with_operators", "-b", "smoke"], "--with_operators: add --network"),
-        (["--network", "nowhere/a-symbol.json", *DATA], "nowhere/a-symbol.json: no such file"),
+        (["--network", "nowhere/a-symbol.json", *DATA], "nowhere/a-symbol.json: is no network: give FILE.py:CLASS"),
         (["--network", "nowhere.py", *DATA], "nowhere.py: is no network: give FILE.py:CLASS"),
         (["--network", "nowhere.py:Net", *DATA], "nowhere.py:Net: is no network: give FILE.py:CLASS"),
         (["--network", "{block}:no-name", *DATA], ":no-name: is no network: give FILE.py:CLASS"),
