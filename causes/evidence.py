@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from opduel.causes.attribution.call_division import divide_by_call
+from opduel.causes.attribution.call_division import changed_functions, divide_by_call
 from opduel.causes.attribution.flame import flame_of_stacks, same_functions
 from opduel.causes.attribution.moved_functions import rename_moved_functions
 from opduel.causes.attribution.shares import examine
@@ -120,7 +120,7 @@ def _examine_python(answers: Answers, comparison: Comparison) -> Examination:
     functions, note = rename_moved_functions(functions), python_functions.function_note(answers)
     examination = examine("Python functions", "ns", divide_by_call(functions), note, _measured_change(comparison))
     flame = flame_of_stacks(python_functions.function_stacks(answers), same_functions(functions))
-    return replace(examination, flame=flame)
+    return replace(examination, flame=flame, changed=changed_functions(functions))
 
 
 def _measured_change(comparison: Comparison) -> tuple[float, float, float] | None:

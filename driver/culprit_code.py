@@ -145,7 +145,8 @@ def _matches(path: str, patterns: Iterable[str]) -> bool:
 
 
 def _functions_of(cause: Cause) -> list[tuple[bool, Candidate]]:
-    """Return, each once, the functions with a part of the change that differs from 0; and whether they are native."""
+    """Return, each once, the functions with a part of the change that differs from 0, and those that a case runs and
+    whose code differs; and whether they are native."""
     function_by_name: dict[str, tuple[bool, Candidate]] = {}
     for examination in cause.examinations:
         is_native = examination.source in NATIVE
@@ -155,6 +156,8 @@ def _functions_of(cause: Cause) -> list[tuple[bool, Candidate]]:
             )
             if (is_native or is_python) and candidate.ci and (candidate.ci[0] > 0 or candidate.ci[1] < 0):
                 function_by_name.setdefault(candidate.name, (is_native, candidate))
+        for name, place in examination.changed.items():
+            function_by_name.setdefault(name, (False, Candidate(name, 0.0, 0.0, where=place)))
     return list(function_by_name.values())
 
 

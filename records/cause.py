@@ -17,6 +17,8 @@ CODE_OF = "code without symbols of "  # a source file, a class, or an exported f
 ONE_BY_ONE, VECTORS = "one element at a time", "vectors of "
 # In a note, beside figures whose own difference is not clear.
 OF_MEASURED = "shares are of what a call's time changed by as measured: in these process pairs that is not clear"
+UNEXPLAINED = "not explained by anything that was looked at"
+MOST_CHANGED = 3  # changed functions that are named where nothing accounts for a change
 ELSEWHERE = "where it was"  # in a note on code placement: the same code, at another place of a line
 NO_AVX512 = "valgrind shows this processor without AVX-512: code for it is not seen"  # in a note on native functions
 _SOURCE_FILE = re.compile(rf"{CODE_OF}([\w./+-]+(?:\.(?:cc|cpp|cxx|c|cu|C)|-inl\.h))$")
@@ -128,6 +130,8 @@ class Examination:
     """why nothing was seen, or what limits the figures; of libraries and code placement, what differs"""
     flame: tuple[Frame, ...] = ()
     """the call as a tree of its largest frames, if the source knows callers"""
+    changed: Mapping[str, str] = field(default_factory=dict)
+    """Python functions that a call runs on both sides, and whose code differs: name -> file and line"""
 
 
 @dataclass(frozen=True)
@@ -144,7 +148,17 @@ class Cause:
         """What the case's note says of it: of a change that isn't explained no list of what was seen."""
         if self.is_explained or "; " not in self.sentence:
             return f"cause: {self.sentence}"
-        return "cause: not explained by anything that was looked at (opduel explain shows what was)"
+        what_changed = self.changed_words
+        return "; ".join(filter(None, (f"cause: {UNEXPLAINED} (opduel explain shows what was)", what_changed)))
+
+    @property
+    def changed_words(self) -> str:
+        """Name the functions that a call runs and whose code differs; empty if that is none, or more than a few."""
+        places = {name: place for examination in self.examinations for name, place in examination.changed.items()}
+        if not 0 < len(places) <= MOST_CHANGED:
+            return ""
+        named = ", ".join(f"{name} ({place})" if place else name for name, place in places.items())
+        return f"changed and run by this case: {named}"
 
     @property
     def is_explained(self) -> bool:

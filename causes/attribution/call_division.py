@@ -11,6 +11,8 @@ from opduel.records.measurement import SIDES, Side
 
 PASSED_ON = 0.8  # share of a part's difference from which on a part that it calls is looked into
 COMMON = 0.5  # share of a difference from which on a part that several parts call is looked into
+CHANGED = 0.1  # share of the difference of a part that only contains it from which on changed code is a part of its own
+MOST_CHANGED = 3  # parts with changed code that are taken out of one, and as many others that call them
 REST = "(all else)"
 
 
@@ -21,7 +23,8 @@ def divide_by_call(observations: Sequence[Observation]) -> list[Observation]:
     apart, into its own amount and the parts that it calls, as long as both sides call it equally often and one of those
     has ``PASSED_ON`` of its difference; and once more, to show where the difference spreads to.  If several of these
     parts call one that has ``COMMON`` of the difference, and more than any of them, the search goes on with that one.
-    Each remaining part is then followed in the same way to a call that came or went, if there is one.
+    Each remaining part is then followed in the same way to a call that came or went, if there is one. At last functions
+    whose code differs are taken out of parts that have the same code and are called as often, and so only contain them.
 
     The ``amount`` of a part in the result includes all that it calls, except for other parts of the result and calls
     that merely moved to another caller, and its ``where`` is the place that calls it.  The amounts of each side add up
@@ -33,6 +36,19 @@ def divide_by_call(observations: Sequence[Observation]) -> list[Observation]:
     division = _Division(tree, observations)
     division.divide()
     return division.apply()
+
+
+def changed_functions(observations: Sequence[Observation]) -> dict[str, str]:
+    """Return the Python functions that both sides run with code that differs, name -> file and line; without those
+    that are defined within another of them."""
+    tree = CallTree(observations)
+    names = sorted(filter(tree.has_other_code, tree.names))
+    parts = {name: part for observation in observations for name, part in observation.get("treatment", {}).items()}
+    return {
+        name: parts[name].where
+        for name in names
+        if not any(name.startswith(f"{other}.<locals>.") for other in names if other != name)
+    }
 
 
 class _Division:
@@ -66,6 +82,8 @@ class _Division:
                     break
         for name in sorted(self.inclusive - final_parts):
             self._follow(name)
+        for name in sorted(self.inclusive):
+            self._take_out_changed_code(name)
 
     def apply(self) -> list[Observation]:
         """Return the observations by the parts of this division."""
@@ -112,6 +130,35 @@ class _Division:
         if chain:
             self.inclusive = self.inclusive - {name} | beside
             self.exclusive |= set(chain)
+
+    def _take_out_changed_code(self, name: str) -> None:
+        """Make parts of their own of the functions within an inclusive part whose code differs, if it only contains
+        them, and of what calls them from several parts. Change nothing where that would be more than a few."""
+        tree = self._tree
+        if tree.only_side(name) or tree.has_other_code(name) or not tree.is_called_equally_often(name):
+            return
+        least = CHANGED * abs(tree.difference(name))
+        changed = [
+            part
+            for part in self._unused(tree.within(name))
+            if tree.has_other_code(part) and abs(tree.difference(part)) >= least
+        ]
+        for part in sorted(changed, key=self._rank, reverse=True)[:MOST_CHANGED]:
+            parts = self._with_uncovered_callers(part)
+            if len(parts) <= 1 + MOST_CHANGED:
+                self.inclusive |= parts
+
+    def _with_uncovered_callers(self, name: str) -> set[str]:
+        """Return a part and those of its callers, and theirs, that no part of the division contains alone: with these
+        in the division all time is counted once."""
+        parts = {name}
+        while True:
+            regions = (self._tree.dominated_on_either(part) for part in self.inclusive | parts)
+            covered = self.exclusive.union(*regions)
+            callers = set[str]().union(*map(self._tree.callers_on_either, parts))
+            if len(parts) > 1 + MOST_CHANGED or callers <= covered:
+                return parts
+            parts |= callers - covered
 
     def _rank(self, name: str) -> tuple[float, str]:
         return abs(self._tree.difference(name)), name
@@ -206,7 +253,8 @@ class _Division:
                     inner_parts.append((parts[inner], share))
             amount = inclusive_amount(part) - sum(share * inclusive_amount(inner) for inner, share in inner_parts)
             doubt = max(_inclusive_doubt(part), sum(share * _inclusive_doubt(inner) for inner, share in inner_parts))
-            divided[name] = replace(part, amount=amount, doubt=doubt, where=part.called_at or part.where)
+            where = part.where if self._tree.has_other_code(name) else part.called_at or part.where
+            divided[name] = replace(part, amount=amount, doubt=doubt, where=where)
         divided |= {name: part for name, part in parts.items() if name in self.exclusive}
         unaccounted = sum(part.amount for part in parts.values()) - sum(part.amount for part in divided.values())
         return {**divided, REST: Part(unaccounted)}

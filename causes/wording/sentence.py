@@ -95,7 +95,10 @@ def cause_of(
     else:
         sentence = _not_explained(comparison, examinations, change)
     sentence += by_compiler(reading.examination if reading else None, examinations, sentence, compilers or {})
-    return Cause(one_line(sentence), tuple(examinations))
+    cause = Cause(one_line(sentence), tuple(examinations))
+    if cause.is_explained or not cause.changed_words:
+        return cause
+    return replace(cause, sentence=one_line(f"{sentence}; {cause.changed_words}"))
 
 
 def _without_other_code(examinations: Sequence[Examination]) -> list[Examination]:

@@ -1,12 +1,13 @@
 """The calls among which a difference divides."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opduel.causes.attribution.call_division import REST, divide_by_call
+from opduel.causes.attribution.call_division import REST, changed_functions, divide_by_call
 from opduel.causes.attribution.moved_functions import rename_moved_functions
 from opduel.causes.attribution.shares import examine
 from opduel.records.cause import Observation, Part
@@ -354,3 +355,49 @@ def test_what_is_called_within_other_parts_is_counted_once() -> None:
         }
 
     assert of_parts(side(0), side(90)) == {"check": pytest.approx(90)}
+
+
+def markdown(own: float, codes: Mapping[str, str], share: float = 0.6) -> dict[str, Part]:
+    """mistune's ``compile_sc``, which the renderer calls from two functions, and the parser of blocks calls, too."""
+    inner, total = own * share / 2, 400 + own
+    callers = {"inline": share / 2, "precedence": share / 2, "blocks": 1 - share}
+
+    def part(name: str, amount: float, caller: str, inclusive: float) -> Part:
+        code = codes.get(name, name)
+        return Part(amount, 1, f"{name}.py:1", {caller: 1.0} if caller else {}, f"{caller}.py:9", inclusive, code=code)
+
+    return {
+        "html": part("html", 10, "", total),
+        "blocks": part("blocks", 90, "html", 90 + own - 2 * inner),
+        "render": part("render", 100, "html", 300 + 2 * inner),
+        "inline": part("inline", 100, "render", 100 + inner),
+        "precedence": part("precedence", 100, "render", 100 + inner),
+        "compile": Part(own, 9, "core.py:180", callers, "inline.py:329", own, code=codes.get("compile", "compile")),
+    }
+
+
+@pytest.mark.parametrize("share", [0.6, 0.95])
+def test_a_function_whose_code_differs_is_named_and_not_a_caller_that_only_contains_it(share: float) -> None:
+    other = {"compile": "with a key"}
+    observations = divide_by_call([{"control": markdown(20, {}, share), "treatment": markdown(120, other, share)}] * 3)
+    assert differences(observations) == {"compile": pytest.approx(100)}
+    assert observations[0]["treatment"]["compile"].where == "core.py:180", "where it is defined"
+    for side in SIDES:
+        own = sum(part.amount for part in markdown({"control": 20, "treatment": 120}[side], {}, share).values())
+        assert sum(part.amount for part in observations[0][side].values()) == pytest.approx(own)
+
+
+def test_changed_code_without_a_difference_stays_where_it_is() -> None:
+    before, after = markdown(20, {}), markdown(20, {"compile": "other"})
+    after["inline"] = replace(after["inline"], amount=180, inclusive=186)
+    after["render"] = replace(after["render"], inclusive=312 + 80)
+    assert "compile" not in of_parts(before, after)
+
+
+def test_functions_that_run_on_both_sides_with_other_code() -> None:
+    inner = {"compile.<locals>.key": Part(1, 1, "core.py:182", code="other"), "new": Part(1, 1, "core.py:1", code="n")}
+    after = {**markdown(20, {"compile": "other"}), **inner}
+    before = {**markdown(20, {}), "compile.<locals>.key": Part(1, 1, "core.py:182", code="key")}
+    observations = [{"control": before, "treatment": after}] * 3
+    assert changed_functions(observations) == {"compile": "core.py:180"}
+    assert changed_functions([{"control": before, "treatment": before}]) == {}

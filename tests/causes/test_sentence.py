@@ -397,3 +397,19 @@ def test_the_only_operator_says_no_more_than_the_case_does() -> None:
     assert sentence(alone, NATIVE, comparison=TIMED).startswith("f accounts for 100 % of the added instructions")
     two = examined("operators", "ns", {"Convolution": Part(90)}, {"Convolution": Part(90), "Copy": Part(12)})
     assert sentence(two, NATIVE, comparison=TIMED) == "Copy, new, accounts for 100 % [86, 120] of the added time"
+
+
+def test_the_only_function_that_changed_is_said_where_nothing_accounts_for_the_change() -> None:
+    same = {"f": Part(100.0)}
+    unclear = replace(examined("Python functions", "ns", same, same), changed={"core.compile": "core.py:180"})
+    cause = cause_of(GROWN, [unclear])
+    assert cause is not None
+    assert not cause.is_explained
+    words = "changed and run by this case: core.compile (core.py:180)"
+    assert cause.sentence.endswith(f"; {words}")
+    assert cause.words == (
+        f"cause: not explained by anything that was looked at (opduel explain shows what was); {words}"
+    )
+    many = replace(unclear, changed={f"f{number}": "" for number in range(4)})
+    assert "changed and run" not in sentence(many)
+    assert "changed and run" not in sentence(replace(PROD, changed=unclear.changed)), "it is explained"

@@ -201,6 +201,14 @@ def test_a_method_in_python_whose_lines_changed(origin: RemoteRepository) -> Non
     }
 
 
+def test_a_changed_function_that_the_case_runs_is_said_whatever_the_cause_names(origin: RemoteRepository) -> None:
+    good = origin.commit({"numpy/lib/table.py": MODULE})
+    bad = origin.commit({"numpy/lib/table.py": MODULE.replace("return array", "return +array", 1)})
+    seen = Examination("Python functions", "ns", 5, changed={"numpy.lib.table.reshape": "numpy/lib/table.py:4"})
+    changes = changed(origin, good, bad, a=Cause("not explained: time grew; no clear difference", (seen,)))
+    assert list(changed_code_lines(changes)) == ["changed in the culprit: numpy/lib/table.py (numpy.lib.table.reshape)"]
+
+
 def test_operators_that_are_functions_in_python(origin: RemoteRepository) -> None:
     good = origin.commit({"src/lib/table.py": METHODS, "src/lib/rows.py": METHODS})
     slow = METHODS.replace("return found", "return list(found)")
