@@ -1,8 +1,9 @@
 """What repo_driver.py found: its exit code, and reports on the terminal, in the log, to notifiers and code hosts."""
 
 import logging
+import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TextIO
 
@@ -12,11 +13,13 @@ from opduel.commands.notifying import Notifications, verified_report
 from opduel.commands.session import exit_code
 from opduel.driver.outcome import Outcome
 from opduel.driver.watch import Tally
-from opduel.records import Commit
+from opduel.records import Commit, Report
 from opduel.reporters import Reporter, catch_up_all
 from opduel.reporters.base import FindingsReporter
+from opduel.reporters.local import FolderReporter
 from opduel.reporters.simple_screen import JsonReporter
 from opduel.reporters.stream import discard, write_text
+from opduel.support.command_names import command_name
 from opduel.support.text import printable_lines
 
 
@@ -30,10 +33,12 @@ class Teller:
         ours: Sequence[Reporter],
         traced: bool,
         longest_s: float | None = None,
+        show_again: Callable[[Report], None] = lambda _: None,
     ) -> None:
-        """``traced``: of what regressed only what was confirmed did. ``longest_s``: of a comparison."""
+        """``traced``: of what regressed only what was confirmed did. ``longest_s``: of a comparison. ``show_again``
+        prints a report that only an earlier start has printed."""
         self.regressed = False  # something that was found
-        self._traced, self._longest_s = traced, longest_s
+        self._traced, self._longest_s, self._show_again = traced, longest_s, show_again
         self._notifications = notifications
         self._reporters = reporters
         self._prints_json = any(isinstance(reporter, JsonReporter) for reporter in reporters)
@@ -63,11 +68,13 @@ class Teller:
     def report_outcome(self, outcome: Outcome, document: Path | None, culprits: Sequence[str] | None = None) -> None:
         """Report what was found; ``document`` names the culprits, ``culprits`` says it in other words than usual."""
         self.regressed |= code_of(outcome, self._traced) == REGRESSED
+        self._show_again(outcome.verification or outcome.benchmark)  # the answer is what is read last
         lines = culprit_lines(outcome) if culprits is None else [*culprits]
         if outcome.verification is not None and not outcome.confirmed:
             lines.append("not confirmed: a second measurement did not find what the first one flagged")
         if document is not None:
             lines.append(f"culprits: {document}")
+        lines += self._further(outcome) if culprits is None else []
         for text in lines:
             logging.getLogger(PRINTED).info("%s", text)
         self.say(lines)
@@ -77,6 +84,13 @@ class Teller:
                 reporter.report_findings(verified_report(outcome), lines)
             except Exception as error:  # it costs nobody the next commit
                 log.error("--%s failed: %s", reporter.option, error)
+
+    def _further(self, outcome: Outcome) -> list[str]:
+        """Return how to see more of the culprits' causes."""
+        folders = [reporter for reporter in self._reporters if isinstance(reporter, FolderReporter)]
+        reports = [report for culprit in outcome.culprits or () if culprit.causes for report in culprit.reports[-1:]]
+        paths = [path for report in reports for folder in folders[:1] if (path := folder.saved_path(report))]
+        return [f"look further: {command_name('explain')} {shlex.quote(str(path))}" for path in paths]
 
 
 def code_of_pass(tally: Tally, traced: bool) -> int:

@@ -27,11 +27,12 @@ def plan_lines(
 
 
 def bisection_line(line: Sequence[Commit], longest_s: float | None) -> str:
-    """How many comparisons find one culprit on a line of commits, control first; each takes at most ``longest_s``."""
+    """How many comparisons find one culprit on a line of commits, control first; each takes at most ``longest_s``,
+    or what those before it left of theirs, too."""
     commits = len(line) - 1
     most = 2 + 2 * (commits - 1).bit_length()  # both ends twice, then at most both halves of each range
-    each = f", each of at most {duration(longest_s)} besides its builds" if longest_s else ""
-    return f"bisection  at most {most} comparisons where one of {commits} commits is to blame{each}"
+    in_all = f", in at most {duration(most * longest_s)} besides builds" if longest_s else ""
+    return f"bisection  at most {most} comparisons where one of {commits} commits is to blame{in_all}"
 
 
 def compile_lines(commits: Sequence[Commit], minutes: float | None, has_releases: bool) -> list[str]:
@@ -80,6 +81,8 @@ def _culprit_lines(traced: Culprit, outcome: Outcome, is_known: bool = False) ->
         yield from (f"    {revision_line(revision)}" for revision in revisions[1:])
     for case, step in culprit.cases.items():
         yield f"  {case}: {step.verdict}{figures(step.change)}{_account(outcome, case) if is_known else ''}"
+        if case in traced.causes:
+            yield f"    {traced.causes[case].words}"
     if culprit.is_named and culprit.note:
         yield f"  {culprit.note}"
     if traced.code is not None:

@@ -37,7 +37,7 @@ from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError, spli
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
-from opduel.support.text import counted
+from opduel.support.text import counted, duration
 
 STEP = "regress"  # the run type of a search's steps
 IDENTICAL = "not measured: the two builds are byte-identical, library and Python code"
@@ -123,7 +123,9 @@ class HarnessAdapter:
         again = f", resuming after {counted(recorded_rounds, 'round')}" if recorded_rounds else ""
         names = order.control.requested, order.treatment.requested
         count = counted(len(request.cases), "case")
-        log.info("%s: %s, %s against %s%s", order.run_type, count, *names, again)
+        budget_s = request.configuration.time_budget
+        limit = "" if budget_s is None else f", in at most {duration(round(budget_s / order.budgets))}"
+        log.info("%s: %s, %s against %s%s%s", order.run_type, count, *names, again, limit)
         log_forecast(request)
         report = self._run(request)
         if not report.run.interrupted:  # whatever the signal ends logs it
@@ -226,6 +228,7 @@ class HarnessAdapter:
     def show_again(self, report: Report) -> None:
         """Print a report that was delivered before this process began."""
         if str(report.run.id) not in self.delivered:
+            self.delivered.add(str(report.run.id))
             for reporter in self._measuring.reporters:
                 if isinstance(reporter, ScreenReporter | SimpleScreenReporter):
                     reporter.report(report)
@@ -244,8 +247,13 @@ class HarnessAdapter:
         cases = self._cases(order.cases)
         seed = self._seed_of(order)
         budget = request.configuration.time_budget
+        explain = request.configuration.explain
+        if explain == "confirmed" and order.explains is not None:
+            explain = "all" if order.explains else "none"
         request = request.configured(
-            run_type=order.run_type, time_budget=None if budget is None else budget * order.budgets
+            run_type=order.run_type,
+            time_budget=None if budget is None else budget * order.budgets,
+            explain=explain,
         )
         return replace(
             request,
@@ -255,6 +263,7 @@ class HarnessAdapter:
             log=order.log,
             suspects_only=order.budgets > 1,
             is_awaited=order.is_awaited,
+            advises=order.run_type == "benchmark",
             first_measurement=None if order.replicates is None else self._take_over(order.replicates, cases, request),
         )
 

@@ -59,8 +59,10 @@ def begin_local(options: DriverOptions) -> DriverOptions:
     if not any(map(harness.is_given, SAYS_WHAT)):
         harness = dataclasses.replace(harness, **_usual_cases(folder, top, harness.bench))
     if (harness.suite or harness.statement) and not harness.is_given("time_budget"):
-        limited = "each comparison" if own.regression else "measuring"
-        log.info("%s takes at most %.0f s: --time_budget SECONDS changes that", limited, BUDGET_S)
+        limited, more = "measuring", ""
+        if own.regression:
+            limited, more = "each comparison", ", and what earlier ones left of theirs"
+        log.info("%s takes at most %.0f s%s: --time_budget SECONDS changes that", limited, BUDGET_S, more)
         harness = dataclasses.replace(harness, time_budget=BUDGET_S)
     return dataclasses.replace(options, own=own, harness=harness)
 

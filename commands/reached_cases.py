@@ -27,7 +27,7 @@ from opduel.records.run_record import UNKNOWN, LeftOutRecord
 from opduel.reporters.summary import listed
 from opduel.support.atomic import write_atomically
 from opduel.support.digests import data_digest, file_digest
-from opduel.support.text import counted
+from opduel.support.text import counted, duration
 
 MOST_KEPT = 50  # builds whose cases were recorded
 LONGEST_S = 600.0  # of recording
@@ -111,8 +111,9 @@ def _recorded(
     keys = {case.id: data_digest(CaseRequest(case, 0).description() | {"metric": case.metric})[:16] for case in cases}
     missing = [case for case in cases if keys[case.id] not in reaches]
     if missing:
-        log.info("recording what %s on %s, once for a build", _runs(len(missing)), build.requested[:12])
         limit_s = min(LONGEST_S, max(LEAST_S, BUDGET_SHARE * (request.configuration.time_budget or math.inf)))
+        words = "recording what %s on %s, once for a build, in at most %s"
+        log.info(words, _runs(len(missing)), build.requested[:12], duration(round(limit_s)))
         new = record_reach(request, side, missing, root, limit_s, is_likely)
         reaches |= {keys[case_id]: reach for case_id, reach in new.items()}
         with suppress(OSError):  # a cache

@@ -132,7 +132,6 @@ class _Driver:
         )
         self._notifications = Notifications(journal, session.reporters, ours)
         budget_s = session.options.time_budget
-        self._teller = Teller(self._notifications, session.reporters, ours, bool(self._sought()), budget_s)
         self._measuring = session
         self._work = work
         self._journal = journal
@@ -140,7 +139,16 @@ class _Driver:
         self._suite = suite
         is_local = own.local is not None
         self._harness = HarnessAdapter(session, suite, reached_only=is_local and not own.all_cases)
-        self._runs = Runs(journal, self._harness, own.retry_after, repeats=own.local is None, is_awaited=own.is_awaited)
+        show_again = self._harness.show_again if is_local else lambda _: None
+        self._teller = Teller(self._notifications, session.reporters, ours, bool(self._sought()), budget_s, show_again)
+        self._runs = Runs(
+            journal,
+            self._harness,
+            own.retry_after,
+            repeats=not is_local,
+            is_awaited=own.is_awaited,
+            budget_s=budget_s,
+        )
         self._identity = run_identity(options, session, suite.suite.identity if suite else None)
         self._last_report: Report | None = None  # of a work tree
 

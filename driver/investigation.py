@@ -94,7 +94,7 @@ class Investigation:
         builds = self._build_ahead(self._line, rank, given_up)
         if builds is None or not measures:
             return False
-        order = self._order(f"{self.name}/benchmark", "benchmark", builds)
+        order = self._order(f"{self.name}/benchmark", "benchmark", self._line, builds)
         return self._runs.measure_ahead(order, rank, given_up.is_set) is not None
 
     def _follow_up(self, benchmark: Report, sought: Sequence[Verdict]) -> Outcome:
@@ -264,7 +264,7 @@ class Investigation:
         builds = self._build_ahead(between, LAST, given_up)
         if builds is None or given_up.is_set():
             return None
-        order = self._order(self._step_name(*between, cases), "regress", builds, sorted(cases))
+        order = self._order(self._step_name(*between, cases), "regress", between, builds, sorted(cases))
         report = self._runs.measure_ahead(order, LAST, given_up.is_set)
         return None if report is None else steps_of(report, cases, sought)
 
@@ -282,7 +282,7 @@ class Investigation:
             if comparison.cause is not None
         }
         ids = tuple(str(report.run.id) for report in reports)
-        return Culprit(between, tuple(self._revisions[between.start : between.end + 1]), ids, causes)
+        return Culprit(between, tuple(self._revisions[between.start : between.end + 1]), ids, causes, reports=reports)
 
     def _cached_revisions(self) -> list[int]:
         """Return the revisions that needed no compiler when the search began; a later start gets the same ones."""
@@ -317,12 +317,26 @@ class Investigation:
         self, name: str, run_type: str, between: Range, cases: Sequence[str] | None = None, first: Report | None = None
     ) -> Report:
         builds = self._build(between[0]), self._build(between[1])
-        return self._runs.make(replace(self._order(name, run_type, builds, cases), replicates=first))
+        return self._runs.make(replace(self._order(name, run_type, between, builds, cases), replicates=first))
 
     def _order(
-        self, name: str, run_type: str, builds: tuple[Build, Build], cases: Sequence[str] | None = None
+        self,
+        name: str,
+        run_type: str,
+        between: Range,
+        builds: tuple[Build, Build],
+        cases: Sequence[str] | None = None,
     ) -> RunOrder:
-        return RunOrder(name, run_type, *builds, self._journal.rounds_of(name), cases, self._branch)
+        rounds = self._journal.rounds_of(name)
+        order = RunOrder(name, run_type, *builds, rounds, cases, self._branch)
+        return replace(order, explains=self._explains(run_type, between))
+
+    def _explains(self, run_type: str, between: Range) -> bool | None:
+        """Tell whether a run looks for causes, which takes as long as a measurement: where somebody waits for the
+        search, only in a range that can't be split, whose changes are the culprit's. None: as usual."""
+        if not self._runs.is_awaited or run_type == "benchmark":
+            return None
+        return not any(map(self._is_buildable, range(between[0] + 1, between[1])))
 
     def _step_name(self, start: int, end: int, cases: Sequence[str]) -> str:
         sides = f"{self._revisions[start].name}..{self._revisions[end].name}"

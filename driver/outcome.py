@@ -26,7 +26,8 @@ class Culprit:
     """A culprit with its revisions: the last good one, those in between, the first bad one.
 
     ``causes`` says why its cases changed, as far as the runs that are its evidence looked for causes; ``code`` what it
-    changed of the functions that causes name, where it is one commit.
+    changed of the functions that causes name, where it is one commit. ``reports`` are those of ``evidence``, if they
+    are at hand.
     """
 
     range: CulpritRange
@@ -34,6 +35,7 @@ class Culprit:
     evidence: tuple[str, ...]  # the ids of the runs that are the direct A/B
     causes: Mapping[str, Cause] = field(default_factory=dict)
     code: ChangedCode | None = None
+    reports: tuple[Report, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,9 @@ def merge_culprits(culprits: Sequence[Culprit]) -> tuple[Culprit, ...]:
             evidence = tuple(dict.fromkeys((*other.evidence, *culprit.evidence)))
             cases = {**other.range.cases, **culprit.range.cases}
             causes = {**other.causes, **culprit.causes}
-            culprit = replace(other, range=replace(other.range, cases=cases), evidence=evidence, causes=causes)
+            reports = (*other.reports, *(report for report in culprit.reports if report not in other.reports))
+            between_both = replace(other.range, cases=cases)
+            culprit = replace(other, range=between_both, evidence=evidence, causes=causes, reports=reports)
         culprit_by_range[between] = culprit
     return tuple(culprit_by_range[between] for between in sorted(culprit_by_range))
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from opduel.driver.journal import RUN, Journal, Rounds
 from opduel.records import FLAGGED, Build, Report, RunError, UsageError
 from opduel.support.outbox import Attempt, Entry
+from opduel.support.text import duration
 
 TRIES = 3  # of a measurement that could not be trusted
 BUDGETS = 3  # time budgets of one run, from its first test on, as long as a case that looks changed is not settled
@@ -26,7 +27,8 @@ class RunOrder:
     ``log`` keeps its rounds; ``cases`` are ids, None for all of the spec. ``budgets`` is the number of time budgets
     that it may take over all starts; from the second one on only suspects are measured. ``branch`` is the one that it
     is made for, if known; ``replicates`` the benchmark's report whose flagged ``cases`` are measured again.
-    ``is_awaited``: somebody waits for its verdicts.
+    ``is_awaited``: somebody waits for its verdicts. ``explains``: whether the causes of its changes are looked for;
+    None: as usual.
     """
 
     name: str
@@ -39,6 +41,7 @@ class RunOrder:
     replicates: Report | None = None
     budgets: int = 1
     is_awaited: bool = False
+    explains: bool | None = None
 
     @property
     def seed(self) -> int:
@@ -96,11 +99,20 @@ class Runs:
         sleep: Callable[[float], None] = time.sleep,
         repeats: bool = True,
         is_awaited: bool = False,
+        budget_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """``retry_after_s`` is the pause, in seconds, before an untrusted run is repeated; unless one call ``repeats``
-        it, the next one does. ``is_awaited``: somebody waits for what comes of it, and there is no next pass."""
+        it, the next one does. ``is_awaited``: somebody waits for what comes of it, and there is no next pass; then all
+        runs together take no more than ``budget_s`` each, in seconds."""
         self._repeats = repeats
-        self._is_awaited = is_awaited
+        self.is_awaited = is_awaited
+        self._budget_s, self._clock = budget_s, clock
+        self._count, self._earlier_s, self._began = (
+            0,
+            0.0,
+            0.0,
+        )  # of runs; what earlier ones took; the present one's start
         self._journal = journal
         self.harness = harness
         self._retry_after_s = retry_after_s
@@ -111,24 +123,33 @@ class Runs:
 
         A run is repeated, ``TRIES`` times in all, if a change or all verdicts were held back, or an A/A check found a
         difference. A run that leaves a suspect open gets another time budget at the next call, ``BUDGETS`` in all, and
-        more as long as no case has reached its first look; a step of a search that is awaited gets it at once.
+        more as long as no case has reached its first look; a step of a search that is awaited gets it at once, if
+        earlier runs left so much of theirs, and is answered as it is otherwise.
 
         Raises:
             NotSettled: the run is to have another time budget; its rounds are kept and its report delivered.
             KeyboardInterrupt: a signal ended the run; its rounds are kept, and the next call resumes it.
             RunError: nothing could be measured, or a report could not be written.
         """
+        self._count, self._began = self._count + 1, self._clock()
+        try:
+            return self._make(order)
+        finally:
+            self._earlier_s += self._clock() - self._began
+
+    def _make(self, order: RunOrder) -> Report:
         for name in (order.name, *(f"{order.name}/try-{number}" for number in range(2, TRIES + 1))):
             finished_report = self._finished(name)
             if finished_report is not None:
                 log.info("%s", _describe_finished(order, finished_report))
             report = finished_report or self._measure(self._named(order, name), is_repeat=name != order.name)
-            while report.run.continues and order.run_type == "regress" and self._is_awaited:
-                log.info("%s: another time budget for this step", describe_open(report))
+            while report.run.continues and order.run_type == "regress" and self.is_awaited:
+                spare = f" of {duration(round(self._budget_s))}, which earlier runs left" if self._budget_s else ""
+                log.info("%s: another time budget%s", describe_open(report), spare)
                 report = self._measure(self._named(order, name), is_repeat=False)
             self.deliver_all()
             if report.run.continues:
-                is_last = self._is_awaited or not self._repeats
+                is_last = self.is_awaited or not self._repeats
                 again = "repeat the command to measure on" if is_last else "the next pass continues"
                 raise NotSettled(report, f"{describe_open(report)}; {again}")
             is_trusted = not (report.withholds(*FLAGGED) or report.is_biased)
@@ -151,7 +172,7 @@ class Runs:
         """Return the order under that name, as far as its run has come."""
         budgets = 1 + len(self._journal.runs(f"{name}/open-"))
         log_of_run = self._journal.rounds_of(name)
-        return replace(order, name=name, log=log_of_run, budgets=budgets, is_awaited=self._is_awaited)
+        return replace(order, name=name, log=log_of_run, budgets=budgets, is_awaited=self.is_awaited)
 
     def _measure(self, order: RunOrder, is_repeat: bool) -> Report:
         name = order.name
@@ -184,13 +205,21 @@ class Runs:
 
     def _gets_more(self, order: RunOrder, report: Report) -> bool:
         """Tell whether an open run gets another time budget: there are ``BUDGETS`` in all, not counting those in which
-        no case reached its first look."""
+        no case reached its first look. To a step that is awaited earlier runs must have left it."""
+        if self.is_awaited and order.run_type == "regress" and not self._has_spare_budget():
+            return False
         names = [f"{order.name}/open-{number}" for number in range(1, order.budgets)]
         earlier = [earlier_report for name in names if (earlier_report := self._finished(name))]
         if not report.nothing_compared:
             return 1 + sum(not earlier_report.nothing_compared for earlier_report in earlier) < BUDGETS
         before = max((earlier_report.run.rounds or 0 for earlier_report in earlier), default=0)
         return (report.run.rounds or 0) > before or order.budgets < BUDGETS
+
+    def _has_spare_budget(self) -> bool:
+        """Tell whether all runs until now together have left a time budget; True where none limits them."""
+        budget_s = self._budget_s or 0.0
+        spent_s = self._earlier_s + self._clock() - self._began
+        return not budget_s or spent_s + budget_s <= self._count * budget_s
 
     def reports(self, prefix: str) -> tuple[Report, ...]:
         """Return the reports of the finished runs whose names start with the prefix."""

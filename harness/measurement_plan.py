@@ -52,6 +52,7 @@ class MeasurementPlan:
     of other hosts belong to the family of this run's, in the false-discovery correction.  ``reached``: the ids of cases
     that the change between the builds is known to reach; in a time budget they come to their first look before others.
     ``is_awaited``: a time budget is to bring some cases to a verdict, although a later start could go on with all.
+    ``advises``: where the time is short, say what to change; within a search that can't be done.
     """
 
     cases: Sequence[Case]
@@ -72,6 +73,7 @@ class MeasurementPlan:
     other_comparisons: int = 0
     reached: frozenset[str] = frozenset()
     is_awaited: bool = False
+    advises: bool = True
 
     @property
     def budget_in_words(self) -> str:

@@ -30,12 +30,12 @@ class RunRequest:
     ``configuration``: the settings that the report stores. ``labels``: what the report says of the request besides,
     such as the spec and the command. ``log``: where rounds are stored, and read if an earlier start measured the same.
     ``golden``: stored outputs that replace the control, for cases of the metric "error" alone. ``suspects_only``: after
-    its first look, measure only cases that look changed. ``is_awaited``: as in ``MeasurementPlan``. ``env``: variables
-    for the workers of both sides, whose values may be secrets. ``first_measurement``: the earlier run whose flagged
-    cases this run replicates. ``prior_runs``: earlier runs on this host, for planning alone. ``other_comparisons``: as
-    in ``MeasurementPlan``. ``callgrind``: the folder for files of explained cases unless ``profile_output`` is set.
-    ``usual_rounds``: the most rounds of a case, unless ``configuration`` sets them. ``find_causes``: what adds causes
-    to the run's comparisons (``opduel.causes``), if any.
+    its first look, measure only cases that look changed. ``is_awaited``, ``advises``: as in ``MeasurementPlan``.
+    ``env``: variables for the workers of both sides, whose values may be secrets. ``first_measurement``: the earlier
+    run whose flagged cases this run replicates. ``prior_runs``: earlier runs on this host, for planning alone.
+    ``other_comparisons``: as in ``MeasurementPlan``. ``callgrind``: the folder for files of explained cases unless
+    ``profile_output`` is set. ``usual_rounds``: the most rounds of a case, unless ``configuration`` sets them.
+    ``find_causes``: what adds causes to the run's comparisons (``opduel.causes``), if any.
     """
 
     framework: Framework
@@ -49,6 +49,7 @@ class RunRequest:
     golden: Golden | None = None
     suspects_only: bool = False
     is_awaited: bool = False
+    advises: bool = True
     env: Mapping[str, str] = field(default_factory=dict)
     first_measurement: FirstMeasurement | None = None
     prior_runs: PriorRuns | None = None
@@ -110,6 +111,7 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         aa_count=usual_count(timed) if configuration.sentinels is None else configuration.sentinels,
         suspects_only=request.suspects_only,
         is_awaited=request.is_awaited,
+        advises=request.advises,
         budget_words="" if budget is None else f"the time budget of {budget:g} s",
         first_measurement=request.first_measurement,
         prior_runs=request.prior_runs,

@@ -88,9 +88,15 @@ def settled_first(cases: Sequence[Case], forecast: RunForecast) -> list[Case]:
 
 
 def outlook_words(
-    forecast: RunForecast, cases: Sequence[Case], planner: EffortPlanner, looks: Looks, left_s: float
+    forecast: RunForecast,
+    cases: Sequence[Case],
+    planner: EffortPlanner,
+    looks: Looks,
+    left_s: float,
+    advises: bool = True,
 ) -> str:
-    """Say which cases this host can settle in which time, and what to change if that is not all of them.
+    """Say which cases this host can settle in which time, and if it ``advises`` what to change if that is not all of
+    them.
 
     ``left_s``: of the time budget; infinite without one.
     """
@@ -103,10 +109,11 @@ def outlook_words(
     words = f"{total} more to settle {of_all} if none has changed"
     if forecast.total_s > left_s:
         left = duration(max(0, math.ceil(left_s)))
-        words += f", {left} left: give a larger --time_budget, a larger --threshold or fewer cases"
-    elif forecast.total_s > LONG_S and left_s == math.inf:
+        words += f", {left} left"
+        words += ": give a larger --time_budget, a larger --threshold or fewer cases" if advises else ""
+    elif advises and forecast.total_s > LONG_S and left_s == math.inf:
         words += ": --time_budget SECONDS ends it before, and answers first what is cheapest"
-    if hopeless:
+    if hopeless and advises:
         largest = max(case.threshold for case in hopeless)
         needed = max(_least_threshold(planner, case, looks) for case in hopeless)
         proposed = next(

@@ -65,6 +65,15 @@ def test_what_was_found_is_printed_once_and_in_the_file(tmp_path: Path, capsys: 
     assert [line.partition(" INFO ")[2] for line in lines] == ["the way there", "culprits: culprits.json"]
 
 
+def test_the_answer_is_printed_after_the_table_of_an_earlier_start(capsys: pytest.CaptureFixture[str]) -> None:
+    nobody, report = SimpleNamespace(report_outcome=lambda *_: None), samples.report()
+    teller = Teller(
+        cast("Notifications", nobody), [], [], traced=True, show_again=lambda shown: print(f"table of {shown.run.id}")
+    )
+    teller.report_outcome(Outcome(report), Path("culprits.json"))
+    assert capsys.readouterr().out.splitlines() == [f"table of {report.run.id}", "culprits: culprits.json"]
+
+
 def test_a_bisection_says_at_its_start_how_long_it_may_take(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     line = [Commit(str(number) * 40, 0, "Ada", "Work") for number in range(8)]
@@ -73,7 +82,7 @@ def test_a_bisection_says_at_its_start_how_long_it_may_take(caplog: pytest.LogCa
         teller.begin_line(commits[0], commits[-1], "why", commits, "auto", None)
     texts = [text for text in caplog.messages if text.startswith("bisection")]
     most = "at most 8 comparisons where one of 7 commits is to blame"
-    assert texts == [f"bisection  {most}, each of at most 3 min besides its builds"]
+    assert texts == [f"bisection  {most}, in at most 24 min besides builds"]
 
 
 def test_what_is_logged_is_in_the_file(tmp_path: Path) -> None:

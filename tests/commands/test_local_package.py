@@ -190,7 +190,10 @@ def test_a_commit_s_name_is_no_line_of_python(run: Run, package: PlainPackage) -
 def test_how_long_it_takes_is_said(run: Run, package: PlainPackage) -> None:
     package.write(MODULE, SLOWER)
     assert "measuring takes at most 180 s: --time_budget" in run(*STATEMENT, "--dry_run").err
-    assert "each comparison takes at most 180 s: " in run(*STATEMENT, "--regression", "--dry_run").err
+    assert (
+        "each comparison takes at most 180 s, and what earlier ones left of theirs: "
+        in run(*STATEMENT, "--regression", "--dry_run").err
+    )
 
 
 def test_the_project_file_of_a_work_tree_is_named_where_it_is_at_fault(

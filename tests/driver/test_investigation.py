@@ -31,11 +31,13 @@ class Line:
         self.harness = MadeHarness(cases)
         self.revisions = [MadePoint(number, number in broken) for number in range(len(next(iter(cases.values()))))]
 
-    def follow(self, sought: Sequence[Verdict] = WORSE, settings: str = "", again: bool = False) -> Outcome:
+    def follow(
+        self, sought: Sequence[Verdict] = WORSE, settings: str = "", again: bool = False, is_awaited: bool = False
+    ) -> Outcome:
         """One start, to its end."""
         journal = Journal(self.path)
         try:
-            runs = Runs(journal, self.harness, 0.0, lambda _: None)
+            runs = Runs(journal, self.harness, 0.0, lambda _: None, is_awaited=is_awaited)
             investigation = Investigation(self.revisions, runs, journal, settings)
             if again:
                 runs.forget(investigation.name)
@@ -365,6 +367,33 @@ def test_evidence_is_the_direct_comparison(path: Path) -> None:
     (evidence,) = culprit["evidence"]
     assert evidence.endswith("-regress-p3..p4")
     assert evidence in line.harness.delivered
+
+
+def test_somebody_who_waits_gets_the_cause_of_the_culprit_alone(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1, 1, 1.3, 1.3)})
+    assert named(line.follow(is_awaited=True)) == [("p4", ("a",))]
+    explained = {
+        (order.run_type, order.control.requested, order.treatment.requested): order.explains
+        for order in line.harness.orders
+    }
+    assert explained.pop(("benchmark", "p0", "p5")) is None
+    assert explained.pop(("verify", "p0", "p5")) is False
+    assert {ends[1:]: explains for ends, explains in explained.items()} == {
+        ends: ends in {("p3", "p4"), ("p2", "p3"), ("p4", "p5")} for ends in (ends[1:] for ends in explained)
+    }
+    assert explained["regress", "p3", "p4"] is True
+
+
+def test_a_line_of_a_single_commit_has_its_cause_from_the_verification(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1.3)})
+    line.follow(is_awaited=True)
+    assert [order.explains for order in line.harness.orders] == [None, True]
+
+
+def test_among_points_that_cannot_be_built_the_ends_are_explained(path: Path) -> None:
+    line = Line(path, {"a": levels(1, 1, 1.3, 1.3)}, broken=[1, 2])
+    line.follow(is_awaited=True)
+    assert line.harness.orders[1].explains is False, "not known yet"
 
 
 def test_a_benchmark_that_broke_is_not_followed(path: Path) -> None:

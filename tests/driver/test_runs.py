@@ -188,6 +188,36 @@ def test_a_step_of_a_search_that_somebody_waits_for_gets_its_further_budgets_at_
     assert [order.budgets for order in start.harness.orders] == list(range(1, BUDGETS + 1))
 
 
+def test_all_steps_of_a_search_together_take_no_more_than_their_time_budgets(
+    start: Start, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A step that isn't settled goes on in the time that earlier runs left, and is answered as it is without it."""
+    caplog.set_level("INFO")
+    now, measure = [0.0], start.harness.measure
+    seconds = {"ends": 60.0, "again": 20.0, "step": 180.0, "late": 180.0}
+
+    def measure_for_long(order: RunOrder) -> Report:
+        now[0] += seconds[order.name]
+        return measure(order)
+
+    start.harness.measure = measure_for_long  # type: ignore[method-assign]
+    start.runs = Runs(
+        *(start.journal, start.harness, 120.0, start.slept.append),
+        is_awaited=True,
+        budget_s=180.0,
+        clock=lambda: now[0],
+    )
+    start.make("ends")
+    start.make("again", "verify")
+    start.harness.endings = ["open"] * 10
+    assert start.make("step", "regress").open_suspects
+    assert start.make("late", "regress").open_suspects
+    budgets = [(order.name, order.budgets) for order in start.harness.orders]
+    assert budgets == [("ends", 1), ("again", 1), ("step", 1), ("step", 2), ("late", 1)]
+    assert now[0] <= 4 * 180.0
+    assert "another time budget of 3 min, which earlier runs left" in caplog.text
+
+
 def test_a_run_that_no_budget_settles_is_not_measured_on_for_ever(start: Start) -> None:
     start.harness.endings = ["open"] * 10
     for _ in range(BUDGETS - 1):
