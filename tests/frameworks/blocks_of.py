@@ -1,15 +1,9 @@
-"""Run in a build: compare the results of both modes of each case on stdin, an imperative block."""
+"""Run in a build: compare the results of both modes of each case, an imperative block."""
 
 import hashlib
-import json
-import os
-import sys
 
 import numpy
-
-sys.path.insert(0, os.path.dirname(sys.argv[1]))
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "common"))
-import adaptor
+from build_script import adaptor, answer_each
 
 
 def compute(case):
@@ -40,18 +34,17 @@ def difference(arrays, other_arrays):
     return max(differences)
 
 
-answers = []
-for case in json.load(sys.stdin):
+def answer(case):
     weights, outputs, gradients, first = compute(dict(case, mode="imperative"))
     again, graph_outputs, graph_gradients, graph_first = compute(dict(case, mode="hybridized"))
-    answers.append(
-        {
-            "weights": [weights, again],
-            "outputs": difference(outputs, graph_outputs),
-            "gradients": difference(gradients, graph_gradients),
-            "repeated": max(difference(first, gradients), difference(graph_first, graph_gradients)),
-            "largest": [float(numpy.abs(array).max()) for array in outputs + gradients],
-            "dtypes": sorted({str(array.dtype) for array in outputs + gradients}),
-        }
-    )
-json.dump(answers, sys.stdout)
+    return {
+        "weights": [weights, again],
+        "outputs": difference(outputs, graph_outputs),
+        "gradients": difference(gradients, graph_gradients),
+        "repeated": max(difference(first, gradients), difference(graph_first, graph_gradients)),
+        "largest": [float(numpy.abs(array).max()) for array in outputs + gradients],
+        "dtypes": sorted({str(array.dtype) for array in outputs + gradients}),
+    }
+
+
+answer_each(answer)

@@ -1,7 +1,8 @@
-"""Ask a script in a build what cases give, beside what MXNet itself gives."""
+"""Ask scripts in a build what cases give, beside what MXNet itself gives."""
 
 import json
 import subprocess
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,13 +15,31 @@ ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}
 Outputs = list[list[Any]]
 
 
+def command_of(build: Build, script: str) -> list[str]:
+    return [build.interpreter, str(Path(__file__).with_name(script)), str(MXNET.adaptor)]
+
+
+def answers_of(build: Build, script: str, questions: Sequence[Any], **variables: str) -> list[Any]:
+    """Return what a script beside this one, run in the build, answers to each question; a case may be one."""
+    lines = [json.dumps(asdict(question) if isinstance(question, Case) else question) for question in questions]
+    process = subprocess.run(
+        command_of(build, script),
+        input="\n".join(lines),
+        capture_output=True,
+        text=True,
+        env={**ENVIRONMENT, **build.environment, **variables},
+        check=False,
+    )
+    assert process.returncode == 0, process.stderr[-2000:]
+    return [json.loads(line) for line in process.stdout.splitlines()]
+
+
 class BuildOracle:
     """A process of ``outputs_of.py`` in a build. Use as a context manager."""
 
     def __init__(self, build: Build) -> None:
-        script = Path(__file__).with_name("outputs_of.py")
         self._process = subprocess.Popen(
-            [build.interpreter, str(script), str(MXNET.adaptor)],
+            command_of(build, "outputs_of.py"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -1,17 +1,14 @@
 """MXNet's operators through the worker, on real builds."""
 
-import json
 import os
 import random
-import subprocess
 from collections.abc import Iterator
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from build_oracle import ENVIRONMENT, MXNET, answers_of
 
-from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.channel import complete
@@ -23,8 +20,6 @@ from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import Build, Case
 
 pytestmark = pytest.mark.mxnet
-MXNET = get_framework("mxnet")
-ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}
 
 
 def case(operator: str, direction: Any = "forward", dtype: str = "float32", **inputs: Any) -> Case:
@@ -76,8 +71,8 @@ def test_operators_run(worker: Worker, tested_case: Case) -> None:
 @pytest.mark.parametrize("release", ["mxnet_1_8", "mxnet_1_9"])
 def test_each_direction_runs_what_it_says(release: str, request: pytest.FixtureRequest) -> None:
     build: Build = request.getfixturevalue(release)
-    calls = json.loads(in_build(build, "calls_of.py"))
-    assert calls == {"forward": [1, 0], "backward": [0, 1], "both": [1, 1]}
+    cases = [case("nd.exp", direction, data=[64, 64]) for direction in ("forward", "backward", "both")]
+    assert answers_of(build, "calls_of.py", cases) == [[1, 0], [0, 1], [1, 1]]
 
 
 def test_what_has_no_tensors_is_made_where_the_case_says(worker: Worker) -> None:
@@ -120,24 +115,10 @@ def test_refusals_are_reported_and_survived(worker: Worker, refused_case: Case, 
     assert seconds_a_call(worker, case("nd.exp", data=[3])) > 0
 
 
-def in_build(build: Build, script: str, text: str = "") -> str:
-    """Standard output of a script beside this one, run in the build on ``text``."""
-    path = Path(__file__).with_name(script)
-    command = [build.interpreter, str(path), str(MXNET.adaptor)]
-    finished = subprocess.run(command, input=text, capture_output=True, text=True, env=ENVIRONMENT, check=True)
-    return finished.stdout
-
-
-def digests(build: Build, requests: list[tuple[Case, int]]) -> list[str]:
-    text = json.dumps([(asdict(requested_case), seed) for requested_case, seed in requests])
-    texts: list[str] = json.loads(in_build(build, "inputs_of.py", text))
-    return texts
-
-
 def test_inputs_come_from_the_seed_and_are_the_same_in_both_builds(mxnet_1_8: Build, mxnet_1_9: Build) -> None:
     cases = expand_cases(load_spec(find_spec("smoke")))
-    requests = [(seeded_case, 7) for seeded_case in cases] + [(cases[0], 8)]
-    control, treatment = digests(mxnet_1_8, requests), digests(mxnet_1_9, requests)
+    requests = [(asdict(seeded_case), 7) for seeded_case in cases] + [(asdict(cases[0]), 8)]
+    control, treatment = (answers_of(build, "inputs_of.py", requests) for build in (mxnet_1_8, mxnet_1_9))
     assert control == treatment
     assert control[0] != control[-1], "another seed, other inputs"
 

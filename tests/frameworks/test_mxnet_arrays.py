@@ -1,14 +1,10 @@
 """Methods of arrays, sparse tensors, subscripts and pictures through the adaptor, on real builds."""
 
-import json
-import subprocess
 from collections.abc import Iterator
-from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import pytest
-from build_oracle import ENVIRONMENT, MXNET, BuildOracle
+from build_oracle import BuildOracle, answers_of
 
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import Build, Case
@@ -81,15 +77,6 @@ def test_what_cannot_be_called_says_why(build: BuildOracle, tested_case: Case, w
     assert words in build.ask(tested_case)["case"]["error"]
 
 
-def tensors(build: Build, cases: list[Case]) -> list[dict[str, Any]]:
-    """What ``tensors_of.py`` says of each case."""
-    command = [build.interpreter, str(Path(__file__).with_name("tensors_of.py")), str(MXNET.adaptor)]
-    text = json.dumps([asdict(tested_case) for tested_case in cases])
-    finished = subprocess.run(command, input=text, capture_output=True, text=True, env=ENVIRONMENT, check=True)
-    answers: list[dict[str, Any]] = json.loads(finished.stdout)
-    return answers
-
-
 def test_tensors_are_the_same_in_both_builds_and_in_place_operators_leave_their_values(
     mxnet_1_8: Build, mxnet_1_9: Build
 ) -> None:
@@ -105,7 +92,7 @@ def test_tensors_are_the_same_in_both_builds_and_in_place_operators_leave_their_
         case("nd.sparse.sqrt", data={"shape": [5, 4], "stype": "csr", "density": 0}),
         case("nd.sparse.sqrt", data={"shape": [5, 4], "stype": "row_sparse", "density": 1, "dtype": "float64"}),
     ]
-    control, treatment = (tensors(build, [*in_place, *sparse]) for build in (mxnet_1_8, mxnet_1_9))
+    control, treatment = (answers_of(build, "tensors_of.py", [*in_place, *sparse]) for build in (mxnet_1_8, mxnet_1_9))
     assert control == treatment
     assert len(in_place) > 20
     assert [entry["operator"] for entry in control if entry["in_place"] and not entry["unchanged"]] == []

@@ -1,15 +1,13 @@
 """Gluon blocks through the worker, on real builds."""
 
 import json
-import subprocess
 from collections.abc import Iterator
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from build_oracle import ENVIRONMENT, MXNET, answers_of
 
-from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
@@ -18,24 +16,12 @@ from opduel.records import MODES, Build, Case, Failure
 from opduel.records.case import Mode
 
 pytestmark = pytest.mark.mxnet
-MXNET = get_framework("mxnet")
-ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}
 RANDOM = ("Dropout", "Zoneout")  # in training each call draws again
 LSTM = {"value": {"block": "gluon.rnn.LSTMCell", "hidden_size": 8}}
 
 
 def block(name: str, direction: Any = "forward", mode: Mode = "imperative", **inputs: Any) -> Case:
     return Case(f"{name}/{direction}", f"gluon.{name}", direction, inputs, "float32", "cpu", 0.02, 60.0, mode=mode)
-
-
-def computed(build: Build, cases: list[Case]) -> list[dict[str, Any]]:
-    path = Path(__file__).with_name("blocks_of.py")
-    command = [build.interpreter, str(path), str(MXNET.adaptor)]
-    text = json.dumps([asdict(tested_case) for tested_case in cases])
-    process = subprocess.run(command, input=text, capture_output=True, text=True, env=ENVIRONMENT, check=False)
-    assert process.returncode == 0, process.stderr[-2000:]
-    answers: list[dict[str, Any]] = json.loads(process.stdout)
-    return answers
 
 
 def smallest_hybrid_cases(without: tuple[str, ...] = ()) -> list[Case]:
@@ -59,7 +45,7 @@ def test_modes_and_releases_agree(mxnet_1_8: Build, mxnet_1_9: Build) -> None:
     cases.append(replace(block("nn.HybridSequential", "backward", **double), dtype="float64"))
     assert len(cases) > 70
     assert sum(case.direction == "backward" for case in cases) > 60
-    control, treatment = computed(mxnet_1_8, cases), computed(mxnet_1_9, cases)
+    control, treatment = (answers_of(build, "blocks_of.py", cases) for build in (mxnet_1_8, mxnet_1_9))
     for case, *both in zip(cases, control, treatment, strict=True):
         assert len({digest for answer in both for digest in answer["weights"]}) == 1, case.id
         for answer in both:
@@ -68,7 +54,7 @@ def test_modes_and_releases_agree(mxnet_1_8: Build, mxnet_1_9: Build) -> None:
             assert max(answer["largest"]) > 0, case.id
     assert treatment[-1]["dtypes"] == ["float64"]
     assert len(treatment[-1]["largest"]) == 1 + 3, "the output; gradients of data, weight and bias"
-    another = computed(mxnet_1_9, [replace(cases[0], id="another")])
+    another = answers_of(mxnet_1_9, "blocks_of.py", [replace(cases[0], id="another")])
     assert another[0]["weights"] != treatment[0]["weights"], "weights come from the case's id, too"
 
 

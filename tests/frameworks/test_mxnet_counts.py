@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from build_oracle import ENVIRONMENT, MXNET
 
-from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import Bench, PairPool
@@ -26,7 +26,6 @@ pytestmark = [
         reason="instructions are counted by valgrind, on x86-64",
     ),
 ]
-MXNET = get_framework("mxnet")
 
 
 def counted(name: str, operator: str, direction: Any, mode: Mode = "imperative", **inputs: Any) -> Case:
@@ -50,7 +49,7 @@ def test_counts_of_one_build_agree_and_grow_with_the_work(mxnet_1_9: Build) -> N
     bench = Bench(
         {"control": mxnet_1_9, "treatment": mxnet_1_9},
         MXNET.adaptor,
-        {**worker_environment(), **MXNET.environment(1)},
+        ENVIRONMENT,
         plan_cpus(1),
         plan_counting(MXNET),
     )

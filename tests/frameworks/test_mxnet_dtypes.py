@@ -1,14 +1,11 @@
 """A case whose name says a dtype computes in it, or is refused; and its inputs are valid in it. On real MXNet."""
 
-import json
-import subprocess
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-from build_oracle import ENVIRONMENT, MXNET
+from build_oracle import answers_of
 
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.harness.specs.load import validate
@@ -54,18 +51,7 @@ REFUSED = "nothing in this case would be"
 
 def dtypes(build: Build, cases: Sequence[Case], **variables: str) -> list[dict[str, Any]]:
     """What ``dtypes_of.py`` says of each case; ``variables`` are added to the environment."""
-    command = [build.interpreter, str(Path(__file__).with_name("dtypes_of.py")), str(MXNET.adaptor)]
-    text = "".join(json.dumps(asdict(tested_case)) + "\n" for tested_case in cases)
-    finished = subprocess.run(
-        command,
-        input=text,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env={**ENVIRONMENT, **variables},
-        check=True,
-    )
-    return [json.loads(line) for line in finished.stdout.splitlines()]
+    return answers_of(build, "dtypes_of.py", cases, **variables)
 
 
 def cases_of(spec: str, dtype: str) -> list[Case]:

@@ -1,15 +1,12 @@
 """Whole networks on real builds: the same numbers on each, steps that train, operators that the profiler tells of."""
 
-import json
-import os
-import subprocess
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from build_oracle import ENVIRONMENT, MXNET, answers_of
 
-from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
@@ -17,9 +14,6 @@ from opduel.harness.profiles import operator_times
 from opduel.records import Build, Case, Failure, ModelFile
 
 pytestmark = pytest.mark.mxnet
-MXNET = get_framework("mxnet")
-SCRIPT = Path(__file__).with_name("networks_of.py")
-ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}
 PROFILING = {**ENVIRONMENT, **MXNET.profiling.variables}
 SMALL = {"data": [1, 3, 32, 32], "classes": 7}
 Answers = list[dict[str, Any]]
@@ -33,16 +27,9 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def computed(saved: Path, mxnet_1_5: Build, mxnet_1_8: Build, mxnet_1_9: Build) -> Mapping[str, Any]:
-    """By release, what ``networks_of.py`` prints."""
-
-    def run(build: Build) -> Any:
-        command = [build.interpreter, str(SCRIPT), str(MXNET.adaptor), str(saved)]
-        environment = {**os.environ, **ENVIRONMENT, **build.environment}
-        process = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
-        assert process.returncode == 0, process.stderr[-2000:]
-        return json.loads(process.stdout)
-
-    return {build.version: run(build) for build in (mxnet_1_5, mxnet_1_8, mxnet_1_9)}
+    """By release, what ``networks_of.py`` answers."""
+    builds = (mxnet_1_5, mxnet_1_8, mxnet_1_9)
+    return {build.version: answers_of(build, "networks_of.py", [str(saved)])[0] for build in builds}
 
 
 def test_each_release_computes_the_same(computed: Mapping[str, Any]) -> None:

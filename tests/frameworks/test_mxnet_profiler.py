@@ -1,23 +1,22 @@
 """MXNet's own profiler through the worker, on real builds."""
 
 import json
-import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
+from build_oracle import ENVIRONMENT as PLAIN
+from build_oracle import MXNET, answers_of
 
-from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.records import Build, Case, Failure
 
 pytestmark = pytest.mark.mxnet
-MXNET = get_framework("mxnet")
-ENVIRONMENT = {**worker_environment(), **MXNET.environment(1), **MXNET.profiling.variables}
+ENVIRONMENT = {**PLAIN, **MXNET.profiling.variables}
 KIB = 1024
 Profiled = Callable[..., list[Mapping[str, Any]]]
 
@@ -93,10 +92,8 @@ def test_the_time_of_a_call_holds_the_python_code_and_nothing_twice(
     release: str, request: pytest.FixtureRequest
 ) -> None:
     build: Build = request.getfixturevalue(release)
-    script = Path(__file__).with_name("profiled_in.py")
-    command = [build.interpreter, str(script), str(MXNET.adaptor)]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=120, env=ENVIRONMENT, check=True)
-    for call in json.loads(process.stdout):
+    (calls,) = answers_of(build, "profiled_in.py", [4], **MXNET.profiling.variables)
+    for call in calls:
         assert any("dot" in name for name in call["operators"])
         spent = sum(map(sum, call["operators"].values()))
         assert 5e6 <= spent <= call["taken"], "5 ms asleep; no longer than the call, though code waits for operators"

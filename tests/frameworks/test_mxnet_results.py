@@ -1,17 +1,14 @@
 """What MXNet computes, written and compared: dense, sparse, several outputs, gradients, states changed in place."""
 
-import json
-import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from build_oracle import answers_of
 
 from opduel.records import Build
 
-HERE = Path(__file__).resolve().parent
 pytestmark = pytest.mark.mxnet
 
 CASES: dict[str, dict[str, Any]] = {
@@ -30,19 +27,12 @@ CASES: dict[str, dict[str, Any]] = {
 DOT = "5e83f1d095c1dd3d459d898ac70c418a134501ee3ec6df862807d20bab72f0c3"
 
 
-def results(build: Build, folder: Path, limit: int = 1 << 20) -> dict[str, list[dict[str, Any]]]:
-    cases = {
-        name: {"id": name, "direction": "forward", "dtype": "float32", "context": "cpu", **case}
-        for name, case in CASES.items()
-    }
-    subprocess.run(
-        [build.interpreter, str(HERE / "results_of.py"), json.dumps(cases), str(folder), str(limit)],
-        check=True,
-        env={**os.environ, **build.environment, "OMP_NUM_THREADS": "1"},
-        cwd=folder,
-    )
-    entries: dict[str, list[dict[str, Any]]] = json.loads((folder / "found.json").read_text())
-    return entries
+def results(build: Build, folder: Path, limit: int = 1 << 20) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """By case, what is written to ``folder``, and the digests of its inputs."""
+    usual = {"direction": "forward", "dtype": "float32", "context": "cpu"}
+    questions = [({"id": name, **usual, **case}, str(folder / name), limit) for name, case in CASES.items()]
+    entries, digests = zip(*answers_of(build, "results_of.py", questions), strict=True)
+    return dict(zip(CASES, entries, strict=True)), dict(zip(CASES, digests, strict=True))
 
 
 def numbers(folder: Path, name: str, entry: dict[str, Any]) -> Any:
@@ -51,7 +41,7 @@ def numbers(folder: Path, name: str, entry: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("version", ["mxnet_1_5", "mxnet_1_9"])
 def test_all_that_a_call_computes_is_written(version: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
-    entries_by_case = results(request.getfixturevalue(version), tmp_path)
+    entries_by_case, digests = results(request.getfixturevalue(version), tmp_path)
     names = {name: [entry["name"] for entry in case_entries] for name, case_entries in entries_by_case.items()}
     assert names == {
         "dot": ["output", "gradient of lhs", "gradient of rhs"],
@@ -69,19 +59,17 @@ def test_all_that_a_call_computes_is_written(version: str, request: pytest.Fixtu
     gradient = numbers(tmp_path, "softmax", entries_by_case["softmax"][0])
     assert np.abs(gradient).max() > 1e-3, "of the plain sum of a softmax there would be no gradient"
     again = tmp_path / "again"
-    again.mkdir()
-    repeated = results(request.getfixturevalue(version), again)
+    repeated, same_digests = results(request.getfixturevalue(version), again)
     for name, case_entries in entries_by_case.items():
         for entry, other in zip(case_entries, repeated[name], strict=True):
             assert np.array_equal(numbers(tmp_path, name, entry), numbers(again, name, other)), name
-    digests = json.loads((tmp_path / "digests.json").read_text())
-    assert digests == json.loads((again / "digests.json").read_text())
+    assert digests == same_digests
     assert digests.pop("random") == [""] * 3, "it has no inputs"
     assert all(len(first) == 64 and first == same != other for first, same, other in digests.values())
     assert digests["dot"][0] == DOT  # whatever the release and its numpy
 
 
 def test_no_more_is_written_than_the_limit_allows(mxnet_1_9: Build, tmp_path: Path) -> None:
-    entry = results(mxnet_1_9, tmp_path, limit=16)["dot"][0]
+    entry = results(mxnet_1_9, tmp_path, limit=16)[0]["dot"][0]
     assert (entry["count"], entry["shape"]) == (4, [2, 4])
     assert (tmp_path / "dot" / entry["file"]).stat().st_size == 16

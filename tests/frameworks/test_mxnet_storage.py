@@ -1,14 +1,11 @@
 """The metric ``memory`` on real MXNet: what its own counter says, workspaces included, and the same every time."""
 
-import json
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
+from build_oracle import ENVIRONMENT, MXNET, answers_of
 
-from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
@@ -16,8 +13,6 @@ from opduel.harness.rounds.counter_round import storage_question
 from opduel.records import Build, Case, Failure
 
 pytestmark = pytest.mark.mxnet
-MXNET = get_framework("mxnet")
-ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}
 ROWS = {"data": [256, 4000]}
 WITH_WORKSPACE: list[tuple[str, dict[str, Any]]] = [
     ("nd.topk", {**ROWS, "k": 3}),
@@ -62,13 +57,8 @@ def stored(mxnet_1_9: Build) -> Iterator[Stored]:
 
 def test_it_is_what_mxnets_counter_says_of_a_first_call(mxnet_1_9: Build, stored: Stored) -> None:
     cases = [case_of(operator, **inputs) for operator, inputs in WITH_WORKSPACE]
-    script = Path(__file__).with_name("counted_in.py")
-    lines = [json.dumps(CaseRequest(case, 1).description()) for case in cases]
-    command = [mxnet_1_9.interpreter, str(script), str(MXNET.adaptor)]
-    process = subprocess.run(
-        command, input="\n".join(lines), capture_output=True, text=True, env=ENVIRONMENT, check=True
-    )
-    counted = {case.id: 1000 * float(line) for case, line in zip(cases, process.stdout.split(), strict=True)}
+    peaks = answers_of(mxnet_1_9, "counted_in.py", [CaseRequest(case, 1).description() for case in cases])
+    counted = {case.id: 1000 * float(peak) for case, peak in zip(cases, peaks, strict=True)}
     assert {case.id: stored(case) for case in cases} == pytest.approx(counted, rel=1e-3), "it has four digits"
     assert counted["nd.topk/forward"] > 10 * 1024 * 1024, "its workspace, and not its output of 3 kB"
 

@@ -1,26 +1,18 @@
 """A call returns when all that it started is done: known examples, and at night every case of the catalogue."""
 
-import json
-import subprocess
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
+from build_oracle import MXNET, answers_of
 
-from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import Build, Case
 
 pytestmark = pytest.mark.mxnet
-MXNET = get_framework("mxnet")
-ENVIRONMENT = {
-    **worker_environment(),
-    **MXNET.environment(1),
-    **MXNET.profiling.variables,
-    "DNNL_MAX_CPU_ISA": "AVX512_CORE",  # with newer instructions oneDNN refuses contrib.quantized_rnn
-}
+# With newer instructions oneDNN refuses contrib.quantized_rnn.
+VARIABLES = {**MXNET.profiling.variables, "DNNL_MAX_CPU_ISA": "AVX512_CORE"}
 PAIR = {"weight": [50, 50], "grad": [50, 50]}
 EXAMPLES: list[tuple[str, Any, dict[str, Any]]] = [
     ("nd.reset_arrays", "forward", {"args": [[50, 50], [60, 60]], "num_arrays": 2}),  # returns []
@@ -36,13 +28,8 @@ EXAMPLES[3][2]["moving_var"] = {"shape": [3], "init": "ones"}
 
 def unwaited(build: Build, cases: Sequence[Case]) -> dict[str, dict[str, Any]]:
     """``unwaited_in.py``'s answer for each case."""
-    script = Path(__file__).with_name("unwaited_in.py")
-    lines = [json.dumps(CaseRequest(case, 1).description()) for case in cases]
-    command = [build.interpreter, str(script), str(MXNET.adaptor)]
-    process = subprocess.run(
-        command, input="\n".join(lines), capture_output=True, text=True, env=ENVIRONMENT, check=True
-    )
-    answers = map(json.loads, process.stdout.splitlines())
+    questions = [CaseRequest(case, 1).description() for case in cases]
+    answers = answers_of(build, "unwaited_in.py", questions, **VARIABLES)
     return {case.id: answer for case, answer in zip(cases, answers, strict=True)}
 
 

@@ -1,27 +1,20 @@
-"""Run in a build: print for each case on standard input the operators that still run when its call has returned.
+"""Run in a build: return for each case the operators that still run when its call has returned.
 
 The engine has one thread for operators on the CPU, which gets a matrix product before each call: a call that waits for
 its operators takes longer than that, and one that doesn't returns before they begin.  So the answer depends neither on
 how long operators take nor on other load.  The operator "unwaited" is an exp that nothing waits for, as a control.
 """
 
-import json
-import os
-import signal
-import sys
 import time
 
 import mxnet as mx
+from build_script import adaptor, answer_each, in_child
 
-sys.path.insert(0, os.path.dirname(sys.argv[1]))
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "common"))
-import adaptor
-from adaptor.profiler import COPY, add_interval
+COPY, add_interval = adaptor.profiler.COPY, adaptor.profiler.add_interval
 
 OURS = "dot"  # the operator that delays the others
 SIZE = 600  # of its matrices: it takes some milliseconds
 CALLS = 3
-TIMEOUT_S = 60
 
 
 def unwaited(case):
@@ -51,29 +44,7 @@ def unwaited(case):
         if OURS in late:  # a call that runs no operator leaves it behind
             late.remove(OURS)
         late_names |= set(late)
-    return sorted(late_names)
+    return {"unwaited": sorted(late_names)}
 
 
-def answered(case):
-    """Answer in a child, which may crash or hang; return its answer, or the reason for none."""
-    read_end, write_end = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(read_end)
-        signal.alarm(TIMEOUT_S)
-        try:
-            answer = {"unwaited": unwaited(case)}
-        except Exception as error:
-            answer = {"failed": str(error).splitlines()[0]}
-        with os.fdopen(write_end, "w") as stream:
-            json.dump(answer, stream)
-        os._exit(0)
-    os.close(write_end)
-    with os.fdopen(read_end) as stream:
-        text = stream.read()
-    status = os.waitpid(pid, 0)[1]
-    return json.loads(text) if text else {"failed": f"status {status}"}
-
-
-for line in sys.stdin:
-    print(json.dumps(answered(json.loads(line))), flush=True)
+answer_each(lambda case: in_child(unwaited, case))
