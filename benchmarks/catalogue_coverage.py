@@ -28,7 +28,7 @@ from opduel.records import OpduelError, UsageError
 
 PEER_FILE = "opperf.json"  # in the framework's data: operator -> whether that tool measures its backward
 EVERY = 200  # cases between two lines of progress
-PEER_SOURCE = "opperf.json beside the rules; its script says how it was made from opperf itself"
+PEER_SOURCE = "opperf.json beside the rules: what opperf called when it was run without its measurements"
 PEER_NAMESPACE = "nd."  # the only one that opperf measures
 BACKWARD = "backward"  # in the name of what is registered for backward passes
 NOT_SEEN = "the function of its name calls another operator"

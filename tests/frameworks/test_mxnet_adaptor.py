@@ -44,30 +44,6 @@ def seconds_a_call(worker: Worker, tested_case: Case) -> float:
 CONV = {"data": [1, 3, 9, 9], "weight": [4, 3, 3, 3], "bias": [4], "kernel": [3, 3], "num_filter": 4}
 
 
-@pytest.mark.parametrize(
-    "tested_case",
-    [
-        case("nd.Convolution", **CONV),
-        case("nd.Convolution", "backward", **CONV),
-        case("nd.Convolution", "both", **CONV),
-        case("nd.add", lhs=[3, 4], rhs=[3, 4]),  # a function written in Python
-        case("nd.broadcast_add", dtype="float64", lhs=[3, 4], rhs=[3, 1]),
-        case("nd.concat", "both", args=[[2, 3], [2, 3]], dim=1),
-        case("nd.linalg.gemm2", A=[3, 4], B=[4, 5], transpose_a=False),
-        case("nd.take", a=[10, 4], indices={"shape": [3], "dtype": "int32", "init": "randint", "low": 0, "high": 10}),
-        case("nd.random.normal", loc=0.0, scale=1.0, shape=[3, 4]),
-        case("nd.split", "both", data=[4, 6], num_outputs=2),  # several outputs
-        case("nd.transpose", data=[4, 6], axes={"value": [1, 0]}),
-        case("nd.BatchNorm", "both", data=[2, 3, 4, 4], gamma=[3], beta=[3], moving_mean=[3], moving_var=[3]),
-        case("np.add", x1=[3, 4], x2=[3, 4]),
-        case("npx.relu", "both", data=[3, 4]),
-    ],
-    ids=lambda tested_case: tested_case.id + ("" if tested_case.dtype == "float32" else f"/{tested_case.dtype}"),
-)
-def test_operators_run(worker: Worker, tested_case: Case) -> None:
-    assert 0 < seconds_a_call(worker, tested_case) < 1
-
-
 @pytest.mark.parametrize("release", ["mxnet_1_8", "mxnet_1_9"])
 def test_each_direction_runs_what_it_says(release: str, request: pytest.FixtureRequest) -> None:
     build: Build = request.getfixturevalue(release)

@@ -90,62 +90,6 @@ def reduction(draw: st.DrawFn) -> Drawn:
 
 
 @st.composite
-def matrices(draw: st.DrawFn) -> Drawn:
-    if draw(st.booleans()):
-        rows, columns, stype = draw(sizes), draw(sizes), draw(st.sampled_from(["default", "csr"]))
-        inner, other = draw(sizes), draw(sizes)
-        rhs = tensor([inner if draw(st.booleans()) else other, columns])
-        flags = {"transpose_a": draw(st.booleans()), "transpose_b": draw(st.booleans())}
-        return drawn("nd.dot", {"lhs": tensor([rows, inner], stype=stype), "rhs": rhs}, flags)
-    shape, hidden = draw(shapes), draw(sizes)
-    width = shape[-1] if draw(st.booleans()) else draw(sizes)
-    tensors = {"data": tensor(shape), "weight": tensor([hidden, width])}
-    attributes = {"num_hidden": hidden, "no_bias": True, "flatten": draw(st.booleans())}
-    return drawn("nd.FullyConnected", tensors, attributes)
-
-
-@st.composite
-def convolution(draw: st.DrawFn) -> Drawn:
-    dimensions = draw(st.integers(1, 2))
-    channels, filters = draw(sizes), draw(sizes)
-    data = [
-        draw(st.integers(1, 2)),
-        channels,
-        *draw(st.lists(st.integers(1, 8), min_size=dimensions, max_size=dimensions)),
-    ]
-    kernel = draw(st.lists(st.integers(1, 3), min_size=dimensions, max_size=dimensions))
-    weight_channels = channels if draw(st.booleans()) else draw(sizes)
-    attributes = {
-        "kernel": kernel,
-        "num_filter": filters,
-        "no_bias": True,
-        "pad": [draw(st.integers(0, 1))] * dimensions,
-    }
-    return drawn(
-        "nd.Convolution", {"data": tensor(data), "weight": tensor([filters, weight_channels, *kernel])}, attributes
-    )
-
-
-@st.composite
-def indexing(draw: st.DrawFn) -> Drawn:
-    tensors = {
-        "a": tensor([4, *draw(st.lists(sizes, max_size=2))], draw(usual)),
-        "indices": tensor(draw(shapes), "int32"),
-    }
-    return drawn(
-        "nd.take", tensors, {"axis": draw(st.integers(-3, 3)), "mode": draw(st.sampled_from(["clip", "wrap"]))}
-    )
-
-
-@st.composite
-def sequences(draw: st.DrawFn) -> Drawn:
-    shape = draw(st.lists(sizes, min_size=1, max_size=4))
-    batch = shape[1] if len(shape) > 1 and draw(st.booleans()) else draw(sizes)
-    tensors = {"data": tensor(shape), "sequence_length": tensor([batch])}
-    return drawn("nd.SequenceMask", tensors, {"use_sequence_length": True, "axis": draw(st.integers(0, 2))})
-
-
-@st.composite
 def joined(draw: st.DrawFn) -> Drawn:
     shape = draw(shapes)
     tensors = {f"args{index}": tensor(draw(near(shape))) for index in range(draw(st.integers(1, 3)))}
@@ -172,18 +116,7 @@ def sparse(draw: st.DrawFn) -> Drawn:
     return drawn(operator, {**data, "indices": tensor([1])} if operator == "nd.sparse.retain" else data)
 
 
-anything = st.one_of(
-    unary(),
-    binary(),
-    numpy_binary(),
-    reduction(),
-    matrices(),
-    convolution(),
-    indexing(),
-    sequences(),
-    joined(),
-    sparse(),
-)
+anything = st.one_of(unary(), binary(), numpy_binary(), reduction(), joined(), sparse())
 
 
 def case_of(call: Drawn) -> Case:

@@ -21,13 +21,6 @@ from .storage import storage
 
 keep_in_forks()
 
-# oneDNN 2.4 packs the weights of a quantized recurrent layer for VNNI instructions, but can't reorder them into that.
-NO_REORDER = "could not create a primitive descriptor for a reorder primitive"
-NO_REORDER_ADVICE = (
-    "oneDNN can't reorder a tensor into the layout for this processor's instructions; "
-    "with older ones it may: --env DNNL_MAX_CPU_ISA=AVX512_CORE"
-)
-
 
 def versions():
     """Return the versions that the controller gets once the framework is imported."""
@@ -41,8 +34,7 @@ def key_line(message):
     """
     lines = [line.strip() for line in message.splitlines() if line.strip()] or ["no reason given"]
     line = lines[-1] if lines[0].startswith("Traceback") else lines[0]
-    line = re.sub(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
-    return f"{line}: {NO_REORDER_ADVICE}" if line.endswith(NO_REORDER) else line
+    return re.sub(r"\[\d\d:\d\d:\d\d\] \S+:\d+: ", "", line)
 
 
 def profile(call, calls):

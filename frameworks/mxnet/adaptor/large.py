@@ -24,11 +24,10 @@ class TooLarge(Exception):
     kind = "out-of-memory"
 
 
-def check(tensors, direction, available=None):
+def check(tensors, direction):
     """Raise UnsupportedSize or TooLarge if the build or the machine can't hold ``[(name, shape, dtype, plain)]``.
 
-    ``plain`` tensors are all zeros or ones, and are made without values of 64 bits.  ``available``: bytes; by default
-    the machine's.
+    ``plain`` tensors are all zeros or ones, and are made without values of 64 bits.
     """
     for name, shape, _, _ in tensors:
         if elements(shape) > LARGEST_INT32 and not is_enabled(FEATURE):
@@ -39,7 +38,7 @@ def check(tensors, direction, available=None):
     needed = bytes_needed(tensors, direction)
     if needed < ALWAYS_AVAILABLE:
         return
-    available = memory_available() if available is None else available
+    available = memory_available()
     if available is not None and needed * AT_ONCE > available:
         raise TooLarge(
             f"needs some {gib(needed)}, up to {AT_ONCE} times over while both sides measure and prepare, and "
