@@ -52,14 +52,9 @@ def _source(adaptor: Path) -> Path:
 def _parsed(source: Path) -> ast.Module:
     try:
         return ast.parse(source.read_text(encoding="utf-8"), str(source))
-    except OSError as error:
-        raise UsageError(f"{source}: the adaptor can't be read ({error.strerror}): correct Framework.adaptor") from None
-    except SyntaxError as error:
-        raise UsageError(
-            f"{source}, line {error.lineno}: the adaptor is not Python ({error.msg}): correct it"
-        ) from None
-    except ValueError:
-        raise UsageError(f"{source}: the adaptor is not UTF-8 text: save it as UTF-8") from None
+    except (OSError, SyntaxError, ValueError) as error:  # the last: it isn't UTF-8
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"{source}: the adaptor can't be read ({reason}): correct it") from None
 
 
 def _names(module: ast.AST) -> Iterator[str]:

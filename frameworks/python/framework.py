@@ -10,7 +10,7 @@ from opduel.records import Case
 
 HERE = Path(__file__).resolve().parent
 STATEMENT = "statement"  # the operator of code from a command line (opduel_common/statements.py)
-IMPORTS = "OPDUEL_IMPORTS"  # modules that a worker imports before it forks (adaptor/imports.py)
+IMPORTS = "OPDUEL_IMPORTS"  # modules that a worker imports before it forks (adaptor/__init__.py)
 # Packages that are called otherwise than their modules.
 DISTRIBUTIONS = {
     "sklearn": "scikit-learn",

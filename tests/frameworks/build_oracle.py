@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from opduel.frameworks import get_framework, worker_environment
+from opduel.frameworks import Framework, get_framework, worker_environment
 from opduel.records import Build, Case
 
 MXNET = get_framework("mxnet")
@@ -15,19 +15,26 @@ ENVIRONMENT = {**worker_environment(), **MXNET.environment(1)}
 Outputs = list[list[Any]]
 
 
-def command_of(build: Build, script: str) -> list[str]:
-    return [build.interpreter, str(Path(__file__).with_name(script)), str(MXNET.adaptor)]
+def command_of(build: Build, script: str, framework: Framework = MXNET) -> list[str]:
+    return [build.interpreter, str(Path(__file__).with_name(script)), str(framework.adaptor)]
 
 
-def answers_of(build: Build, script: str, questions: Sequence[Any], **variables: str) -> list[Any]:
-    """Return what a script beside this one, run in the build, answers to each question; a case may be one."""
+def answers_of(
+    build: Build,
+    script: str,
+    questions: Sequence[Any],
+    framework: Framework = MXNET,
+    threads: int = 1,
+    **variables: str,
+) -> list[Any]:
+    """Return what a script beside this one, run in the build, answers to each question (a case, or other JSON)."""
     lines = [json.dumps(asdict(question) if isinstance(question, Case) else question) for question in questions]
     process = subprocess.run(
-        command_of(build, script),
+        command_of(build, script, framework),
         input="\n".join(lines),
         capture_output=True,
         text=True,
-        env={**ENVIRONMENT, **build.environment, **variables},
+        env={**worker_environment(), **framework.environment(threads), **build.environment, **variables},
         check=False,
     )
     assert process.returncode == 0, process.stderr[-2000:]

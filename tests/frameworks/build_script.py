@@ -1,4 +1,4 @@
-"""What scripts share that run in a build of MXNet: the adaptor, whose folder is the first argument, and answers."""
+"""What scripts share that run in a build: the adaptor, whose folder is the first argument, and how they answer."""
 
 import json
 import os
@@ -15,7 +15,7 @@ LIMIT_S = 60
 def answer_each(answer):
     """Print what ``answer`` returns for each line on standard input, as JSON."""
     stream = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what MXNet prints is no answer
+    os.dup2(2, 1)  # what the framework prints is no answer
     for line in sys.stdin:
         print(json.dumps(answer(json.loads(line))), file=stream, flush=True)
     os._exit(0)

@@ -1,21 +1,16 @@
-"""Run the adaptor in a build of ONNX Runtime on the cases on stdin, a JSON list; write a JSON list of answers.
+"""Run in a build of ONNX Runtime: answer cases, and null.
 
-An answer: {"outputs": [[name, dtype, shape, sum]], "digest": str, "operators": those that the profiler saw in a call,
-"forked": the sums that a forked child computes}, of a case with "memory" {"memory": bytes}, or {"error": kind,
-"reason": str}. Before them comes the state after the import: {"threads": int, "versions": {...}}.
+An answer to a case: {"outputs": [[name, dtype, shape, sum]], "digest": str, "operators": those that the
+profiler saw in a call, "forked": the sums that a forked child computes}, of a case with "memory" {"memory": bytes}, or
+{"error": kind, "reason": str}; to null the state after the import: {"threads": int, "versions": {...}}.
 """
 
-import json
 import os
-import sys
 import tempfile
 import types
 
 import numpy
-
-sys.path.insert(0, os.path.dirname(sys.argv[1]))
-sys.path.append(os.path.join(os.path.dirname(os.path.dirname(sys.argv[1])), "common"))
-import adaptor
+from build_script import adaptor, answer_each, in_child
 
 SEED = 7
 
@@ -28,21 +23,6 @@ def outputs(case):
         [entry["name"], entry["dtype"], entry["shape"], float(value.sum())]
         for entry, value in zip(entries, values, strict=True)
     ]
-
-
-def forked(case):
-    """Return what a child computes that is forked now."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        with os.fdopen(writing, "w") as stream:
-            json.dump([output[-1] for output in outputs(case)], stream)
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as stream:
-        text = stream.read()
-    assert os.waitpid(pid, 0)[1] == 0
-    return json.loads(text)
 
 
 def memory(case):
@@ -61,21 +41,19 @@ def memory(case):
 
 
 def answer(case):
+    if case is None:
+        return {"threads": len(os.listdir("/proc/self/task")), "versions": adaptor.versions()}
     try:
         if "memory" in case:
             return {"memory": memory(case)}
-        in_child = forked(case) if case.pop("fork", False) else None
+        forked = in_child(lambda: [output[-1] for output in outputs(case)]) if case.pop("fork", False) else None
         call = adaptor.make_call(case, SEED)
         call()
         (profiled,) = adaptor.profile(call, 1)
-        result = {"outputs": outputs(case), "digest": adaptor.digest(case, SEED), "forked": in_child}
+        result = {"outputs": outputs(case), "digest": adaptor.digest(case, SEED), "forked": forked}
         return dict(result, operators=profiled["operators"])
     except Exception as error:
         return {"error": getattr(error, "kind", "error"), "reason": adaptor.key_line(str(error))}
 
 
-first = {"threads": len(os.listdir("/proc/self/task")), "versions": adaptor.versions()}
-cases = json.load(sys.stdin)
-with open(sys.argv[2], "w") as stream:
-    json.dump([first, *map(answer, cases)], stream)
-os._exit(0)
+answer_each(answer)

@@ -29,7 +29,7 @@ def test_a_profile_that_an_adaptor_can_not_write_is_reported(tmp_path: Path) -> 
         ("class Adaptor:\n    def versions(self): pass\n    def make_call(self, case, seed): pass\n", {}, "versions()"),
         (WHOLE, MORE, "the adaptor has no function profile(call, calls): add it, or leave the option out"),
         (WHOLE + "from .inside import profile\n", MORE, "no function results(case, seed, folder, limit): add it, or"),
-        ("def versions(:\n", {}, ", line 1: the adaptor is not Python (invalid syntax): correct it"),
+        ("def versions(:\n", {}, ": the adaptor can't be read (invalid syntax (adaptor.py, line 1)): correct it"),
     ],
 )
 def test_a_function_that_is_missing_is_named(tmp_path: Path, source: str, needed: dict[str, str], words: str) -> None:

@@ -1,7 +1,5 @@
 """The adaptor for asv suites, in this process, on a small suite that has benchmarks of every kind."""
 
-import importlib.util
-import json
 import math
 import os
 import pickle
@@ -14,6 +12,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from adaptor_modules import load_adaptor
+from suites import case_of as case
+from suites import discovered
 
 from opduel.frameworks import get_framework
 
@@ -25,21 +26,12 @@ SUITE = Path(__file__).resolve().parent.parent / "fixtures" / "asv_suite" / "mad
 def adaptor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ModuleType]:
     """As a worker loads it, under a name of its own."""
     modules, finders, paths = set(sys.modules), list(sys.meta_path), list(sys.path)
-    sys.path.append(str(FRAMEWORK.adaptor.parent.parent / "common"))
     work = tmp_path_factory.mktemp("work")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPDUEL_SUITE", str(SUITE))
         patch.setenv("OPDUEL_SUITE_WORK", str(work))
         patch.setenv("PYTHONPATH", "")
-        spec = importlib.util.spec_from_file_location(
-            "asv_adaptor", FRAMEWORK.adaptor / "__init__.py", submodule_search_locations=[str(FRAMEWORK.adaptor)]
-        )
-        assert spec
-        assert spec.loader
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[spec.name] = module
-        spec.loader.exec_module(module)
-        yield module
+        yield load_adaptor("asv")
     sys.meta_path[:], sys.path[:] = finders, paths
     for name in set(sys.modules) - modules:
         if name.partition(".")[0] in ("asv_adaptor", "made_benchmarks"):
@@ -53,31 +45,28 @@ def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def discovered() -> dict[str, Any]:
+def modules() -> list[dict[str, Any]]:
     """What a build finds: this environment's own."""
-    script = str(FRAMEWORK.scripts.suite)
-    process = subprocess.run(
-        [sys.executable, script, "discover", str(SUITE)], capture_output=True, text=True, check=True
-    )
-    document: dict[str, Any] = json.loads(process.stdout)
-    return document
+    listed: list[dict[str, Any]] = discovered("asv", SUITE)["modules"]
+    return listed
 
 
-def case(operator: str, **inputs: str) -> dict[str, Any]:
-    return {"id": operator, "operator": operator, "inputs": inputs, "direction": "forward", "context": "cpu"}
+@pytest.fixture(scope="module")
+def benchmarks(modules: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The benchmarks by name."""
+    return {benchmark["name"]: benchmark for module in modules for benchmark in module["benchmarks"]}
 
 
-def test_all_kinds_are_discovered_and_what_cannot_be_used_is_told(discovered: dict[str, Any]) -> None:
-    benchmarks = {
-        benchmark["name"]: benchmark for module in discovered["modules"] for benchmark in module["benchmarks"]
-    }
+def test_all_kinds_are_discovered_and_what_cannot_be_used_is_told(
+    modules: list[dict[str, Any]], benchmarks: dict[str, dict[str, Any]]
+) -> None:
     kinds = {name: benchmark["kind"] for name, benchmark in benchmarks.items() if name.startswith("kinds.")}
     assert {kinds[f"kinds.{name}"] for name in ("time_sum", "Consumed.time_pop", "Sorted.time_sort")} == {"time"}
     assert kinds["kinds.Sorted.mem_list"] == "mem"
     assert kinds["kinds.Sorted.peakmem_sort"] == "peakmem"
     assert kinds["kinds.Sorted.track_size"] == "track"
     assert kinds["kinds.Raw.timeraw_loop"] == "timeraw"
-    assert [line for module in discovered["modules"] for line in module["problems"]] == [
+    assert [line for module in modules for line in module["problems"]] == [
         "misbehaving.TooMany.time_one: ValueError: has 1000000 sets of parameters, more than 10000",
         "made_benchmarks.not_importable: ModuleNotFoundError: No module named 'no_such_library'",
     ]
@@ -95,18 +84,15 @@ def test_a_module_that_ends_its_process_costs_itself_alone(tmp_path: Path) -> No
     suite.mkdir()
     for name, body in (("__init__", ""), ("ending", "import os; os._exit(0)"), ("good", "def time_it(): pass")):
         (suite / f"{name}.py").write_text(body)
-    command = [sys.executable, str(FRAMEWORK.scripts.suite), "discover", str(suite)]
-    process = subprocess.run(command, capture_output=True, text=True, check=True)
-    modules = json.loads(process.stdout)["modules"]
+    modules = discovered("asv", suite)["modules"]
     assert [benchmark["name"] for module in modules for benchmark in module["benchmarks"]] == ["good.time_it"]
     expected = "ending_suite.ending ended the process that imported it"
     assert [problem for module in modules for problem in module["problems"]] == [expected]
 
 
-def test_texts_of_parameters_are_the_same_in_every_process(discovered: dict[str, Any], adaptor: ModuleType) -> None:
-    benchmarks = {
-        benchmark["name"]: benchmark for module in discovered["modules"] for benchmark in module["benchmarks"]
-    }
+def test_texts_of_parameters_are_the_same_in_every_process(
+    benchmarks: dict[str, dict[str, Any]], adaptor: ModuleType
+) -> None:
     texts = benchmarks["kinds.Addressed.time_repr"]["values"][0]
     assert len(set(texts)) == 5
     assert not [line for line in texts if "0x" in line or len(line) > 60 or "\n" in line]
@@ -211,15 +197,9 @@ def make_cache(folder: Path, name: str, max_bytes: int = 1 << 20) -> "subprocess
 
 
 def test_a_cache_is_made_once_and_handed_to_the_benchmarks(
-    adaptor: ModuleType, discovered: dict[str, Any], tmp_path: Path
+    adaptor: ModuleType, benchmarks: dict[str, dict[str, Any]], tmp_path: Path
 ) -> None:
-    benchmarks = [
-        benchmark
-        for module in discovered["modules"]
-        for benchmark in module["benchmarks"]
-        if ".Cached." in benchmark["name"]
-    ]
-    (name,) = {benchmark["setup_cache"] for benchmark in benchmarks}
+    (name,) = {benchmark["setup_cache"] for name, benchmark in benchmarks.items() if ".Cached." in name}
     folder = Path(os.environ["OPDUEL_SUITE_WORK"], name)
     folder.mkdir()
     assert make_cache(folder, "kinds.Cached.track_made").returncode == 0
@@ -290,9 +270,7 @@ def test_a_setup_cache_in_the_suites_own_file_has_one_name_on_both_sides(tmp_pat
         folder = tmp_path / side / "own"
         folder.mkdir(parents=True)
         (folder / "__init__.py").write_text(code)
-        command = [sys.executable, str(FRAMEWORK.scripts.suite), "discover", str(folder)]
-        process = subprocess.run(command, capture_output=True, text=True, check=True)
-        (benchmark,) = [entry for module in json.loads(process.stdout)["modules"] for entry in module["benchmarks"]]
+        (benchmark,) = [entry for module in discovered("asv", folder)["modules"] for entry in module["benchmarks"]]
         names.add(benchmark["setup_cache"])
     assert len(names) == 1
     assert names != {None}

@@ -1,6 +1,5 @@
 """The processes of an asv suite's cases: each has imported its own module and no other, mostly before it is forked."""
 
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from suites import case_of, prepare, suite_worker
 
 from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.processes.restarting_worker import RestartingWorker
-from opduel.records import Build, Failure
+from opduel.records import Failure
 
 BODIES = {
     "__init__": "import os, sys\n",
@@ -103,25 +103,16 @@ BODIES = {
 
 @pytest.fixture
 def worker(tmp_path: Path) -> Iterator[RestartingWorker]:
-    suite, work = tmp_path / "noted_suite", tmp_path / "work"
+    suite = tmp_path / "noted_suite"
     suite.mkdir()
-    work.mkdir()
     for name, body in BODIES.items():
         (suite / f"{name}.py").write_text(body.replace("\n        ", "\n"))
-    framework = get_framework("asv")
-    build = Build("asv", "this", "environment", sys.executable, "1", "3", "d")
-    environment = {**worker_environment(), "OPDUEL_SUITE": str(suite), "OPDUEL_SUITE_WORK": str(work)}
-    cpus = frozenset(os.sched_getaffinity(0))
-    with RestartingWorker("control", build, framework.adaptor, environment, cpus) as one_worker:
-        yield one_worker
-
-
-def description(operator: str) -> dict[str, Any]:
-    return {"id": operator, "operator": operator, "inputs": {}, "direction": "forward", "context": "cpu"}
+    with suite_worker("asv", suite, tmp_path / "work") as started:
+        yield started
 
 
 def value(worker: RestartingWorker, operator: str) -> Any:
-    answers = worker.ask([{"op": "value", "case": description(operator), "seed": 1}], 30.0)
+    answers = worker.ask([{"op": "value", "case": case_of(operator), "seed": 1}], 30.0)
     return answers if isinstance(answers, Failure) else answers[0]["value"]
 
 
@@ -175,10 +166,6 @@ def test_the_processes_of_setup_cache_and_of_timeraw_import_the_suite(worker: Re
     command = [sys.executable, script, "cache", suite, "pools.Cached.track_it", str(tmp_path), str(1 << 20)]
     subprocess.run(command, check=True, env=worker_environment(), timeout=30)
     assert not isinstance(worker.ask([prepare("pools.timeraw_import")], 30.0), Failure)
-
-
-def prepare(operator: str) -> dict[str, Any]:
-    return {"op": "prepare", "case": description(operator), "seed": 1, "inject": 0.0, "slow": False}
 
 
 @pytest.mark.parametrize(

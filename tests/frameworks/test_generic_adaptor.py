@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from generic_adaptor import load
+from adaptor_modules import load_adaptor
 
-adaptor = load()
+adaptor = load_adaptor("generic")
 program = adaptor.program
 PLAIN = {"direction": "forward", "context": "cpu", "files": {}}
 EXPECTED = " (if that is right, list it in the test's exit_codes; of opduel run, give -i)"
@@ -93,7 +93,7 @@ def test_what_a_program_leaves_running_is_killed(script: Script, tmp_path: Path)
     ],
 )
 def test_a_program_that_fails_says_how(script: Script, text: str, kind: str, words: str) -> None:
-    with pytest.raises(program.RunFailed) as error:
+    with pytest.raises(program.ProgramError) as error:
         adaptor.make_call(script(text), 0)()
     assert (error.value.kind, str(error.value)) == (kind, words)
 
@@ -101,7 +101,7 @@ def test_a_program_that_fails_says_how(script: Script, text: str, kind: str, wor
 def test_other_exit_codes_may_be_right(script: Script) -> None:
     adaptor.make_call(script("exit 3", exit_codes=[1, 3]), 0)()
     assert adaptor.cpu_time(script("exit 1", exit_codes=[1]), 0) > 0
-    with pytest.raises(program.RunFailed, match="exit code 0"):
+    with pytest.raises(program.ProgramError, match="exit code 0"):
         adaptor.make_call(script("exit 0", exit_codes=[1]), 0)()
 
 
@@ -109,7 +109,7 @@ def test_standard_input_is_a_file_from_its_beginning_or_nothing(script: Script, 
     (tmp_path / "words").write_text("a b")
     case = script("cat", stdin=str(tmp_path / "words"), cwd="/")
     assert (printed(case), printed(case), printed(script("cat"))) == ("a b", "a b", "")
-    with pytest.raises(program.RunFailed, match="standard input /no/such can't be used: No such file"):
+    with pytest.raises(program.ProgramError, match="standard input /no/such can't be used: No such file"):
         adaptor.make_call(script("cat", stdin="/no/such"), 0)()
 
 
@@ -123,7 +123,7 @@ def test_each_run_has_a_fresh_folder(script: Script, tmp_path: Path) -> None:
         assert content == "some"
         assert not Path(folder).exists()
     assert printed(script(f"[ -e data ] || {{ {text}; }}", fresh_folder=True)).count("\n") == 1
-    with pytest.raises(program.RunFailed, match=r"the working folder can't be used: .*No such file"):
+    with pytest.raises(program.ProgramError, match=r"the working folder can't be used: .*No such file"):
         adaptor.make_call(script("echo", fresh_folder=True, cwd="/no/such"), 0)()
 
 
@@ -175,12 +175,12 @@ def test_prepared_runs_do_not_overlap_in_one_folder(script: Script, tmp_path: Pa
 
 def test_what_is_run_around_a_program_may_fail(script: Script, tmp_path: Path) -> None:
     for name in ("prepare", "cleanup"):
-        with pytest.raises(program.RunFailed, match=f"^the {name} command ended with exit code 3: no data$"):
+        with pytest.raises(program.ProgramError, match=f"^the {name} command ended with exit code 3: no data$"):
             adaptor.make_call(script("exit 0", **{name: ["sh", "-c", "echo no data; exit 3"]}), 0)()
-    with pytest.raises(program.RunFailed, match=r"^no-such-program can't be started: No such file"):
+    with pytest.raises(program.ProgramError, match=r"^no-such-program can't be started: No such file"):
         adaptor.make_call(script("exit 0", prepare=["no-such-program"]), 0)()
     case = script("exit 5", cleanup=["sh", "-c", f"touch {tmp_path}/clean; exit 3"])
-    with pytest.raises(program.RunFailed, match=r"^the program ended with exit code 5"):
+    with pytest.raises(program.ProgramError, match=r"^the program ended with exit code 5"):
         adaptor.make_call(case, 0)()
     assert (tmp_path / "clean").exists()
 
@@ -194,9 +194,9 @@ def test_a_program_has_one_direction_and_no_context(script: Script, other: dict[
 def test_one_that_cannot_be_started_says_why(script: Script, tmp_path: Path) -> None:
     case = script("echo")
     (tmp_path / "program").write_text("#!/no/such/interpreter\n")
-    with pytest.raises(program.RunFailed, match=r"program can't be started: No such file or directory"):
+    with pytest.raises(program.ProgramError, match=r"program can't be started: No such file or directory"):
         adaptor.make_call(case, 0)()
-    with pytest.raises(program.RunFailed, match=r"the working directory /no/such can't be used: No such file"):
+    with pytest.raises(program.ProgramError, match=r"the working directory /no/such can't be used: No such file"):
         adaptor.make_call(script("echo", cwd="/no/such"), 0)()
 
 
@@ -244,7 +244,7 @@ def test_the_memory_of_its_largest_process_is_measured_without_pages_of_files(
 
 def test_memory_that_cannot_be_seen_is_no_number(script: Script, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program.tracing, "trace_me", lambda: None)  # as where ptrace is not allowed
-    with pytest.raises(program.RunFailed, match="doesn't let it be traced: allow ptrace"):
+    with pytest.raises(program.ProgramError, match="doesn't let it be traced: allow ptrace"):
         adaptor.resident(script("exit 0"))
 
 

@@ -1,32 +1,16 @@
 """The values of tensors, and temporary files, without MXNet: values within what is asked for and their dtype holds."""
 
-import importlib.util
 import os
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy
 import pytest
+from adaptor_modules import COMMON, load
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opduel.frameworks import get_framework
-
-ADAPTOR = get_framework("mxnet").adaptor
-
-
-def load(path: Path) -> ModuleType:
-    """A module that needs no MXNet."""
-    spec = importlib.util.spec_from_file_location(f"adaptor_{path.stem}", path)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-VALUES = load(ADAPTOR.parent.parent / "common" / "opduel_common" / "values.py")
+VALUES = load(COMMON / "opduel_common" / "values.py")
 INTEGERS = ["int8", "uint8", "int32", "int64", "bool"]
 
 

@@ -1,33 +1,18 @@
 """The adaptor for ONNX Runtime: its messages and profiles without it; graphs, sessions and forks in a real build."""
 
-import importlib.util
-import json
-import subprocess
-from collections.abc import Callable
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from adaptor_modules import load
+from build_oracle import answers_of
 
 from opduel.driver.builds import BuildCache, resolve_build
-from opduel.frameworks import get_framework, worker_environment
+from opduel.frameworks import get_framework
 
 ORT = get_framework("onnxruntime")
-Answers = list[dict[str, Any]]
 WEIGHT = {"X": [1, 3, 8, 8], "W": [4, 3, 3, 3]}
 CONSTANT = {"constant": {"value": ["W"]}}
 LEVEL = {"session": {"value": {"graph_optimization_level": "all"}}}
-
-
-def module(name: str) -> ModuleType:
-    """Load a module of the adaptor that needs no ONNX Runtime."""
-    spec = importlib.util.spec_from_file_location(f"ort_{name}", ORT.adaptor / f"{name}.py")
-    assert spec
-    assert spec.loader
-    loaded = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(loaded)
-    return loaded
 
 
 def case(operator: str, inputs: dict[str, Any], **fields: Any) -> dict[str, Any]:
@@ -35,21 +20,10 @@ def case(operator: str, inputs: dict[str, Any], **fields: Any) -> dict[str, Any]
     return {**usual, **fields, "operator": operator, "inputs": inputs}
 
 
-@pytest.fixture(scope="module")
-def ask_build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Answers]:
-    """Return a function that runs ``onnx_of.py`` in a release's build and returns its answers."""
-    folder = tmp_path_factory.mktemp("answers")
-
-    def ask(*cases: dict[str, Any], version: str = "1.20.1", threads: int = 1) -> Answers:
-        build = resolve_build(f"onnxruntime=={version}", ORT, BuildCache())
-        script = Path(__file__).with_name("onnx_of.py")
-        command = [build.interpreter, str(script), str(ORT.adaptor), str(folder / "answer")]
-        environment = {**worker_environment(), **ORT.environment(threads)}
-        subprocess.run(command, input=json.dumps(cases), text=True, env=environment, check=True, timeout=120)
-        answers: Answers = json.loads((folder / "answer").read_text())
-        return answers
-
-    return ask
+def ask_build(*cases: dict[str, Any], version: str = "1.20.1", threads: int = 1) -> list[dict[str, Any]]:
+    """Return what ``onnx_of.py`` answers in a release's build: the state after the import, then to each case."""
+    build = resolve_build(f"onnxruntime=={version}", ORT, BuildCache())
+    return answers_of(build, "onnx_of.py", [None, *cases], ORT, threads)
 
 
 @pytest.mark.parametrize(
@@ -71,12 +45,11 @@ def ask_build(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Answers
     ],
 )
 def test_messages_without_places_in_the_source(message: str, line: str) -> None:
-    assert module("messages").key_line(message) == line
+    assert load(ORT.adaptor / "messages.py").key_line(message) == line
 
 
-def test_a_models_inputs_are_each_given_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(str(ORT.adaptor.parent.parent / "common"))
-    inputs_by_name = module("arrays").inputs_by_name
+def test_a_models_inputs_are_each_given_once() -> None:
+    inputs_by_name = load(ORT.adaptor / "arrays.py").inputs_by_name
     assert inputs_by_name(["X", "Y", "Z"], {"args": [[1], [2]], "Z": [3]}) == {"X": [1], "Y": [2], "Z": [3]}
     assert inputs_by_name(["X", "Y"], {"Y": [2]}) == {"Y": [2]}
     for plain, words in (
@@ -102,14 +75,14 @@ def test_the_profilers_events_are_told_apart_by_call() -> None:
         node("Conv", 6),
         run,
     ]
-    assert module("profiler").by_call(events, "onnx.Conv") == [
+    assert load(ORT.adaptor / "profiler.py").by_call(events, "onnx.Conv") == [
         {"operators": {"onnx.Conv": [5000], "Relu": [1000, 2000]}, "memory": {}},
         {"operators": {"onnx.Conv": [6000]}, "memory": {}},
     ]
 
 
 @pytest.mark.wheels
-def test_graphs_of_one_operator(ask_build: Callable[..., Answers]) -> None:
+def test_graphs_of_one_operator() -> None:
     branches = {"then_branch": {"function": "then_branch"}, "else_branch": {"function": "else_branch"}}
     first, *answers = ask_build(
         case("onnx.Conv", {**WEIGHT, "strides": [2, 2]}, fork=True),
@@ -158,7 +131,7 @@ def test_graphs_of_one_operator(ask_build: Callable[..., Answers]) -> None:
 
 
 @pytest.mark.wheels
-def test_what_cannot_be_run(ask_build: Callable[..., Answers]) -> None:
+def test_what_cannot_be_run() -> None:
     option = {"session": {"value": {"intra_op_num_threads": 4}}}
     _, *answers = ask_build(
         case("onnx.Nothing", {"X": [4]}),
@@ -198,7 +171,7 @@ def test_what_cannot_be_run(ask_build: Callable[..., Answers]) -> None:
 
 
 @pytest.mark.wheels
-def test_the_most_that_a_call_holds_at_once(ask_build: Callable[..., Answers]) -> None:
+def test_the_most_that_a_call_holds_at_once() -> None:
     strings = {"X": {"value": ["a", "b"]}, "Y": {"value": ["c", "d"]}, "opset": 20}
     matrices = {"A": [64, 256], "B": [256, 512]}
     unplanned = {"session": {"value": {"graph_optimization_level": "all", "enable_mem_pattern": False}}}

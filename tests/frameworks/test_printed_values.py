@@ -5,9 +5,9 @@ import re
 from typing import Any
 
 import pytest
-from generic_adaptor import load
+from adaptor_modules import load_adaptor
 
-printed = load().printed
+printed = load_adaptor("generic").printed
 
 
 def read(form: str, text: str, higher: tuple[str, ...] = ()) -> dict[str, tuple[Any, ...]]:
@@ -139,7 +139,7 @@ def test_tensorflow_lite_has_the_mean_of_the_last_run() -> None:
     ],
 )
 def test_what_cannot_be_read_is_one_line(form: str, text: str, words: str) -> None:
-    with pytest.raises(printed.Unreadable, match=words) as error:
+    with pytest.raises(printed.ProgramError, match=words) as error:
         read(form, text)
     assert "\n" not in str(error.value)
 
@@ -193,5 +193,5 @@ def test_two_units_of_one_value_cannot_be_mixed() -> None:
     values = read("json_lines", '{"name": "x", "value": 1, "unit": "MB"}\n{"name": "x", "value": 1, "unit": "GB"}')
     assert values["x"][0] == "prints x in MB and in GB: use one unit"
     too_many = "\n".join(f'{{"name": "{number}", "value": 1}}' for number in range(printed.MOST_VALUES + 1))
-    with pytest.raises(printed.Unreadable, match="more than 5000 values"):
+    with pytest.raises(printed.ProgramError, match="more than 5000 values"):
         read("json_lines", too_many)

@@ -1,19 +1,15 @@
 """Tests that time a call by pytest's fixture ``benchmark``: what is collected of them, and what is called, and when."""
 
-import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from suites import case_of, discovered, prepare, suite_worker
 
-from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.processes.process import SLOTS
 from opduel.harness.processes.restarting_worker import RestartingWorker
-from opduel.records import Build, Failure
+from opduel.records import Failure
 
 SETTINGS = """
 [tool.pytest.ini_options]
@@ -175,17 +171,9 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def discovered(root: Path, *files: str) -> dict[str, Any]:
-    script = str(get_framework("pytest").scripts.suite)
-    command = [sys.executable, script, "discover", str(root), *files]
-    process = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root.parent)
-    document: dict[str, Any] = json.loads(process.stdout)
-    return document
-
-
 def test_pytest_collects_the_timed_tests_and_the_suite_s_settings_do_not_stop_it(project: Path) -> None:
     names = ("test_calls", "bench_outcomes", "test_broken", "test_skipped")
-    [module] = discovered(project, *(f"tests/{name}.py" for name in names))["modules"]
+    [module] = discovered("pytest", project, *(f"tests/{name}.py" for name in names))["modules"]
     benchmarks = {benchmark["name"]: benchmark for benchmark in module["benchmarks"]}
     assert list(benchmarks)[:5] == [
         "tests/test_calls.py::test_call",
@@ -214,36 +202,21 @@ def test_pytest_collects_the_timed_tests_and_the_suite_s_settings_do_not_stop_it
 def test_what_stops_pytest_is_one_line(tmp_path: Path, file: str, text: str, words: str) -> None:
     (tmp_path / file).write_text(text)
     (tmp_path / "test_it.py").write_text("def test_it(benchmark): benchmark(int)\n")
-    error = discovered(tmp_path, "test_it.py")["error"]
+    error = discovered("pytest", tmp_path, "test_it.py")["error"]
     assert words in error
     assert "\n" not in error
 
 
 @pytest.fixture
 def worker(project: Path, tmp_path: Path) -> Iterator[RestartingWorker]:
-    framework = get_framework("pytest")
-    build = Build("pytest", "this", "environment", sys.executable, "1", "3", "d")
-    (tmp_path / "work").mkdir()
-    variables = {
-        "OPDUEL_SUITE": str(project),
-        "OPDUEL_SUITE_WORK": str(tmp_path / "work"),
-        "NOTES": str(tmp_path / "notes"),
-    }
-    cpus = frozenset(os.sched_getaffinity(0))
-    environment = {**worker_environment(), **variables}
-    with RestartingWorker("control", build, framework.adaptor, environment, cpus) as one_worker:
-        yield one_worker
-
-
-def case(operator: str, **inputs: str) -> dict[str, Any]:
-    return {"id": operator, "operator": operator, "inputs": inputs, "direction": "forward", "context": "cpu"}
+    with suite_worker("pytest", project, tmp_path / "work", NOTES=str(tmp_path / "notes")) as started:
+        yield started
 
 
 def prepared(worker: RestartingWorker, name: str, **inputs: str) -> list[dict[str, Any]] | Failure:
     """What a worker says that prepares a case, and measures a block of it."""
-    request = {"op": "prepare", "case": case(name, **inputs), "seed": 1, "inject": 0.0, "slow": False}
     block = {"op": "block", "discard": 0, "calls": 2, "inner": 3}
-    return worker.ask([request, block], 60.0)
+    return worker.ask([prepare(name, **inputs), block], 60.0)
 
 
 def notes(worker: RestartingWorker, tmp_path: Path) -> list[str]:
@@ -323,7 +296,7 @@ def test_a_file_that_cannot_be_collected_fails_its_cases(worker: RestartingWorke
 
 
 def test_memory_of_a_call(worker: RestartingWorker) -> None:
-    request = {"op": "memory", "case": case("tests/test_calls.py::test_marked"), "seed": 1, "calls": 2}
+    request = {"op": "memory", "case": case_of("tests/test_calls.py::test_marked"), "seed": 1, "calls": 2}
     answer = worker.ask([request], 60.0)
     assert not isinstance(answer, Failure), answer
     assert answer[0]["bytes"]["cpu"] > 0

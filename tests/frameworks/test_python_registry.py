@@ -1,11 +1,12 @@
 """The script that lists a package's public functions, and the rules for NumPy and SciPy, on our own packages."""
 
-import importlib.util
+import sys
 from types import ModuleType
 from typing import Any
 
 import numpy
 import pytest
+from adaptor_modules import load
 
 from opduel.driver.catalogue.apply import apply_rules
 from opduel.driver.catalogue.registry import Function, Registry
@@ -21,14 +22,9 @@ FRAMEWORK = get_framework("python")
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
     assert FRAMEWORK.scripts.registry
-    spec = importlib.util.spec_from_file_location("registered_of_packages", FRAMEWORK.scripts.registry)
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("sys.path", ["", *__import__("sys").path])  # the script replaces the first, its own folder
-        spec.loader.exec_module(module)
-    return module
+        patch.setattr("sys.path", ["", *sys.path])  # the script replaces the first, its own folder
+        return load(FRAMEWORK.scripts.registry)
 
 
 @pytest.fixture(scope="module")

@@ -1,16 +1,13 @@
 """The processes of a run share their input arrays: which are drawn, which copied, and which not stored."""
 
-import fcntl
 import os
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy
 import pytest
-from test_mxnet_values import ADAPTOR, load
+from adaptor_modules import COMMON, load
 
-COMMON = ADAPTOR.parent.parent / "common"
 MODULE = load(COMMON / "opduel_common" / "shared_arrays.py")
 SHAPE, NBYTES = (512, 256), 4 * 512 * 256
 ROOM = 14 * NBYTES
@@ -84,13 +81,6 @@ def test_the_memory_is_bounded_and_what_is_in_it_stays(memory: int) -> None:
     assert same == [True] * 13 + [False] * 7, "fourteen have no room for what is said of them"
 
 
-def test_memory_that_takes_nothing_costs_no_case(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"")
-    with open(tmp_path / "file", "rb") as stream:
-        monkeypatch.setenv(MODULE.VARIABLE, f"{stream.fileno()},{ROOM}")
-        assert draw_once("a", Draws()).shape == SHAPE
-
-
 def test_a_process_that_ends_in_between_leaves_no_array(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
     original, make = os.pwrite, Draws()
 
@@ -123,39 +113,6 @@ def test_without_the_file_everything_is_drawn(monkeypatch: pytest.MonkeyPatch) -
     assert make.count == 2
 
 
-def test_what_another_process_keeps_meanwhile_is_not_kept_again(memory: int) -> None:
-    other = Draws()
-
-    def make() -> Any:
-        for key in "ab":  # as another process does while this one draws
-            draw_once(key, other)
-        return Draws()()
-
-    MODULE.shared_array("a", SHAPE, "float32", make)
-    assert os.fstat(memory).st_size == 2 * (MODULE.PAGE + NBYTES)
-    assert numpy.array_equal(draw_once("a", other), draw_once("a", other))
-    draw_once("b", other)
-    assert other.count == 2
-
-
-def test_one_process_at_a_time_writes(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, statuses = os.pwrite, []
-
-    def watched(descriptor: int, content: Any, offset: int) -> int:
-        if not (pid := os.fork()):
-            try:
-                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                os._exit(0)
-            finally:
-                os._exit(1)
-        statuses.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-        return original(descriptor, content, offset)
-
-    monkeypatch.setattr(os, "pwrite", watched)
-    draw_once("a", Draws())
-    assert statuses == [1, 1], "nobody else gets the lock"
-
-
 def test_processes_at_the_same_time_keep_an_array_once(memory: int) -> None:
     children = []
     for _ in range(4):
@@ -176,7 +133,6 @@ def test_processes_at_the_same_time_keep_an_array_once(memory: int) -> None:
 
 
 def test_inputs_are_the_same_with_and_without_it(memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(COMMON)
     from opduel_common.inputs import Inputs
 
     def make_array(case_id: str, seed: int, size: int, **values: Any) -> Any:

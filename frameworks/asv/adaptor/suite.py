@@ -14,10 +14,9 @@ import os
 import pickle
 import pkgutil
 import resource
-import select
 import signal
 import sys
-import time
+import tempfile
 import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -26,7 +25,7 @@ sys.path.append(os.path.join(HERE, "..", "..", "common"))
 
 from opduel_common.scripts import answer, load_module, one_line  # noqa: E402 - after the path is set
 
-MODULE_S = 120.0  # limit for the import of one module
+MODULE_S = 120  # limit for the import of one module
 MAX_PARAMETER_SETS = 10000  # of one benchmark
 benchmarks = load_module("opduel_benchmarks", os.path.join(HERE, "benchmarks.py"))  # which the adaptor uses, too
 
@@ -55,29 +54,21 @@ def discover(root):
 
 def describe_module(module, is_package):
     """Describe the module's benchmarks in a child, since its import may hang or die."""
-    reading, writing = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.close(reading)
-        with os.fdopen(writing, "w") as stream:
-            stream.write(json.dumps(describe_module_here(module, is_package)) + "\n")
-        os._exit(0)
-    os.close(writing)
-    text, deadline = b"", time.time() + MODULE_S
-    while select.select([reading], [], [], max(0.0, deadline - time.time()))[0]:
-        piece = os.read(reading, 1 << 16)
-        text += piece
-        if not piece or b"\n" in piece:  # processes that the module started may keep the pipe open
-            break
-    os.close(reading)
-    hung = time.time() >= deadline and b"\n" not in text
-    if hung:
-        os.kill(pid, signal.SIGKILL)
-    status = os.waitpid(pid, 0)[1]
-    if hung or status or not text:  # it may also end its process without an error
-        how = f"was not imported within {MODULE_S:g} s" if hung else "ended the process that imported it"
+    with tempfile.TemporaryFile("w+") as stream:
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(MODULE_S)
+            json.dump(describe_module_here(module, is_package), stream)
+            stream.flush()
+            os._exit(0)
+        status = os.waitpid(pid, 0)[1]
+        stream.seek(0)
+        text = stream.read()
+    if status or not text:  # it may also end its process without an error
+        hung = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
+        how = f"was not imported within {MODULE_S} s" if hung else "ended the process that imported it"
         return {"module": module, "benchmarks": [], "problems": [f"{module} {how}"]}
-    return json.loads(text.partition(b"\n")[0].decode("utf-8"))
+    return json.loads(text)
 
 
 def describe_module_here(module, is_package):

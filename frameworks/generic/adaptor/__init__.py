@@ -28,7 +28,7 @@ def versions():
 
 
 def make_call(case, seed):
-    """Return a function that runs the case's program once and raises program.RunFailed if that fails.
+    """Return a function that runs the case's program once and raises ProgramError if that fails.
 
     Raise ProgramError if a program has no such case.
     """

@@ -13,28 +13,28 @@ YOUNG_S = 60  # a folder may not be locked yet
 
 
 @contextlib.contextmanager
-def fresh_folder(template):
-    """Yield a new folder: a copy of the folder ``template``, or an empty one for None. OSError: it can't be made."""
-    folder = tempfile.mkdtemp(prefix=PREFIX)
-    lock = _lock(folder)
+def reserved(folder, wait=True):
+    """Yield the folder while no other run has it, for which it may ``wait``. OSError: it can't be used, or another has
+    it."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        if template:
-            not_these = shutil.ignore_patterns(PREFIX + "*")
-            shutil.copytree(template, folder, symlinks=True, ignore=not_these, dirs_exist_ok=True)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
-def reserved(folder):
-    """Wait until no other run has reserved the folder, and yield it. OSError: it can't be used."""
-    lock = _lock(folder, wait=True)
-    try:
-        yield folder
-    finally:
-        os.close(lock)
+def fresh_folder(template):
+    """Yield a new folder: a copy of the folder ``template``, or an empty one for None. OSError: it can't be made."""
+    with reserved(tempfile.mkdtemp(prefix=PREFIX)) as folder:
+        try:
+            if template:
+                not_these = shutil.ignore_patterns(PREFIX + "*")
+                shutil.copytree(template, folder, symlinks=True, ignore=not_these, dirs_exist_ok=True)
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def remove_left_folders():
@@ -42,17 +42,5 @@ def remove_left_folders():
     for folder in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), PREFIX + "*")):
         with contextlib.suppress(OSError):
             if time.time() - os.stat(folder).st_ctime > YOUNG_S:
-                lock = _lock(folder)
-                shutil.rmtree(folder, ignore_errors=True)
-                os.close(lock)
-
-
-def _lock(folder, wait=False):
-    """Return a descriptor that holds the folder until it is closed. OSError: another process does."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
+                with reserved(folder, wait=False):
+                    shutil.rmtree(folder, ignore_errors=True)

@@ -29,21 +29,9 @@ AGGREGATE = re.compile(r"_(mean|median|stddev|cv|BigO|RMS)$")  # before version 
 
 
 class ProgramError(Exception):
-    """A program can't be measured as its case says: one line, and ``kind`` as in records/measurement.py."""
+    """A program, or one of its values, can't be measured: one line, and ``kind`` as in records/measurement.py."""
 
     says_all = True
-
-    def __init__(self, text, kind="error"):
-        super().__init__(text)
-        self.kind = kind
-
-
-class Unreadable(ProgramError):
-    """The output isn't what its format says."""
-
-
-class NoNumber(Exception):
-    """A value isn't a finite number; the text is one line, and ``kind`` as in records/measurement.py."""
 
     def __init__(self, text, kind="error"):
         super().__init__(text)
@@ -57,7 +45,7 @@ def values_of(form, text, higher_is_better=()):
     place of ``value``; repetitions that were skipped don't count where others ran.
     ``higher_is_better``: globs over the names of values; they override what the output says.
 
-    Raise Unreadable if Google Benchmark's output is cut off, or there are no values.
+    Raise ProgramError if Google Benchmark's output is cut off, or there are no values.
     """
     value_by_name = {}
     for name, value, unit, lower in FORMATS[form](text):
@@ -66,16 +54,16 @@ def values_of(form, text, higher_is_better=()):
         scale, unit = (NANOSECONDS[unit], "ns") if unit in NANOSECONDS else (1, unit)
         entry = value_by_name.setdefault(name, {"name": name, "unit": unit, "lower_is_better": lower, "values": []})
         try:
-            if entry["unit"] != unit and not isinstance(value, NoNumber):
-                raise NoNumber("prints {} in {} and in {}: use one unit".format(name, entry["unit"], unit))
+            if entry["unit"] != unit and not isinstance(value, ProgramError):
+                raise ProgramError("prints {} in {} and in {}: use one unit".format(name, entry["unit"], unit))
             entry["values"].append(_number(name, value, scale))
-        except NoNumber as error:
+        except ProgramError as error:
             if "error" not in entry or entry["kind"] == SKIPPED:
                 entry.update(error=str(error), kind=error.kind)
         if len(value_by_name) > MOST_VALUES:
-            raise Unreadable(f"prints more than {MOST_VALUES} values: print fewer")
+            raise ProgramError(f"prints more than {MOST_VALUES} values: print fewer")
     if not value_by_name:
-        raise Unreadable(f"prints no value: {EXPECTED[form]}")
+        raise ProgramError(f"prints no value: {EXPECTED[form]}")
     for name, entry in value_by_name.items():
         values = entry.pop("values")
         entry["lower_is_better"] = entry["lower_is_better"] and not _matches(name, higher_is_better)
@@ -92,10 +80,10 @@ def _google_benchmark(text):
         name = row.get("run_name") or row.get("name")
         if row.get("error_occurred"):
             message = "reports an error: {}".format(_short(str(row.get("error_message") or "without a message")))
-            yield name, NoNumber(message), "ns", True
+            yield name, ProgramError(message), "ns", True
             continue
         if row.get("skipped"):  # with times of 0
-            yield name, NoNumber(_line(row.get("skip_message")) or "skipped", SKIPPED), "ns", True
+            yield name, ProgramError(_line(row.get("skip_message")) or "skipped", SKIPPED), "ns", True
             continue
         real = any(part in REAL_TIMES for part in str(name).split("/"))
         yield name, row.get("real_time" if real else "cpu_time"), row.get("time_unit", "ns"), True
@@ -115,14 +103,14 @@ def _benchmarks(text):
         except (ValueError, RecursionError) as error:
             problem = problem or f"no complete JSON document: {error}"
     if problem:
-        raise Unreadable(f"prints {problem}")
+        raise ProgramError(f"prints {problem}")
     return []
 
 
 def _repetitions(rows):
     """Return the rows of single repetitions, and the medians of benchmarks of which only aggregates were printed."""
     if not all(isinstance(row, dict) for row in rows):
-        raise Unreadable("prints benchmarks that are not objects: {}".format(EXPECTED["google_benchmark"]))
+        raise ProgramError("prints benchmarks that are not objects: {}".format(EXPECTED["google_benchmark"]))
     if any("run_type" in row for row in rows):
         single = [row for row in rows if row.get("run_type", "iteration") == "iteration"]
         medians = [row for row in rows if row.get("aggregate_name") == "median"]
@@ -146,7 +134,7 @@ def _json_lines(text):
             continue
         value, lower = entry.get("value"), entry.get("lower_is_better", True)
         if not isinstance(lower, bool):
-            value = NoNumber(f"line {number}: lower_is_better is neither true nor false: {_short(line)}")
+            value = ProgramError(f"line {number}: lower_is_better is neither true nor false: {_short(line)}")
         yield entry["name"], value, entry.get("unit"), lower is not False
 
 
@@ -213,19 +201,19 @@ def _broken(number, line, error, *fields):
     texts = [re.search(rf'"{field}"\s*:\s*"((?:[^"\\]|\\.)*)"', line) for field in fields]
     if all(texts):
         message = f"line {number} is not complete JSON ({error}): {_short(line)}"
-        yield " ".join(text[1] for text in texts), NoNumber(message), None, True
+        yield " ".join(text[1] for text in texts), ProgramError(message), None, True
 
 
 def _number(name, value, scale):
-    """Return ``scale * value``. Raise NoNumber if that isn't a finite number."""
-    if isinstance(value, NoNumber):
+    """Return ``scale * value``. Raise ProgramError if that isn't a finite number."""
+    if isinstance(value, ProgramError):
         raise value
     try:
         number = float("nan") if isinstance(value, bool) else scale * float(value)
     except (TypeError, ValueError, OverflowError):
         number = float("nan")
     if not math.isfinite(number):
-        raise NoNumber(f"prints {_short(json.dumps(value))} for {name}, which is not a finite number")
+        raise ProgramError(f"prints {_short(json.dumps(value))} for {name}, which is not a finite number")
     return number
 
 

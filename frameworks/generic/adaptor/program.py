@@ -38,10 +38,6 @@ _libc = ctypes.CDLL(None, use_errno=True)
 Run = collections.namedtuple("Run", "wall_ns cpu_ns peak_bytes output")
 
 
-class RunFailed(ProgramError):
-    """The program could not be started, or failed."""
-
-
 class Command:
     """The command of a case: the program with its arguments, input, environment, folder, and what is run around it."""
 
@@ -85,7 +81,7 @@ class Command:
     def run(self, keep=False, peak=False):
         """Run it once and return a ``Run``, with its ``output`` if ``keep`` and its ``peak_bytes`` if ``peak``.
 
-        Raise RunFailed if it can't be started, is killed, prints too much to be kept, its exit code is not one of
+        Raise ProgramError if it can't be started, is killed, prints too much to be kept, its exit code is not one of
         ``exit_codes``, or what is run around it fails.
         """
         with contextlib.ExitStack() as stack, _ending_with_parent(stack.close):
@@ -94,13 +90,13 @@ class Command:
                 try:
                     self.folder = stack.enter_context(own_folder)
                 except OSError as error:
-                    raise RunFailed(f"the working folder can't be used: {error}") from None
+                    raise ProgramError(f"the working folder can't be used: {error}") from None
             stack.callback(self._kill_running)
             self._run_around("prepare")
             try:
                 run = self._run(keep, peak)
-            except RunFailed:
-                with contextlib.suppress(RunFailed):
+            except ProgramError:
+                with contextlib.suppress(ProgramError):
                     self._run_around("cleanup")
                 raise
             self._run_around("cleanup")
@@ -128,16 +124,16 @@ class Command:
         finally:
             self._kill_running()  # also processes that it left running
         if keep and dropped:
-            raise RunFailed(f"printed more than {MAX_OUTPUT >> 20} MiB: print the values alone")
+            raise ProgramError(f"printed more than {MAX_OUTPUT >> 20} MiB: print the values alone")
         self._check(process.returncode)
         if peak and peak_bytes is None:
-            raise RunFailed("its memory can't be seen, because this system doesn't let it be traced: allow ptrace")
+            raise ProgramError("its memory can't be seen, because this system doesn't let it be traced: allow ptrace")
         cpu_ns = round(1e9 * (used.ru_utime + used.ru_stime))
         output = os.pread(self.output, MAX_OUTPUT, 0).decode("utf-8", "replace") if keep else None
         return Run(wall_ns, cpu_ns, peak_bytes, output)
 
     def _start(self, words, stdin=os.devnull, traced=False):
-        """Start a process that reads the file ``stdin``, and return it. Raise RunFailed."""
+        """Start a process that reads the file ``stdin``, and return it. Raise ProgramError."""
         for file in (self.output, self.errors):
             os.ftruncate(file, 0)
             os.lseek(file, 0, os.SEEK_SET)
@@ -163,9 +159,9 @@ class Command:
         except OSError as error:
             if error.filename in (self.folder, stdin):
                 noun = "standard input" if error.filename == stdin else "the working directory"
-                raise RunFailed(f"{noun} {error.filename} can't be used: {error.strerror}") from None
+                raise ProgramError(f"{noun} {error.filename} can't be used: {error.strerror}") from None
             kind = "missing" if error.errno == errno.ENOENT else "start"
-            raise RunFailed(f"{os.fsdecode(words[0])} can't be started: {error.strerror}", kind) from None
+            raise ProgramError(f"{os.fsdecode(words[0])} can't be started: {error.strerror}", kind) from None
         self.running = process.pid
         return process
 
@@ -192,7 +188,7 @@ class Command:
                 os.killpg(self.running, signal.SIGKILL)
 
     def _check(self, code, subject="the program"):
-        """Unless it ended with an exit code that is accepted, print the end of its output and raise RunFailed."""
+        """Unless it ended with an exit code that is accepted, print the end of its output and raise ProgramError."""
         is_program = subject == "the program"
         if code in (self.exit_codes if is_program else [0]):
             return
@@ -205,9 +201,9 @@ class Command:
             last_line = f": {lines[-1][:LONGEST_LINE]}" if lines else last_line
         if code >= 0:
             fix = " (if that is right, list it in the test's exit_codes; of opduel run, give -i)" if is_program else ""
-            raise RunFailed(f"{subject} ended with exit code {code}{last_line}{fix}")
+            raise ProgramError(f"{subject} ended with exit code {code}{last_line}{fix}")
         names = {known_signal: known_signal.name for known_signal in signal.Signals}
-        raise RunFailed(f"{subject} was killed by {names.get(-code, f'signal {-code}')}{last_line}", "crash")
+        raise ProgramError(f"{subject} was killed by {names.get(-code, f'signal {-code}')}{last_line}", "crash")
 
 
 @contextlib.contextmanager

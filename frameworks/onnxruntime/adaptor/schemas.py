@@ -24,7 +24,7 @@ NUMPY_TYPES = {"float": "float32", "double": "float64", "string": "object"}  # o
 # ``dtypes``: NumPy's names, for a sequence those of its elements. ``min_count``: how many a variadic one needs.
 Formal = namedtuple("Formal", "name option type dtypes is_sequence min_count")
 # ``attributes``: name -> (type such as "INTS", whether it is required).
-Schema = namedtuple("Schema", "name domain since inputs outputs attributes")
+Schema = namedtuple("Schema", "name inputs outputs attributes")
 
 
 def domain_of(operator):
@@ -68,8 +68,6 @@ def to_schema(schema):
     """Convert a schema of either library."""
     return Schema(
         schema.name,
-        schema.domain,
-        schema.since_version,
         [to_formal(schema, parameter) for parameter in schema.inputs],
         [to_formal(schema, parameter) for parameter in schema.outputs],
         {name: (enum_name(attribute.type), attribute.required) for name, attribute in schema.attributes.items()},

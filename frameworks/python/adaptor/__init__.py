@@ -1,26 +1,50 @@
 """The adaptor of functions of any Python package.
 
-NumPy and the packages that the run's cases name (imports.py) are imported before the worker forks.
+NumPy and the packages that the run's cases name are imported before the worker forks.
 """
 
 import contextlib
 import functools
+import importlib
 import inspect
+import os
 import platform
+import sys
 from collections import deque
 
+from opduel_common.forks import import_if_safe
 from opduel_common.inputs import Inputs, numpy
-from opduel_common.names import resolve_call
+from opduel_common.names import is_standard, resolve_call
 from opduel_common.peaks import peak_of_objects
 from opduel_common.results import digest_of
 from opduel_common.statements import STATEMENT, statement_call
 
-from .imports import import_before_forking
 from .profiler import profile, write_profile  # noqa: F401 - the worker calls them
 from .results import results as results_of
 
-import_before_forking()
+NAMES = "OPDUEL_IMPORTS"  # set by the framework: dotted names, with commas between
 _CONTEXT_MANAGER = contextlib.contextmanager(len).__code__
+
+
+def import_all(names):
+    """Import the modules of dotted names; the last parts of a name may be a class."""
+    for name in names:
+        parts = name.split(".")
+        for count in range(1, len(parts) + 1):
+            try:
+                importlib.import_module(".".join(parts[:count]))
+            except ImportError:
+                break  # a class, or missing in this build: then its case says so
+
+
+def import_before_forking():
+    """Import the modules that the run's cases name if that is safe; otherwise each case's process does."""
+    names = [name for name in os.environ.get(NAMES, "").split(",") if name and not is_standard(name.split(".")[0])]
+    if any(name not in sys.modules for name in names):
+        import_if_safe(import_all, names)
+
+
+import_before_forking()
 
 
 def versions():
