@@ -6,9 +6,8 @@ A fault in here costs causes alone: no verdict depends on them.
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from opduel.causes.wording.instructions import attribute_changes
 from opduel.causes.wording.sentence import cause_of
@@ -18,9 +17,6 @@ from opduel.harness.profiles import Profiling
 from opduel.harness.run_request import RunRequest
 from opduel.records import FLAGGED, Cause, Comparison
 from opduel.support.text import counted, duration
-
-if TYPE_CHECKING:
-    from opduel.causes.evidence import Evidence
 
 MOST_EXPLAINED = 20  # cases of a run, the largest changes first
 TOO_MANY = f"its cause was not looked for: the run has {MOST_EXPLAINED} larger changes"
@@ -32,13 +28,12 @@ def find_causes(
     request: RunRequest,
     findings: MeasurementResult,
     profiling: Profiling,
-    collect: "Callable[..., Mapping[str, Evidence]] | None" = None,
 ) -> list[Comparison]:
     """Return the comparisons in their order, those of ``changes_to_explain`` with a cause, whose sentence is added to
     the note. Notes also say what time and instructions mean together, where both were compared.
 
     An aborted run gets no causes, and nothing is begun after the deadline of ``profiling``. A signal meanwhile costs
-    the causes, and is noted in ``findings``. ``collect``: in place of ``collect_evidence``.
+    the causes, and is noted in ``findings``.
     """
     comparisons = attribute_changes(comparisons)
     changes = changes_to_explain(comparisons, request)
@@ -55,7 +50,7 @@ def find_causes(
     causes: dict[str, Cause] = {}
     try:
         cases = {case.id: case for case in request.cases}
-        evidence = (collect or collect_evidence)(explained, cases, request, profiling)
+        evidence = collect_evidence(explained, cases, request, profiling)
     except KeyboardInterrupt as error:
         findings.stop(error)
         return comparisons

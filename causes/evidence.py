@@ -1,8 +1,9 @@
 """Asks every collector about changed cases, and divides what it saw among the parts of a call: the examinations."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from opduel.causes.attribution.call_division import changed_functions, divide_by_call
@@ -12,7 +13,7 @@ from opduel.causes.attribution.shares import examine
 from opduel.causes.collectors import libraries, operators, primitives, python_functions, resources, sampled_functions
 from opduel.causes.collectors.allocations import ALLOCATIONS, MAPPED, observe_allocations
 from opduel.causes.collectors.native_functions import observe_native
-from opduel.causes.collectors.process_pairs import Answers, ask_in_pairs
+from opduel.causes.collectors.process_pairs import Answers, UnansweredError, ask_in_pairs
 from opduel.causes.collectors.valgrind_pairs import Observed
 from opduel.causes.wording.resources import concerns_memory
 from opduel.harness.profiles import Profiling
@@ -24,19 +25,6 @@ from opduel.support.text import one_line
 
 LONGEST_S = 300.0  # for all cases; ten take less than 180 s on two cores
 BRANCHES = "conditional branches and indirect jumps, by valgrind's model of a processor"
-
-
-@dataclass(frozen=True)
-class Collectors:
-    """What looks at both builds of changed cases, each in process pairs of its own."""
-
-    ask: Callable[..., Mapping[str, Answers]] = ask_in_pairs
-    ask_for_operators: Callable[..., Mapping[str, Answers]] = operators.ask_for_operators
-    native: Callable[..., Mapping[str, Observed]] = observe_native
-    allocations: Callable[..., Mapping[str, tuple[Observed, Observed]]] = observe_allocations
-
-
-COLLECTORS = Collectors()
 
 
 @dataclass(frozen=True)
@@ -52,7 +40,6 @@ def collect_evidence(
     cases: Mapping[str, Case],
     request: RunRequest,
     profiling: Profiling,
-    collectors: Collectors = COLLECTORS,
 ) -> dict[str, Evidence]:
     """Return the evidence of each change (by case id); ``cases`` are all cases of the run by id.
 
@@ -62,32 +49,33 @@ def collect_evidence(
     profiling = replace(profiling, deadline=min(profiling.deadline, time.monotonic() + LONGEST_S))
     changed_cases, builds = [cases[case_id] for case_id in changes], profiling.bench.builds
     questions = [module.QUESTION for module in (python_functions, resources, sampled_functions, libraries)]
-    answers = collectors.ask(profiling, changed_cases, questions)
+    answers = ask_in_pairs(profiling, changed_cases, questions)
     evidence = {
         case_id: _examine_answers(answers[case_id], comparison, builds) for case_id, comparison in changes.items()
     }
     if profiling.framework.profiling.log_variables:
         for case_id, logged in primitives.ask_for_primitives(profiling, changed_cases).items():
             note = "; ".join(filter(None, (primitives.NOTE, primitives.describe_releases(logged))))
-            observations = primitives.primitive_observations(logged)
-            evidence[case_id].examinations.append(_examine("primitives", observations, note))
+            evidence[case_id].examinations.append(
+                _examine("primitives", logged, primitives.primitive_observations, note)
+            )
     folder = callgrind_folder(request)
-    native = collectors.native(profiling, changed_cases, env=request.env, folder=folder, among=request.cases)
+    native = observe_native(profiling, changed_cases, env=request.env, folder=folder, among=request.cases)
     for case_id, observed in native.items():
         evidence[case_id].examinations.extend(_examine_native(observed))
     if operators.has_profiler(profiling.framework):
-        for case_id, profiled in collectors.ask_for_operators(profiling, changed_cases).items():
+        for case_id, profiled in operators.ask_for_operators(profiling, changed_cases).items():
             evidence[case_id].examinations.extend(_examine_operators(profiled))
     of_memory = [
         case for case in changed_cases if concerns_memory(evidence[case.id].examinations, changes[case.id].ratio or 1.0)
     ]
     if of_memory:
-        misses = collectors.native(profiling, of_memory, env=request.env, misses=True)
+        misses = observe_native(profiling, of_memory, env=request.env, misses=True)
         for case_id, observed in misses.items():
             examination = examine("simulated cache misses", "count", observed.observations, observed.note)
             evidence[case_id].examinations.append(examination)
         for kind in (MAPPED, ALLOCATIONS):
-            allocated = collectors.allocations(profiling, of_memory, kind, env=request.env)
+            allocated = observe_allocations(profiling, of_memory, kind, env=request.env)
             for case_id, (numbers, sizes) in allocated.items():
                 if kind == ALLOCATIONS and numbers.observations:
                     evidence[case_id].examinations.append(examine(kind, "count", numbers.observations, numbers.note))
@@ -102,10 +90,9 @@ def callgrind_folder(request: RunRequest) -> Path | None:
 
 
 def _examine_answers(answers: Answers, comparison: Comparison, builds: Mapping[Side, Build]) -> Evidence:
-    samples = sampled_functions.sample_observations(answers)
     examinations = [
         _examine_python(answers, comparison),
-        _examine("sampled functions", samples, sampled_functions.NOTE),
+        _examine("sampled functions", answers, sampled_functions.sample_observations, sampled_functions.NOTE),
         *_examine_resources(answers),
     ]
     if differences := libraries.describe_differences(answers, builds):
@@ -114,10 +101,11 @@ def _examine_answers(answers: Answers, comparison: Comparison, builds: Mapping[S
 
 
 def _examine_python(answers: Answers, comparison: Comparison) -> Examination:
-    functions = python_functions.function_observations(answers)
-    if isinstance(functions, str):
-        return Examination("Python functions", "ns", 0, note=functions)
-    functions, note = rename_moved_functions(functions), python_functions.function_note(answers)
+    try:
+        functions = rename_moved_functions(python_functions.function_observations(answers))
+    except UnansweredError as error:
+        return Examination("Python functions", "ns", 0, note=str(error))
+    note = python_functions.function_note(answers)
     examination = examine("Python functions", "ns", divide_by_call(functions), note, _measured_change(comparison))
     flame = flame_of_stacks(python_functions.function_stacks(answers), same_functions(functions))
     return replace(examination, flame=flame, changed=changed_functions(functions))
@@ -133,19 +121,23 @@ def _measured_change(comparison: Comparison) -> tuple[float, float, float] | Non
 
 
 def _examine_resources(answers: Answers) -> list[Examination]:
-    observations = resources.resource_observations(answers)
-    if isinstance(observations, str):
-        return [Examination("resources", "count", 0, note=observations)]
+    try:
+        observations = resources.resource_observations(answers)
+    except UnansweredError as error:
+        return [Examination("resources", "count", 0, note=str(error))]
     return [
         examine("resources", resources.unit_of(resource), of_resource, resources.NOTE)
         for resource, of_resource in observations.items()
     ]
 
 
-def _examine(source: Source, observations: Sequence[Observation] | str, note: str) -> Examination:
-    if isinstance(observations, str):
-        return Examination(source, "ns", 0, note=observations)
-    return examine(source, "ns", observations, note)
+def _examine(
+    source: Source, answers: Answers, observe: Callable[[Answers], list[Observation]], note: str = ""
+) -> Examination:
+    try:
+        return examine(source, "ns", observe(answers), note)
+    except UnansweredError as error:
+        return Examination(source, "ns", 0, note=str(error))
 
 
 def _examine_native(observed: Observed) -> list[Examination]:
@@ -160,6 +152,6 @@ def _examine_native(observed: Observed) -> list[Examination]:
 
 
 def _examine_operators(answers: Answers) -> list[Examination]:
-    kernels, observations = (operators.operator_observations(answers, of_kernels) for of_kernels in (True, False))
-    examinations = [] if isinstance(kernels, str) else [examine("kernels", "ns", kernels)]
-    return [*examinations, _examine("operators", observations, operators.NOTE)]
+    kernels = _examine("kernels", answers, partial(operators.operator_observations, kernels=True))
+    profiled = _examine("operators", answers, operators.operator_observations, operators.NOTE)
+    return [kernels, profiled] if kernels.pairs else [profiled]

@@ -1,4 +1,4 @@
-"""Names of native functions: as a sentence shows them, and whether they are of Python's interpreter."""
+"""Names of native functions: as a sentence shows them, as checks report them, and which are of Python's interpreter."""
 
 import re
 
@@ -12,6 +12,11 @@ _INTERPRETER = re.compile(
     r"(?:^|/)(?:Include|Modules|Objects|Parser|Python)/[\w./-]+\.[ch](?::\d+)?$|^(?:lib)?python\d"
 )
 
+# As compilers write them for ``__PRETTY_FUNCTION__``, in checks that report where they failed.
+_PRETTY = re.compile(r"[A-Za-z_][\w:<>,*&\[\] ~={}()#.]*\)(?: const)?(?: \[with .*\])?$")
+_COMMON_LIBRARIES = re.compile(r"(?:std|gsl|__gnu_cxx|Eigen|absl|boost)::")
+_VALUES = re.compile(r" \[with (.*)\]$")
+
 
 def is_of_the_interpreter(name: str, where: str) -> bool:
     """Return whether a native function is one of CPython's own: by its place, or by its name if that is not known.
@@ -20,23 +25,58 @@ def is_of_the_interpreter(name: str, where: str) -> bool:
 
 
 def bare(name: str) -> str:
-    """Return a function's name without its return type, its parameters and ``(anonymous namespace)::``, and with
-    ``<...>`` for long template arguments."""
+    """Return a function's name without its return type, parameters and ``(anonymous namespace)::``, and with ``<...>``
+    for long template arguments."""
     name = without_clone(name).replace("(anonymous namespace)::", "")
     if not name.endswith((")", ") const")) or "(" not in name:
         return name
-    letters, depth, angle = "", 0, 0
-    for char in name:
-        depth += char == "("
-        angle += char == "<"
-        if not depth:
-            letters += "\0" if angle and char == " " else char
-        angle -= char == ">"
-        depth -= char == ")"
-    letters = letters.removesuffix(" const").rpartition(" ")[2].replace("\0", " ")
-    return re.sub(rf"<[^<>]{{{LONGEST_ARGUMENTS},}}>", "<...>", letters) or name
+    plain = _without(r"\([^()]*\)", qualified(name))
+    return re.sub(rf"<[^<>]{{{LONGEST_ARGUMENTS},}}>", "<...>", plain) or name
+
+
+def qualified(name: str) -> str:
+    """Return a function's name without its return type, its parameters and the values of template parameters."""
+    name = _VALUES.sub("", name)
+    end = _last_outside_brackets(name, "(", "()")
+    name = name[:end] if end >= 0 else name
+    return name[1 + _last_outside_brackets(name, " *&", "<>()") :]
+
+
+def _last_outside_brackets(text: str, characters: str, brackets: str) -> int:
+    """Return where the last of some characters is that no brackets enclose, -1 if there is none."""
+    depth = 0
+    for at in range(len(text) - 1, -1, -1):
+        depth += (text[at] in brackets[1::2]) - (text[at] in brackets[::2])
+        if text[at] in characters and depth == 0:
+            return at
+    return -1
 
 
 def short_name(text: str) -> str:
     """Return a name or place as a sentence shows it."""
     return clipped(bare(text), LONGEST_NAME)
+
+
+def is_pretty_function(text: str) -> bool:
+    """Return whether a text is the name of a function of a namespace or class, other than of a common library."""
+    return len(text) > 8 and bool(_PRETTY.match(text)) and "::" in text and not _COMMON_LIBRARIES.match(qualified(text))
+
+
+def short_function(pretty: str) -> str:
+    """Return ``lib::Sum<float>::run`` of ``void lib::Sum<T>::run(int) [with T = float]``."""
+    values, name = _VALUES.search(pretty), qualified(pretty)
+    for parameter, value in re.findall(r"(?:\w+ )*?(\w+) = ([^;]+)", values[1]) if values else ():
+        name = re.sub(rf"(?<=[<, ]){parameter}(?=[>,])", value.strip(), name)
+    return name
+
+
+def without_arguments(name: str) -> str:
+    """Return a name without template arguments."""
+    return _without(r"<[^<>]*>", qualified(name) if ")" in name else name)
+
+
+def _without(brackets: str, text: str) -> str:
+    """Return a text without what matches, also around what has been removed."""
+    while (shorter := re.sub(brackets, "", text)) != text:
+        text = shorter
+    return text

@@ -14,6 +14,7 @@ import numpy as np
 from opduel.causes.attribution.matching import match_parts
 from opduel.records import Frame, Observation
 from opduel.records.measurement import SIDES, Side
+from opduel.support.text import clipped
 
 LEAST_SHARE = 0.002  # of the larger side's whole: a smaller frame is left out, and its time stays its caller's
 MOST_FRAMES = 400  # of one tree, the largest
@@ -160,8 +161,7 @@ def _in_order(frames: Mapping[tuple[str, ...], Amounts]) -> Iterator[Frame]:
         path = waiting.pop()
         control, treatment = (float(f"{amount:.{_DIGITS}g}") for amount in frames[path])
         name = path[-1] if path else WHOLE
-        clipped_name = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 3]}..."
-        yield Frame(clipped_name, len(path), control, treatment)
+        yield Frame(clipped(name, LONGEST_NAME), len(path), control, treatment)
         waiting += reversed(callees.get(path, []))
 
 

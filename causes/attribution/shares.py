@@ -122,12 +122,17 @@ def _shares_of_measured(
     """Return the same as ``_shares``, of the ``measured`` change, whose interval widens those of the shares."""
     low, change, high = measured
     candidates, _ = _shares(parts, np.full(n, change), call_ns, ALPHA_OF_MEASURED)
-    scales = change / low, change / high
-    widened = []
-    for candidate in candidates:
-        limits = [limit * scale for limit in candidate.ci or () for scale in scales]
-        widened.append(replace(candidate, ci=(min(limits), max(limits))) if limits else candidate)
-    return tuple(widened), _explained_share(widened)
+    widened = tuple(scaled(candidate, 1.0, (change / low, change / high)) for candidate in candidates)
+    return widened, explained_share(widened)
+
+
+def scaled(candidate: Candidate, share: float, limits: tuple[float, float]) -> Candidate:
+    """Return the candidate with its share times ``share``, and with the widest interval by its limits times
+    ``limits``."""
+    if candidate.share is None or candidate.ci is None:
+        return candidate
+    products = [limit * factor for limit in candidate.ci for factor in limits]
+    return replace(candidate, share=candidate.share * share, ci=(min(products), max(products)))
 
 
 def _shares(
@@ -145,10 +150,11 @@ def _shares(
         low, high = _share_interval(difference, total, share, t)
         share_by_part[id(part)] = share, _with_doubt(part, (low, high), abs(mean), call_ns)
     candidates = _largest(large_parts, share_by_part)
-    return candidates, _explained_share(candidates)
+    return candidates, explained_share(candidates)
 
 
-def _explained_share(candidates: Sequence[Candidate]) -> float:
+def explained_share(candidates: Sequence[Candidate]) -> float:
+    """Return the sum of the shares that are clear of 0."""
     return sum(candidate.share or 0.0 for candidate in candidates if is_named(candidate))
 
 

@@ -1,8 +1,8 @@
 """Divides what stacks allocate among the parts of a call, by names that are the same for every build."""
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from opduel.causes.collectors.massif_file import UNKNOWN, Allocated, Stack
 from opduel.records.cause import CODE_OF, Part
@@ -16,16 +16,6 @@ _ALLOCATES = re.compile(
 )
 _INTERPRETER = re.compile(r"_?Py(?:Eval|Object|Vectorcall|Run|Function|CFunction|Method)?_\w+$|cfunction_\w+$")
 NOWHERE = "code without symbols"
-
-
-@dataclass
-class _Merged:
-    """What one part allocates in all calls."""
-
-    size: int = 0
-    blocks: int = 0
-    file: str = ""
-    callers: dict[str, int] = field(default_factory=dict)
 
 
 def part_name(stack: Stack) -> tuple[str, str, str]:
@@ -53,18 +43,19 @@ def part_name(stack: Stack) -> tuple[str, str, str]:
 def parts_of(stacks: Mapping[Stack, Allocated], calls: int) -> tuple[dict[str, Part], dict[str, Part]]:
     """Return two divisions by function: of the allocations, and of the allocated bytes (with the allocations as
     ``calls`` of the part), per call of the case, of which there were ``calls``."""
-    merged: dict[str, _Merged] = {}
+    sizes, blocks, files = Counter[str](), Counter[str](), dict[str, str]()
+    callers: dict[str, Counter[str]] = defaultdict(Counter)
     for stack, amount in sorted(stacks.items(), key=lambda item: (-item[1].size, item[0])):
         name, file, caller = part_name(stack)
-        total = merged.setdefault(name, _Merged(file=file))
-        total.size += amount.size
-        total.blocks += amount.blocks
-        if caller:
-            total.callers[caller] = total.callers.get(caller, 0) + amount.blocks
-    numbers, sizes = {}, {}
-    for name, total in merged.items():
-        all_blocks = sum(total.callers.values())
-        callers = {caller: blocks / all_blocks for caller, blocks in total.callers.items() if blocks}
-        numbers[name] = Part(total.blocks / calls, where=total.file, callers=callers)
-        sizes[name] = Part(total.size / calls, total.blocks / calls, total.file, callers)
-    return numbers, sizes
+        files.setdefault(name, file)
+        sizes[name] += amount.size
+        blocks[name] += amount.blocks
+        if caller and amount.blocks:
+            callers[name][caller] += amount.blocks
+    shares = {
+        name: {caller: number / callers[name].total() for caller, number in callers[name].items()} for name in files
+    }
+    return (
+        {name: Part(blocks[name] / calls, where=file, callers=shares[name]) for name, file in files.items()},
+        {name: Part(sizes[name] / calls, blocks[name] / calls, file, shares[name]) for name, file in files.items()},
+    )

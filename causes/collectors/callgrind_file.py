@@ -5,10 +5,10 @@ compressed, a file may have several events, and code without symbols has an addr
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import IO, NamedTuple, TypeVar
+from typing import IO, NamedTuple
 
 INSTRUCTIONS = (b"Ir",)  # executed
 MISSES = (b"D1mr", b"D1mw")  # reads and writes that miss the first-level data cache, as valgrind simulates it
@@ -28,7 +28,6 @@ _KINDS = {
     **dict.fromkeys((b"fl", b"fi", b"fe", b"cfl", b"cfi", b"jfi"), b"fl"),
     **dict.fromkeys((b"ob", b"cob"), b"ob"),
 }
-Key = TypeVar("Key")
 
 
 class FunctionId(NamedTuple):
@@ -58,9 +57,9 @@ class FunctionCost:
     calls: int = 0
     file: str = ""
     line: int = 0
-    callers: dict[FunctionId, int] = field(default_factory=dict)
+    callers: Counter[FunctionId] = field(default_factory=Counter)
     looked_at: int = 0
-    vectors: dict[int, int] = field(default_factory=dict)
+    vectors: Counter[int] = field(default_factory=Counter)
     mispredicted: int = 0
     hot: tuple[int, ...] = field(default=(), compare=False)
     hot_of: int = field(default=0, compare=False)
@@ -71,31 +70,27 @@ class FunctionCost:
             setattr(self, name, getattr(self, name) + getattr(other, name))
         if other.hot_of > self.hot_of:
             self.hot, self.hot_of = other.hot, other.hot_of
-        for size, amount in other.vectors.items():
-            self.vectors[size] = self.vectors.get(size, 0) + amount
+        self.vectors.update(other.vectors)
 
     def subtract(self, other: "FunctionCost") -> None:
         """Take away what ``other`` has, down to 0."""
         for name in _COUNTS:
             setattr(self, name, max(0, getattr(self, name) - getattr(other, name)))
-        self.vectors = _less(self.vectors, other.vectors)
-        self.callers = _less(self.callers, other.callers)
+        self.vectors, self.callers = self.vectors - other.vectors, self.callers - other.callers
 
 
 _COUNTS = ("self_cost", "calls", "looked_at", "mispredicted")
 
 
-def _less(amounts: Mapping[Key, int], subtracted: Mapping[Key, int]) -> dict[Key, int]:
-    return {key: max(0, amount - subtracted.get(key, 0)) for key, amount in amounts.items()}
-
-
 @dataclass
 class CallgrindProfile:
-    """One of callgrind's files: functions, and the cost of all; ``branches``: mispredicted ones were counted."""
+    """One of callgrind's files: functions, and the cost of all, in so many ``calls`` of the case; ``branches``:
+    mispredicted ones were counted."""
 
     functions: dict[FunctionId, FunctionCost] = field(default_factory=dict)
     total: int = 0
     branches: bool = False
+    calls: float = 1
 
     def subtract(self, other: "CallgrindProfile") -> None:
         """Take away what ``other`` has, down to 0 in each function: what is executed around the calls, say."""
@@ -138,7 +133,7 @@ class _Reader:
         self._ids: dict[tuple[bytes, bytes], FunctionId] = {}
         self._positions = {b"line": 0}  # the present one of each kind: lines, instructions
         self._sizes: dict[tuple[bytes, int], int | None] = {}
-        self._executed: dict[FunctionId, Counter[int]] = {}  # function -> address -> cost
+        self._executed: dict[FunctionId, Counter[int]] = defaultdict(Counter)  # function -> address -> cost
         self._counted: list[int] = []  # which of a line's costs are counted
         self._mispredicted: list[int] = []  # which of them are mispredicted branches
         self._object = self._file = self._own_file = b""
@@ -245,7 +240,7 @@ class _Reader:
         self._cost.mispredicted += _sum(costs, self._mispredicted)
         if b"instr" in self._positions:
             self._count_vectors(cost)
-            self._executed.setdefault(self._function, Counter())[self._positions[b"instr"]] += cost
+            self._executed[self._function][self._positions[b"instr"]] += cost
         line = self._positions.get(b"line")
         if self._file == self._own_file != _UNKNOWN and line:
             self._cost.line = min(self._cost.line or line, line)
@@ -260,7 +255,7 @@ class _Reader:
         if size is not None:
             self._cost.looked_at += cost
         if size:
-            self._cost.vectors[size] = self._cost.vectors.get(size, 0) + cost
+            self._cost.vectors[size] += cost
 
     def _read_call(self, value: bytes) -> None:
         """Read ``calls=`` and the line after it: from where, and what all these calls execute in all that they call."""
@@ -275,7 +270,7 @@ class _Reader:
         target = self._profile.functions.setdefault(called, FunctionCost())
         target.calls += calls
         if called != self._function:
-            target.callers[self._function] = target.callers.get(self._function, 0) + cost
+            target.callers[self._function] += cost
 
     def _read_costs(self, text: bytes) -> list[bytes]:
         """Read a line's positions, and return its costs; those that are left out at its end are 0."""

@@ -44,26 +44,16 @@ def allocated_between(before: bytes, after: bytes) -> dict[Stack, Allocated]:
     """Return what was allocated between two files of one process, by stack, for stacks that allocated anything. Raises
     ValueError: not whole files of massif's, or not of one process in this order."""
     first, second = _Contents(before), _Contents(after)
-    if all(second.functions.get(key) == name for key, name in first.functions.items()) and first.files == {
-        key: name for key, name in second.files.items() if key in first.files
-    }:  # short names mean the same in both files, so that equal stacks are equal texts
-        first_texts, second_texts = Counter(first.blocks), Counter(second.blocks)
-        first.blocks = list((first_texts - second_texts).elements())
-        second.blocks = list((second_texts - first_texts).elements())
-    earlier = first.by_stack()
-    amounts = {stack: _less(amount, earlier.pop(stack, None)) for stack, amount in second.by_stack().items()}
-    total = _less(second.totals, first.totals)
-    if any(amount.blocks or amount.size for amount in earlier.values()):
-        raise ValueError("a stack of the first file is not in the second")
-    if sum(amount.size for amount in amounts.values()) != total.size:
+    if first.functions.items() <= second.functions.items() and first.files.items() <= second.files.items():
+        # short names mean the same in both files, so that equal stacks are equal texts
+        first_texts, second_texts = Counter(first.stacks), Counter(second.stacks)
+        first.stacks = list((first_texts - second_texts).elements())
+        second.stacks = list((second_texts - first_texts).elements())
+    (earlier_sizes, earlier_blocks), (sizes, blocks) = first.by_stack(), second.by_stack()
+    sizes, blocks = sizes - earlier_sizes, blocks - earlier_blocks
+    if sizes.total() != second.total - first.total:
         raise ValueError("the stacks don't come to what the totals say")
-    if any(amount.size < 0 or amount.blocks < 0 for amount in amounts.values()):
-        raise ValueError("less was allocated in the second file than in the first")
-    return {stack: amount for stack, amount in amounts.items() if amount.size or amount.blocks}
-
-
-def _less(amount: Allocated, subtracted: Allocated | None) -> Allocated:
-    return amount if subtracted is None else Allocated(amount.size - subtracted.size, amount.blocks - subtracted.blocks)
+    return {stack: Allocated(sizes[stack], blocks[stack]) for stack in sizes | blocks}
 
 
 class _Contents:
@@ -79,28 +69,27 @@ class _Contents:
         self._size, self._count = names.index(BYTES), names.index(BLOCKS)
         self.functions = dict(_FUNCTION.findall(text))
         self.files = dict(_FILE.findall(text))
-        self.totals = self._allocated(totals[1])
-        self.blocks = text[events.end() : totals.start()].split(b"\n\n")
+        self.total = self._amounts(totals[1])[0]
+        self.stacks = text[events.end() : totals.start()].split(b"\n\n")
 
-    def _allocated(self, costs: bytes) -> Allocated:
+    def _amounts(self, costs: bytes) -> tuple[int, int]:
         fields = costs.split()
         if len(fields) <= max(self._size, self._count):
             raise ValueError("a stack has fewer numbers than the file names")
-        return Allocated(int(fields[self._size]), int(fields[self._count]))
+        return int(fields[self._size]), int(fields[self._count])
 
-    def by_stack(self) -> dict[Stack, Allocated]:
-        """Return what each stack allocated."""
-        amounts: dict[Stack, Allocated] = {}
-        for block in self.blocks:
-            if not block.strip():
-                continue
-            costs = _COSTS.search(block)
-            stack = tuple(_function(key, self.functions, file, self.files) for file, key in _FRAME.findall(block))
+    def by_stack(self) -> tuple[Counter[Stack], Counter[Stack]]:
+        """Return how many bytes, and how many blocks, each stack allocated."""
+        sizes, blocks = Counter[Stack](), Counter[Stack]()
+        for text in filter(bytes.strip, self.stacks):
+            costs = _COSTS.search(text)
+            stack = tuple(_function(key, self.functions, file, self.files) for file, key in _FRAME.findall(text))
             if not costs or not stack:
-                raise ValueError(f"not a stack of massif's: {block[:40]!r}")
-            amount, more = self._allocated(costs[1]), amounts.get(stack, Allocated(0, 0))
-            amounts[stack] = Allocated(amount.size + more.size, amount.blocks + more.blocks)
-        return amounts
+                raise ValueError(f"not a stack of massif's: {text[:40]!r}")
+            size, number = self._amounts(costs[1])
+            sizes[stack] += size
+            blocks[stack] += number
+        return sizes, blocks
 
 
 def _function(key: bytes, functions: Mapping[bytes, bytes], file: bytes, files: Mapping[bytes, bytes]) -> Function:

@@ -6,7 +6,7 @@ itself executes. docs/explanation/instructions.md says what such counts show and
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -31,7 +31,7 @@ from opduel.harness.rounds.instructions import (
     plan_counts,
 )
 from opduel.harness.rounds.pair import Round
-from opduel.records import Case, Frame
+from opduel.records import Case, Part
 from opduel.records.cause import NO_AVX512, Observation
 from opduel.records.measurement import SIDES, Side
 
@@ -74,15 +74,7 @@ def observe_native(
     return {case_id: describe(of_case, note) for case_id, (of_case, note) in results.items()}
 
 
-@dataclass(frozen=True)
-class _Profile:
-    """What one process executed in ``calls`` calls."""
-
-    functions: CallgrindProfile
-    calls: int
-
-
-ProfilePair = Mapping[Side, _Profile]
+ProfilePair = Mapping[Side, CallgrindProfile]
 
 
 @dataclass
@@ -101,7 +93,7 @@ class _Counter:
         discard, calls = plan_calls({side: int(one_call[side]["count"]) for side in SIDES})
         message = {"op": "functions", "discard": discard, "calls": calls}
         answers = ask_counts(processes, dict.fromkeys(SIDES, message), case, this_round)
-        return {side: _Profile(self._read(side, case, answers[side]), calls) for side in SIDES}
+        return {side: replace(self._read(side, case, answers[side]), calls=calls) for side in SIDES}
 
     def _read(self, side: Side, case: Case, answer: Mapping[str, Any]) -> CallgrindProfile:
         """Return what a side has executed, without what it executes around the calls."""
@@ -135,45 +127,37 @@ def plan_calls(instructions: Mapping[Side, int]) -> tuple[int, int]:
 
 
 def _describe_misses(pairs: Sequence[ProfilePair], note: str) -> Observed:
-    return Observed(_observations(pairs), "; ".join(filter(None, (note, MODEL if pairs else ""))))
+    observations = _observations(pairs, parts_of, _shared_names(pairs))
+    return Observed(observations, "; ".join(filter(None, (note, MODEL if pairs else ""))))
 
 
 def _describe(pairs: Sequence[ProfilePair], note: str) -> Observed:
     """Return instructions by function, the tree of frames, mispredicted branches, and where the hottest code lies."""
     if not pairs:
         return Observed(note=note)
-    shared = _shared_names(pairs)
-    stripped = describe_stripped({side: [pair[side].functions for pair in pairs] for side in SIDES})
-    notes = filter(None, [note, stripped, NO_AVX512 if has_avx512() else ""])
-    has_branches = all(profile.functions.branches for pair in pairs for profile in pair.values())
-    branches = [
-        {side: mispredicted(profile.functions, profile.calls, shared) for side, profile in pair.items()}
-        for pair in pairs
-        if has_branches
-    ]
-    control, treatment = (pairs[-1][side].functions for side in SIDES)
-    placement = describe_placement(control, treatment, shared)
-    return Observed(_observations(pairs), "; ".join(notes), _flame(pairs, shared), tuple(branches), placement)
+    shared, profiles = _shared_names(pairs), {side: [pair[side] for pair in pairs] for side in SIDES}
+    notes = filter(None, [note, describe_stripped(profiles), NO_AVX512 if has_avx512() else ""])
+    counted_branches = [pair for pair in pairs if all(profile.branches for profile in pair.values())]
+    control, treatment = (pairs[-1][side] for side in SIDES)
+    return Observed(
+        _observations(pairs, parts_of, shared),
+        "; ".join(notes),
+        flame_of_graphs({side: call_graph(profiles[side], shared) for side in SIDES}),
+        tuple(_observations(counted_branches, mispredicted, shared)),
+        describe_placement(control, treatment, shared),
+    )
 
 
 def _shared_names(pairs: Sequence[ProfilePair]) -> set[str]:
-    return shared_names(profile.functions for pair in pairs for profile in pair.values())
+    return shared_names(profile for pair in pairs for profile in pair.values())
 
 
-def _observations(pairs: Sequence[ProfilePair]) -> list[Observation]:
-    shared = _shared_names(pairs)
-    return [
-        {side: parts_of(profile.functions, profile.calls, shared) for side, profile in pair.items()} for pair in pairs
-    ]
-
-
-def _flame(pairs: Sequence[ProfilePair], shared: set[str]) -> tuple[Frame, ...]:
-    graphs = {}
-    for side in SIDES:
-        profiles = [pair[side] for pair in pairs]
-        functions, calls = [profile.functions for profile in profiles], [profile.calls for profile in profiles]
-        graphs[side] = call_graph(functions, calls, shared)
-    return flame_of_graphs(graphs)
+def _observations(
+    pairs: Sequence[ProfilePair],
+    divide: Callable[[CallgrindProfile, set[str]], dict[str, Part]],
+    shared: set[str],
+) -> list[Observation]:
+    return [{side: divide(profile, shared) for side, profile in pair.items()} for pair in pairs]
 
 
 def has_avx512(proc: Path = PROC) -> bool:

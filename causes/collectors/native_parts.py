@@ -1,7 +1,9 @@
 """Divides what callgrind counted among the parts of a call, by names that are the same for every build."""
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from opduel.causes.attribution.flame import CallGraph
@@ -46,13 +48,11 @@ def part_name(function: FunctionId, shared: set[str]) -> str:
     return f"{function.name} ({library})" if function.name in shared else function.name
 
 
-def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[str, Part]:
+def parts_of(profile: CallgrindProfile, shared: set[str]) -> dict[str, Part]:
     """Return the functions that execute anything, by name, and with its library where the name is a ``shared`` one.
-
-    Amounts are instructions per call of the case, of which there were ``calls``.
-    """
+    Amounts are per call of the case."""
     merged: dict[str, FunctionCost] = {}
-    callers: dict[str, dict[str, int]] = {}
+    callers: dict[str, Counter[str]] = defaultdict(Counter)
     where: dict[str, str] = {}
     for function, cost in sorted(profile.functions.items(), key=lambda item: -item[1].self_cost):
         if not cost.self_cost:
@@ -61,18 +61,16 @@ def parts_of(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[st
         total = merged.setdefault(name, FunctionCost())
         total.add(cost)
         where.setdefault(name, place_of(cost) or PurePosixPath(function.library).name)
-        amounts = callers.setdefault(name, {})
         for caller, amount in cost.callers.items():
             if amount and (caller_name := part_name(caller, shared)) != name:
-                amounts[caller_name] = amounts.get(caller_name, 0) + amount
+                callers[name][caller_name] += amount
     parts = {}
     for name, total in merged.items():
         # how often it is called isn't known of what is several functions that call each other
-        often = None if name.startswith(CODE_OF) else total.calls / calls or None
-        amounts, total_amount = callers[name], sum(callers[name].values())
-        shares = {caller: amount / total_amount for caller, amount in amounts.items()}
+        often = None if name.startswith(CODE_OF) else total.calls / profile.calls or None
+        shares = {caller: amount / callers[name].total() for caller, amount in callers[name].items()}
         vectors = describe_vectors(total)
-        parts[name] = Part(total.self_cost / calls, often, where[name], shares, implementation=vectors)
+        parts[name] = Part(total.self_cost / profile.calls, often, where[name], shares, implementation=vectors)
     return parts
 
 
@@ -87,22 +85,20 @@ def describe_vectors(cost: FunctionCost) -> str:
     return ONE_BY_ONE if on_vectors <= FEW * cost.self_cost else ""
 
 
-def call_graph(profiles: Sequence[CallgrindProfile], calls: Sequence[int], shared: set[str]) -> CallGraph:
-    """Return one side's call graph, the mean over its processes, in each of which so many ``calls`` of the case were
-    counted. ``shared``: see ``shared_names``."""
-    own: dict[str, float] = {}
-    edges: dict[str, dict[str, float]] = {}
-    for profile, number in zip(profiles, calls, strict=True):
-        weight = 1 / (number * len(profiles))
+def call_graph(profiles: Sequence[CallgrindProfile], shared: set[str]) -> CallGraph:
+    """Return one side's call graph, the mean over its processes. ``shared``: see ``shared_names``."""
+    own: dict[str, float] = defaultdict(float)
+    edges: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for profile in profiles:
+        weight = 1 / (profile.calls * len(profiles))
         names = {function: without_clone(part_name(function, shared)) for function in profile.functions}
         for function, cost in profile.functions.items():
             name = names[function]
-            own[name] = own.get(name, 0.0) + cost.self_cost * weight
+            own[name] += cost.self_cost * weight
             for caller_id, amount in cost.callers.items():
                 caller = names.get(caller_id) or without_clone(part_name(caller_id, shared))
                 if amount and caller != name:
-                    callees = edges.setdefault(caller, {})
-                    callees[name] = callees.get(name, 0.0) + amount * weight
+                    edges[caller][name] += amount * weight
     return CallGraph(own, edges)
 
 
@@ -111,16 +107,13 @@ def place_of(cost: FunctionCost) -> str:
     return f"{cost.file}:{cost.line}" if cost.file and cost.line else cost.file
 
 
-def mispredicted(profile: CallgrindProfile, calls: int, shared: set[str]) -> dict[str, Part]:
+def mispredicted(profile: CallgrindProfile, shared: set[str]) -> dict[str, Part]:
     """Return the functions with mispredicted branches of their own, by name; amounts are per call of the case."""
-    amounts: dict[str, float] = {}
-    where: dict[str, str] = {}
-    for function, cost in sorted(profile.functions.items(), key=lambda item: -item[1].self_cost):
-        if cost.mispredicted:
-            name = part_name(function, shared)
-            amounts[name] = amounts.get(name, 0.0) + cost.mispredicted / calls
-            where.setdefault(name, place_of(cost) or PurePosixPath(function.library).name)
-    return {name: Part(amount, where=where[name]) for name, amount in amounts.items()}
+    branches = {
+        function: FunctionCost(cost.mispredicted, file=cost.file, line=cost.line)
+        for function, cost in profile.functions.items()
+    }
+    return parts_of(replace(profile, functions=branches), shared)
 
 
 def describe_stripped(profiles: Mapping[Side, Sequence[CallgrindProfile]]) -> str:

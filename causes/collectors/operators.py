@@ -30,9 +30,9 @@ def ask_for_operators(profiling: Profiling, cases: Sequence[Case]) -> dict[str, 
     return ask_in_pairs(watched, [framework.profiling.as_profiled(case) for case in cases], [QUESTION])
 
 
-def operator_observations(answers: Answers, kernels: bool = False) -> list[Observation] | str:
-    """Return an observation for each process pair, in ns a call; or why there is none, in one line. The parts of a side
-    add up to the operators' time, which is only a part of the call's; or, with ``kernels``, to the kernels' time."""
+def operator_observations(answers: Answers, kernels: bool = False) -> list[Observation]:
+    """Return an observation for each process pair, in ns a call. The parts of a side add up to the operators' time,
+    which is only a part of the call's; or, with ``kernels``, to the kernels' time. Raises UnansweredError."""
     return answers.observations(QUESTION.op, lambda answer: _parts(answer, kernels), NOTHING)
 
 

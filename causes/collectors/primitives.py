@@ -92,9 +92,14 @@ def ask_for_primitives(profiling: Profiling, cases: Sequence[Case]) -> dict[str,
     environment = {**bench.environment, **profiling.framework.profiling.log_variables}
     logging = replace(profiling, bench=replace(bench, environment=environment))
     answers_by_case = ask_in_pairs(logging, cases, [QUESTION], pairs=1)
-    logging_cases = [case for case in cases if not isinstance(primitive_observations(answers_by_case[case.id]), str)]
+    logging_cases = [case for case in cases if _has_primitives(answers_by_case[case.id])]
     further = ask_in_pairs(logging, logging_cases, [QUESTION], pairs=PAIRS - 1) if logging_cases else {}
     return {case_id: _join(first, further.get(case_id)) for case_id, first in answers_by_case.items()}
+
+
+def _has_primitives(answers: Answers) -> bool:
+    pairs = answers.of.get(QUESTION.op, [])
+    return any(parse_line(line) for pair in pairs for answer in pair.values() for line in answer["lines"])
 
 
 def _join(first: Answers, further: Answers | None) -> Answers:
@@ -104,9 +109,9 @@ def _join(first: Answers, further: Answers | None) -> Answers:
     return Answers(of, {**first.problems, **further.problems}, [*first.failures, *further.failures])
 
 
-def primitive_observations(answers: Answers) -> list[Observation] | str:
-    """Return an observation for each process pair, in ns a call; or why there is none, in one line. The parts of a side
-    add up to the primitives' time, which is only a part of the call's."""
+def primitive_observations(answers: Answers) -> list[Observation]:
+    """Return an observation for each process pair, in ns a call. The parts of a side add up to the primitives' time,
+    which is only a part of the call's. Raises UnansweredError."""
     return answers.observations(
         QUESTION.op, lambda answer: parts_of(map(parse_line, answer["lines"]), answer["calls"]), NOTHING
     )

@@ -37,6 +37,10 @@ class Question:
     most: int = 1
 
 
+class UnansweredError(Exception):
+    """There is no answer to a question; the text says why, in one line."""
+
+
 @dataclass
 class Answers:
     """What both sides answered about a case: by question, an entry for each process pair in which both did.
@@ -49,20 +53,21 @@ class Answers:
     problems: dict[str, str] = field(default_factory=dict)
     failures: list[str] = field(default_factory=list)
 
-    def about(self, op: str) -> "list[Mapping[Side, Mapping[str, Any]]] | str":
-        """Return the answers; if there are none, why, in one line."""
-        return self.of.get(op) or self.problems.get(op, [*self.failures, NO_TIME_LEFT][0])
+    def about(self, op: str) -> list[Mapping[Side, Mapping[str, Any]]]:
+        """Return the answers to a question. Raises UnansweredError: there are none."""
+        if op not in self.of:
+            raise UnansweredError(self.problems.get(op, [*self.failures, NO_TIME_LEFT][0]))
+        return self.of[op]
 
     def observations(
         self, op: str, parts_of: Callable[[Mapping[str, Any]], Mapping[str, Part]], nothing: str
-    ) -> list[Observation] | str:
-        """Return the observation of each process pair, of the parts of each answer; or why there is none, in one line:
-        ``nothing`` if no answer has a part."""
-        pairs = self.about(op)
-        if isinstance(pairs, str):
-            return pairs
-        observations: list[Observation] = [{side: parts_of(pair[side]) for side in SIDES} for pair in pairs]
-        return observations if any(parts for pair in observations for parts in pair.values()) else nothing
+    ) -> list[Observation]:
+        """Return the observation of each process pair, of the parts of each answer. Raises UnansweredError: there is
+        none, or, in the words of ``nothing``, no answer has a part."""
+        observations: list[Observation] = [{side: parts_of(pair[side]) for side in SIDES} for pair in self.about(op)]
+        if not any(parts for pair in observations for parts in pair.values()):
+            raise UnansweredError(nothing)
+        return observations
 
 
 def ask_in_pairs(

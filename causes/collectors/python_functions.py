@@ -20,14 +20,11 @@ NOTE = (
 )
 
 
-def function_observations(answers: Answers) -> list[Observation] | str:
-    """Return an observation for each process pair, in ns a call, by the answers to ``QUESTION``; or why there is none,
-    in one line. The parts of a side add up to what its call takes without being watched, unless ``function_note`` says
-    otherwise."""
-    pairs = answers.about(QUESTION.op)
-    if isinstance(pairs, str):
-        return pairs
-    return [{side: _parts(pair[side]["functions"]) for side in SIDES} for pair in _sound(pairs)]
+def function_observations(answers: Answers) -> list[Observation]:
+    """Return an observation for each process pair, in ns a call. The parts of a side add up to what its call takes
+    without being watched, unless ``function_note`` says otherwise. Raises UnansweredError."""
+    pairs = _sound(answers.about(QUESTION.op))
+    return [{side: _parts(pair[side]["functions"]) for side in SIDES} for pair in pairs]
 
 
 def _sound(pairs: Pairs) -> Pairs:

@@ -18,14 +18,10 @@ def unit_of(resource: str) -> str:
     return "ns" if resource == TIME else "count"
 
 
-def resource_observations(answers: Answers) -> dict[str, list[Observation]] | str:
-    """Return for each resource an observation for each process pair, by the answers to ``QUESTION``; or why there are
-    none, in one line. Resources don't add up to a whole, so that each count has one part of the same name; ``TIME`` has
-    three parts, which add up to the call.
-    """
+def resource_observations(answers: Answers) -> dict[str, list[Observation]]:
+    """Return for each resource an observation for each process pair. Resources don't add up to a whole, so that each
+    count has one part of the same name; ``TIME`` has three parts, which add up to the call. Raises UnansweredError."""
     pairs = answers.about(QUESTION.op)
-    if isinstance(pairs, str):
-        return pairs
     observations: dict[str, list[Observation]] = {
         TIME: [{side: {name: Part(ns) for name, ns in pair[side][TIME].items()} for side in SIDES} for pair in pairs]
     }

@@ -8,16 +8,15 @@ of these counts for the one that calls it for most, up to the first that has one
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from pathlib import PurePosixPath
 
 from opduel.causes.collectors.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId
 from opduel.causes.collectors.elf_file import ElfFile
 from opduel.causes.collectors.machine_code import LONGEST, references, vector_bytes
-from opduel.causes.collectors.pretty_function import is_pretty_function, short_function, without_arguments
 from opduel.causes.collectors.symbols import demangle
-from opduel.causes.function_names import bare
+from opduel.causes.function_names import bare, is_pretty_function, short_function, without_arguments
 from opduel.records.cause import CODE_OF
 
 DEEPEST = 12  # calls between a function and the one that it counts for
@@ -173,14 +172,14 @@ def with_owners(profile: CallgrindProfile) -> CallgrindProfile:
     """Return the profile with the functions that callgrind knows by address alone joined to one for each source file,
     class or function with a symbol that they belong to, and to ``NAMELESS`` where nothing says what they are."""
     owners = {function: _owner(function, profile) for function in profile.functions if function.address}
-    joined = CallgrindProfile(total=profile.total, branches=profile.branches)
+    joined = replace(profile, functions={})
     for function, cost in profile.functions.items():
         owner, file = owners.get(function, (function, cost.file))
         owner_cost = joined.functions.setdefault(owner, FunctionCost(file=file, line=cost.line))
         owner_cost.add(cost)
         for caller, amount in cost.callers.items():
             if (calling := owners.get(caller, (caller, ""))[0]) != owner:
-                owner_cost.callers[calling] = owner_cost.callers.get(calling, 0) + amount
+                owner_cost.callers[calling] += amount
     return joined
 
 

@@ -3,7 +3,7 @@ total difference, or make up for others."""
 
 from dataclasses import replace
 
-from opduel.causes.attribution.shares import is_named
+from opduel.causes.attribution.shares import explained_share, is_named
 from opduel.causes.function_names import is_of_the_interpreter
 from opduel.causes.wording.phrases import listed
 from opduel.records.cause import Candidate, Examination
@@ -35,11 +35,12 @@ def of_libraries(examination: Examination) -> Examination:
     candidates = tuple(
         candidate for candidate in examination.candidates if not is_of_the_interpreter(candidate.name, candidate.where)
     )
-    return replace(
-        examination,
-        candidates=candidates,
-        explained=sum(candidate.share or 0.0 for candidate in candidates if is_named(candidate)),
-    )
+    return with_candidates(examination, candidates)
+
+
+def with_candidates(examination: Examination, candidates: tuple[Candidate, ...]) -> Examination:
+    """Return the examination with these candidates, and what they explain."""
+    return replace(examination, candidates=candidates, explained=explained_share(candidates))
 
 
 def leads_of(examination: Examination) -> list[Candidate]:

@@ -17,7 +17,7 @@ from opduel.causes.wording.leads import (
     leads_of,
     of_libraries,
 )
-from opduel.causes.wording.phrases import NOUNS, claims, listed
+from opduel.causes.wording.phrases import NOUNS, claims, listed, of_the_change
 from opduel.causes.wording.processor import SAME_WORK, as_much_work
 from opduel.causes.wording.resources import has_same_instructions
 from opduel.records.cause import NO_AVX512, Candidate, Examination, Source
@@ -122,8 +122,7 @@ def _by_native_functions(python: Candidate, native: Examination, case_change: fl
     leads = leads_of(native)
     if sum(lead.share or 0.0 for lead in leads) < PARTLY:
         return ""
-    noun = NOUNS[native.unit]
-    added = f"of the {f'added {noun}' if native_change > 0 else f'{noun} saved'}"
+    added = of_the_change(NOUNS[native.unit], native_change > 0)
     return exchanged(native, added) or claims(leads, added)
 
 

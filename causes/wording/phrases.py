@@ -9,6 +9,11 @@ from opduel.support.text import counted
 NOUNS = {"ns": "time", "instructions": "instructions", "bytes": "memory"}  # by unit
 
 
+def of_the_change(noun: str, grew: bool) -> str:
+    """Return ``of the added time``, or ``of the time saved``."""
+    return f"of the {f'added {noun}' if grew else f'{noun} saved'}"
+
+
 def listed(parts: Sequence[Candidate]) -> str:
     """Return ``f and 2 more``."""
     more = len(parts) - 1
@@ -55,10 +60,10 @@ def described(candidate: Candidate) -> str:
     if is_renamed(candidate):
         return f"{short_name(candidate.was)} became {name}{where}"
     calls, fate = _calls_of(candidate)
-    before, after = candidate.implementations
-    if before and after and before != after and not _of_vectors(candidate):
+    before, after = ("" if is_of_vectors(name) else name for name in candidate.implementations)
+    if before and after and before != after:
         return f"{name}, whose {short_name(before)} became {short_name(after)},"
-    place = short_name(candidate.where or ("" if _of_vectors(candidate) else after or before))
+    place = short_name(candidate.where or after or before)
     place = ", ".join(filter(None, (place, candidate.caller and f"called by {short_name(candidate.caller)}")))
     where = f" ({place})" if place else ""
     if fate:
@@ -70,11 +75,9 @@ def described(candidate: Candidate) -> str:
     return f"{name}{where}"
 
 
-def _of_vectors(candidate: Candidate) -> bool:
-    return any(
-        implementation == ONE_BY_ONE or implementation.startswith(VECTORS)
-        for implementation in candidate.implementations
-    )
+def is_of_vectors(implementation: str) -> bool:
+    """Return whether it says what a native function works on, and not which of a library's implementations ran."""
+    return implementation == ONE_BY_ONE or implementation.startswith(VECTORS)
 
 
 def _counted_calls(calls: float) -> str:

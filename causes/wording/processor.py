@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from opduel.causes.attribution.shares import find_examination, is_named
 from opduel.causes.function_names import is_of_the_interpreter, short_name
-from opduel.causes.wording.phrases import share_of
+from opduel.causes.wording.phrases import is_of_vectors, share_of
 from opduel.records import Comparison
-from opduel.records.cause import ONE_BY_ONE, VECTORS, Candidate, Examination, Source
+from opduel.records.cause import ONE_BY_ONE, Candidate, Examination, Source
 
 BRANCHES: Source = "mispredicted branches"
 PLACEMENT: Source = "code placement"
@@ -74,11 +74,7 @@ def _works_otherwise(candidate: Candidate) -> bool:
     """Return whether a function works on vectors on one side, and on single elements or other vectors on the other. Of
     functions that are merged into it that isn't known, and False is returned."""
     before, after = candidate.implementations
-    if candidate.merged:
-        return False
-    return before != after and all(
-        implementation == ONE_BY_ONE or implementation.startswith(VECTORS) for implementation in (before, after)
-    )
+    return not candidate.merged and before != after and is_of_vectors(before) and is_of_vectors(after)
 
 
 def _describe_work(implementation: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from opduel.causes.attribution.shares import named_candidates
 from opduel.causes.function_names import is_of_the_interpreter, short_name
 from opduel.causes.wording.leads import LEAST_NAMED, LEAST_REACH
-from opduel.causes.wording.phrases import share_of
+from opduel.causes.wording.phrases import of_the_change, share_of
 from opduel.records import Comparison
 from opduel.records.cause import Candidate, Examination, Source
 from opduel.support.text import counted
@@ -38,7 +38,7 @@ def in_the_kernel(chosen: Examination, examinations: Sequence[Examination]) -> s
     largest = _largest(named_candidates(not_chosen, "resources", "count"), added, least)
     more = "more" if added else "fewer"
     often = "" if largest is None else f" ({short_name(largest.name)}: {abs(largest.difference):.4g} {more} per call)"
-    return f"; {share_of(kernel)} of the {'added time' if added else 'time saved'} is the kernel's{often}"
+    return f"; {share_of(kernel)} {of_the_change('time', added)} is the kernel's{often}"
 
 
 def changed_resource(comparison: Comparison, examination: Examination, change: float) -> str:

@@ -2,14 +2,14 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from opduel.causes.attribution.shares import find_examination, is_named
+from opduel.causes.attribution.shares import find_examination, scaled
 from opduel.causes.wording import leads, processor, resources
 from opduel.causes.wording.device import by_launches, is_busy, launched_otherwise, without_hidden
-from opduel.causes.wording.leads import change_of, leads_of, of_libraries
+from opduel.causes.wording.leads import change_of, leads_of, of_libraries, with_candidates
 from opduel.causes.wording.native import OTHER_CODE, by_compiler, in_native_code, is_other_code
-from opduel.causes.wording.phrases import NOUNS, claims, described
+from opduel.causes.wording.phrases import NOUNS, claims, described, of_the_change
 from opduel.causes.wording.primitives import other_primitives
 from opduel.records import Comparison
 from opduel.records.cause import ELSEWHERE, OF_MEASURED, Candidate, Cause, Examination, Source
@@ -175,18 +175,10 @@ def _reading_of_partial_source(comparison: Comparison, examination: Examination,
     if low <= 0 <= high or comparison.ratio is None:
         return None
     share = difference / (comparison.control * (comparison.ratio - 1))
-    scales = difference / low, difference / high
-    candidates = tuple(_scaled(candidate, share, scales) for candidate in examination.candidates)
-    explained = sum(candidate.share or 0.0 for candidate in candidates if is_named(candidate))
-    scaled = replace(examination, candidates=candidates, explained=explained)
-    return _Reading(scaled, own, 1.0) if leads_of(scaled) and explained >= leads.LEAST_REACH else None
-
-
-def _scaled(candidate: Candidate, share: float, scales: tuple[float, float]) -> Candidate:
-    if candidate.share is None or candidate.ci is None:
-        return candidate
-    limits = [limit * scale for limit in candidate.ci for scale in scales]
-    return replace(candidate, share=candidate.share * share, ci=(min(limits), max(limits)))
+    limits = difference / low, difference / high
+    candidates = tuple(scaled(candidate, share, limits) for candidate in examination.candidates)
+    reading = _Reading(with_candidates(examination, candidates), own, 1.0)
+    return reading if reading.leads and reading.explained >= leads.LEAST_REACH else None
 
 
 def _unit(comparison: Comparison) -> str:
@@ -232,7 +224,7 @@ def _explained(comparison: Comparison, reading: _Reading, change: float) -> str:
     case = METRIC_NOUNS.get(comparison.metric) or _noun(_unit(comparison))
     grew, case_change = _moved(noun, reading.change), change - 1
     if reading.reach >= COMPARABLE:
-        added = f"of the {'added ' + noun if case_change > 0 else noun + ' saved'}"
+        added = of_the_change(noun, case_change > 0)
         other = f"; {grew}, {case} by {_percent(case_change)}" if noun != case else ""
         return partly + (leads.exchanged(reading.examination, added) or claims(reading.leads, added)) + other
     both_ways = leads.exchanged(reading.examination, "of that")

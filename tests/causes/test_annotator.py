@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,13 @@ import pytest
 from test_run import request as toy_request
 from toy_bench import toy_bench, toy_case
 
-from opduel.causes import find_causes
+from opduel.causes import evidence, find_causes
 from opduel.causes.annotator import MOST_EXPLAINED, TOO_MANY, changes_to_explain
 from opduel.causes.collectors import operators
 from opduel.causes.collectors.allocations import ALLOCATIONS, Kind
 from opduel.causes.collectors.process_pairs import Answers
 from opduel.causes.collectors.valgrind_pairs import Observed
-from opduel.causes.evidence import Collectors, Evidence, callgrind_folder, collect_evidence
+from opduel.causes.evidence import Evidence, callgrind_folder, collect_evidence
 from opduel.causes.wording.resources import OF_MEMORY
 from opduel.harness.measurement_plan import FirstMeasurement, MeasurementResult
 from opduel.harness.profiles import Profiling
@@ -78,8 +77,16 @@ def explain(
     *comparisons: Comparison, findings: MeasurementResult | None = None, collect: Callable[..., Any] = no_evidence
 ) -> list[Comparison]:
     request = make_request(*(toy_case(comparison.case) for comparison in comparisons))
-    profiling = Profiling(toy_bench(), request.framework, 1, 1)
-    return find_causes(comparisons, request, findings or MeasurementResult(), profiling, collect)
+    return find_by(collect, comparisons, request, findings or MeasurementResult())
+
+
+def find_by(
+    collect: Callable[..., Any], comparisons: Sequence[Comparison], request: RunRequest, findings: MeasurementResult
+) -> list[Comparison]:
+    """``find_causes``, with ``collect`` in place of ``collect_evidence``."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(evidence, "collect_evidence", collect)
+        return find_causes(comparisons, request, findings, Profiling(toy_bench(), request.framework, 1, 1))
 
 
 def no_operators(*_: object) -> dict[str, Answers]:
@@ -181,8 +188,16 @@ def answers(seconds: float) -> Answers:
 
 
 def collecting(**collectors: Callable[..., Any]) -> Callable[..., dict[str, Evidence]]:
-    """Collect what these say, and of Python functions what ``answers`` does."""
-    return partial(collect_evidence, collectors=Collectors(**{"ask": lambda *_: {A.id: answers(50.0)}, **collectors}))
+    """Collect what these say in place of the evidence's own, and of Python functions what ``answers`` does."""
+
+    def collect(*arguments: Any) -> dict[str, Evidence]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(operators, "ask_for_operators", collectors.pop("ask_for_operators"))
+            for name, collector in {"ask_in_pairs": lambda *_: {A.id: answers(50.0)}, **collectors}.items():
+                patch.setattr(evidence, name, collector)
+            return collect_evidence(*arguments)
+
+    return collect
 
 
 def test_callgrinds_files_are_with_the_profiles_or_where_the_run_has_them(tmp_path: Path) -> None:
@@ -197,9 +212,8 @@ def test_callgrinds_files_are_with_the_profiles_or_where_the_run_has_them(tmp_pa
         observed.append((folder, among))
         return {A.id: Observed()}
 
-    profiling = Profiling(toy_bench(), request.framework, 1, 1)
-    collect = collecting(native=observe, ask_for_operators=no_operators)
-    find_causes([compared(A)], for_the_run, MeasurementResult(), profiling, collect)
+    collect = collecting(observe_native=observe, ask_for_operators=no_operators)
+    find_by(collect, [compared(A)], for_the_run, MeasurementResult())
     assert observed == [(tmp_path / "run", request.cases)]
 
 
@@ -210,7 +224,7 @@ def test_kernels_have_an_examination_of_their_own_where_there_are_any() -> None:
     }
     pairs = [{side: {"calls": [call, call]} for side in SIDES}] * 3
     collect = collecting(
-        native=lambda *_, **__: {A.id: Observed([], "no valgrind")},
+        observe_native=lambda *_, **__: {A.id: Observed([], "no valgrind")},
         ask_for_operators=lambda *_: {A.id: Answers({"profile": pairs})},
     )
     (comparison,) = explain(compared(A), collect=collect)
@@ -231,7 +245,7 @@ def test_each_source_has_an_examination_or_says_why_not() -> None:
     profiled = [{"operators": {"toy_work": [10]}}]
     pairs = [{side: {"calls": profiled} for side in SIDES}] * 3
     collect = collecting(
-        native=lambda *_, **__: {A.id: Observed(observations, "no symbols")},
+        observe_native=lambda *_, **__: {A.id: Observed(observations, "no symbols")},
         ask_for_operators=lambda *_: {A.id: Answers({"profile": pairs})},
     )
     (comparison,) = explain(compared(A), collect=collect)
@@ -272,9 +286,9 @@ def test_memory_is_looked_at_where_instructions_are_the_same() -> None:
         return {A.id: Observed(same), B.id: Observed(more)}
 
     collect = collecting(
-        ask=lambda *_: {case.id: Answers(failures=["not asked"]) for case in (A, B)},
-        native=native,
-        allocations=allocations,
+        ask_in_pairs=lambda *_: {case.id: Answers(failures=["not asked"]) for case in (A, B)},
+        observe_native=native,
+        observe_allocations=allocations,
         ask_for_operators=no_operators,
     )
     first, second = explain(compared(A), compared(B), collect=collect)

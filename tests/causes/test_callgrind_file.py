@@ -1,6 +1,7 @@
 """Callgrind's files, read: names and positions that are compressed or not, recursion, no symbols, and garbage."""
 
 import io
+from collections import Counter
 
 import pytest
 from hypothesis import given, settings
@@ -141,7 +142,7 @@ def test_names_of_several_libraries_are_told_apart_and_any_name_is_taken_as_it_i
 def test_what_calls_cost_without_a_call_is_subtracted() -> None:
     profile, empty = read(HEADER + WRITTEN), read(HEADER + WRITTEN)
     empty.functions.pop(EXP)
-    empty.functions[WORK] = FunctionCost(50, 1, callers={MAIN: 100})
+    empty.functions[WORK] = FunctionCost(50, 1, callers=Counter({MAIN: 100}))
     empty.functions[MAIN].self_cost = 31
     empty.functions[FunctionId("other", "")] = FunctionCost(9)
     empty.total = 81
@@ -278,7 +279,7 @@ def test_each_instruction_is_asked_for_its_vectors_and_branches_are_counted() ->
     less = read_callgrind(io.BytesIO(EACH_INSTRUCTION.encode()), vector_size=size)
     less.functions[first].vectors[32], less.functions[first].mispredicted = 40, 2
     profile.subtract(less)
-    assert profile.functions[first] == FunctionCost(vectors={16: 0, 32: 50}, mispredicted=10)
+    assert profile.functions[first] == FunctionCost(vectors=Counter({32: 50}), mispredicted=10)
     lines = read_callgrind(io.BytesIO(EACH_INSTRUCTION.replace(" Bcm", " Xx").replace(" Bim", " Yy").encode()))
     assert (lines.branches, lines.functions[first].mispredicted, lines.functions[first].looked_at) == (False, 0, 0)
 

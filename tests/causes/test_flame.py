@@ -1,6 +1,7 @@
 """The tree of a call's frames: amounts of both sides, from stacks and from callgrind's callers."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -102,8 +103,8 @@ def test_what_two_callers_share_is_divided_in_proportion() -> None:
     control.total += 60
     slower = profile(("main", 10, {}), ("a", 10, {"main": 10}), ("b.constprop.0", 500, {"main": 500}))
     graphs: dict[Side, CallGraph] = {
-        "control": call_graph([control, control], [1, 1], set()),
-        "treatment": call_graph([slower], [2], set()),
+        "control": call_graph([control, control], set()),
+        "treatment": call_graph([replace(slower, calls=2)], set()),
     }
     amounts_by_path = {
         path: (control.control, control.treatment) for path, control in paths(flame_of_graphs(graphs)).items()
@@ -129,7 +130,7 @@ def test_functions_that_call_each_other_are_one_frame_and_what_they_call_keeps_i
         ("main", 10, {}),
     )
     cycle = "eval and 1 more that call each other"
-    frame_by_path = paths(flame_of_graphs(dict.fromkeys(SIDES, call_graph([side], [1], set()))))
+    frame_by_path = paths(flame_of_graphs(dict.fromkeys(SIDES, call_graph([side], set()))))
     assert {path: frame.control for path, frame in frame_by_path.items()} == {
         (): 600,
         ("main",): 600,
@@ -159,7 +160,7 @@ def test_a_renamed_function_is_one_frame_of_both_sides() -> None:
 
 def test_code_without_symbols_is_one_frame_a_library() -> None:
     side = profile((NAMELESS, 60, {}), ("f", 40, {NAMELESS: 40}))
-    frame_by_path = paths(flame_of_graphs(dict.fromkeys(SIDES, call_graph([side], [1], set()))))
+    frame_by_path = paths(flame_of_graphs(dict.fromkeys(SIDES, call_graph([side], set()))))
     assert set(frame_by_path) == {(), ("lib.so (no symbols)",), ("lib.so (no symbols)", "f")}
 
 

@@ -4,9 +4,8 @@ from dataclasses import replace
 
 import pytest
 from made_samples import a_case
+from sentences import examined, sentence
 
-from opduel.causes.attribution.shares import examine
-from opduel.causes.wording.sentence import cause_of
 from opduel.records import Comparison
 from opduel.records.cause import OF_MEASURED, Examination, Part
 
@@ -23,10 +22,7 @@ def sentence_of(
         "checked": Part(treatment, calls, "a.py:5", doubt=doubt),
         "convert": Part(40.0 + 0.6 * (treatment - control), 1, doubt=doubt),
     }
-    examination = examine("Python functions", "ns", [{"control": control_side, "treatment": other_side}] * 3)
-    cause = cause_of(comparison, (examination,))
-    assert cause is not None
-    return cause.sentence
+    return sentence(examined("Python functions", "ns", control_side, other_side), comparison=comparison)
 
 
 def test_a_function_that_is_called_more_often_while_shares_are_doubtful() -> None:
@@ -60,12 +56,8 @@ def test_none_is_named_where_time_moved_the_other_way() -> None:
 def test_a_difference_whose_shares_are_of_the_measured_change_is_not_called_clear() -> None:
     """It is clear at 95 %, and not at the 99 % that shares of its own would need."""
     examination = Examination("Python functions", "ns", 5, 100.0, 110.0, (1.0, 19.0), (), 0.0, OF_MEASURED)
-    cause = cause_of(GROWN, (examination,))
-    assert cause is not None
-    assert cause.sentence == "not explained: time by function: no clear difference (10 %) although time grew by 70 %"
-    twice = cause_of(GROWN, (examination, replace(examination, treatment=112.0)))
-    assert twice is not None
-    assert twice.sentence == cause.sentence
-    of_its_own = cause_of(GROWN, (replace(examination, note=""),))
-    assert of_its_own is not None
-    assert of_its_own.sentence == "not explained: time by function grew by 10 %, with nothing that accounts for it"
+    words = "not explained: time by function: no clear difference (10 %) although time grew by 70 %"
+    assert sentence(examination, comparison=GROWN) == words
+    assert sentence(examination, replace(examination, treatment=112.0), comparison=GROWN) == words
+    of_its_own = sentence(replace(examination, note=""), comparison=GROWN)
+    assert of_its_own == "not explained: time by function grew by 10 %, with nothing that accounts for it"

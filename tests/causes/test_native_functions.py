@@ -241,7 +241,7 @@ def test_parts_are_functions_by_name_with_their_callers() -> None:
     )
     shared = shared_names([callgrind_profile])
     assert shared == {"malloc"}
-    assert parts_of(callgrind_profile, 2, {*shared}) == {
+    assert parts_of(replace(callgrind_profile, calls=2), shared) == {
         "add": Part(300.0, 1.0, "/src/add.c:12"),
         "malloc (libc.so)": Part(150.0, 3.0, "libc.so.6", {"add": 0.75, "libblas.so (no symbols)": 0.25}),
         "malloc (ld.so)": Part(20.0, 1.0, "ld.so", {"malloc (libc.so)": 1.0}),
@@ -263,7 +263,7 @@ def test_a_library_under_another_name_has_the_same_functions() -> None:
 def test_what_ctypes_calls_counts_for_the_library_that_calls_it() -> None:
     """callgrind takes libffi's way to call for a return: a name that says so is better than that of the library."""
     ffi = FunctionId(NAMELESS, "/usr/lib/x86_64-linux-gnu/libffi.so.8.1.2")
-    assert list(parts_of(profile({ffi: FunctionCost(10, 1)}), 1, set())) == ["what ctypes calls (libffi.so)"]
+    assert list(parts_of(profile({ffi: FunctionCost(10, 1)}), set())) == ["what ctypes calls (libffi.so)"]
 
 
 def test_files_of_calls_and_of_none(tmp_path: Path) -> None:
@@ -347,7 +347,7 @@ def test_what_ctypes_calls_is_one_part_whatever_libffi_says_of_itself() -> None:
     callgrind_profile = profile(
         {call: FunctionCost(6), nameless: FunctionCost(4), FunctionId(f"{CODE_OF}f", NUMPY): FunctionCost(5, 9)}
     )
-    parts = {name: (part.amount, part.calls) for name, part in parts_of(callgrind_profile, 1, set()).items()}
+    parts = {name: (part.amount, part.calls) for name, part in parts_of(callgrind_profile, set()).items()}
     assert parts == {"what ctypes calls (libffi.so)": (10.0, None), f"{CODE_OF}f": (5.0, None)}
 
 

@@ -1,15 +1,17 @@
 """What is said of vectors and of branches beside the cause: where it is much, and only of what differs."""
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
+import sentences
 from made_samples import a_case
+from sentences import examined
 
 from opduel.causes.attribution.shares import examine
 from opduel.causes.wording.processor import SAME_WORK
-from opduel.causes.wording.sentence import cause_of
 from opduel.records import Comparison
-from opduel.records.cause import CODE_OF, ONE_BY_ONE, VECTORS, Examination, Part, Source
+from opduel.records.cause import CODE_OF, ONE_BY_ONE, VECTORS, Examination, Part
 
 # A call of 100 us that takes 20 us now.
 FASTER = replace(
@@ -17,10 +19,6 @@ FASTER = replace(
     treatment=20_000.0,
 )  # fmt: skip
 KERNEL = f"{CODE_OF}lib::Where<float>"
-
-
-def examined(source: Source, unit: str, control: dict[str, Part], treatment: dict[str, Part]) -> Examination:
-    return examine(source, unit, [{"control": control, "treatment": treatment}] * 3)
 
 
 def native(
@@ -42,10 +40,7 @@ def branches(control: float, treatment: float) -> Examination:
 PYTHON = examined("Python functions", "ns", {"run": Part(100_000, 1)}, {"run": Part(20_000, 1)})
 
 
-def sentence(*examinations: Examination, comparison: Comparison = FASTER) -> str:
-    cause = cause_of(comparison, examinations)
-    assert cause is not None
-    return cause.sentence
+sentence = partial(sentences.sentence, comparison=FASTER)
 
 
 def test_a_function_that_works_on_vectors_now_and_mispredicts_no_branches() -> None:
@@ -143,9 +138,7 @@ def test_another_compiler_of_the_library_is_said_where_the_sentence_names_its_co
         return examined("native functions", "instructions", control, treatment)
 
     def sentence_with(examinations: list[Examination], compilers: dict[str, str] = COMPILERS) -> bool:
-        cause = cause_of(FASTER, examinations, compilers)
-        assert cause is not None
-        return cause.sentence.endswith("; compiled by GCC 14.2.1, before GCC 12.2.1")
+        return sentence(*examinations, compilers=compilers).endswith("; compiled by GCC 14.2.1, before GCC 12.2.1")
 
     assert sentence_with([of("liba.so")])
     assert sentence_with([PYTHON, of("liba.so")]), "beside a Python function"
@@ -162,9 +155,8 @@ def test_another_compiler_of_the_library_is_said_where_the_sentence_names_its_co
 
 def test_another_compiler_is_said_where_instructions_are_as_many() -> None:
     same = native(ONE_BY_ONE, ONE_BY_ONE, (100_000, 100_000))
-    cause = cause_of(FASTER, [PYTHON, same], COMPILERS)
-    assert cause is not None
-    assert cause.sentence.endswith(f"{SAME_WORK}; compiled by GCC 14.2.1, before GCC 12.2.1")
+    words = sentence(PYTHON, same, compilers=COMPILERS)
+    assert words.endswith(f"{SAME_WORK}; compiled by GCC 14.2.1, before GCC 12.2.1")
 
 
 def placed(words: str) -> Examination:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from worker_module import module
 
-from opduel.causes.collectors.process_pairs import Answers
+from opduel.causes.collectors.process_pairs import Answers, UnansweredError
 from opduel.causes.collectors.python_functions import NOTE, function_note, function_observations, function_stacks
 from opduel.records.cause import Part
 
@@ -350,7 +350,8 @@ def test_answers_become_observations_with_what_limits_them() -> None:
     assert function_stacks(Answers()) == {}
     assert function_note(answered()) == NOTE
     assert function_note(answered(seen_ns=3.0)).startswith("control: the functions add up to 75% of what a call takes")
-    assert function_observations(Answers(failures=["control: killed"])) == "control: killed"
+    with pytest.raises(UnansweredError, match="control: killed"):
+        function_observations(Answers(failures=["control: killed"]))
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="older profilers say no module")

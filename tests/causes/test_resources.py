@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 import pytest
-from test_sentence import GROWN, NATIVE, PROD, examined, sentence
+from sentences import GROWN, examined, sentence
+from test_sentence import NATIVE, PROD
 
 from opduel.causes.wording.processor import SAME_WORK
 from opduel.causes.wording.resources import by_allocations, concerns_memory

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from opduel.causes.collectors.callgrind_file import NAMELESS, FunctionId
-from opduel.causes.collectors.process_pairs import Answers
-from opduel.causes.collectors.sampled_functions import FEWEST, count_by_function, sample_observations
+from opduel.causes.collectors.callgrind_file import NAMELESS, FunctionCost, FunctionId
+from opduel.causes.collectors.process_pairs import Answers, UnansweredError
+from opduel.causes.collectors.sampled_functions import FEWEST, profile_of, sample_observations
 from opduel.causes.collectors.symbols import Symbols, demangle, symbol_at
 
 CODE = """
@@ -91,12 +91,11 @@ def test_samples_are_shares_of_the_time_count_by_function() -> None:
         {"control": answer(1000.0, [few]), "treatment": answer(2000.0, [["", 0, 300]])},
     ]
     observations = sample_observations(Answers({"samples": pairs}))
-    assert not isinstance(observations, str)
     (pair,) = observations  # the other one has too few
     assert {name: part.amount for name, part in pair["control"].items()} == {
         "generated code (no symbols)": 500.0, "b.so (no symbols)": 500.0
     }  # fmt: skip
     assert {part.amount for part in pair["treatment"].values()} == {1500.0, 500.0}
-    assert sample_observations(Answers({"samples": pairs[1:]})) == f"fewer than {FEWEST} samples"
-    assert sample_observations(Answers(problems={"samples": "refused"})) == "refused"
-    assert count_by_function([quiet, quiet]) == {FunctionId(NAMELESS, "/lib/b.so"): 200}
+    with pytest.raises(UnansweredError, match=f"fewer than {FEWEST} samples"):
+        sample_observations(Answers({"samples": pairs[1:]}))
+    assert profile_of(answer(1.0, [quiet, quiet])).functions == {FunctionId(NAMELESS, "/lib/b.so"): FunctionCost(200)}

@@ -3,27 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from made_samples import a_case
+from sentences import GROWN, examined, sentence
 
 from opduel.causes.attribution.call_division import REST
 from opduel.causes.attribution.shares import examine
 from opduel.causes.wording.processor import SAME_WORK
 from opduel.causes.wording.sentence import cause_of
-from opduel.records import Comparison
 from opduel.records.cause import NO_AVX512, Candidate, Examination, Part, Source
-
-GROWN = replace(Comparison.without_figures(a_case("add", 0.02), "regressed"), ratio=1.12, ci=(1.1, 1.14))
-
-
-def examined(source: Source, unit: str, control: dict[str, Part], treatment: dict[str, Part]) -> Examination:
-    return examine(source, unit, [{"control": control, "treatment": treatment}] * 3)
-
-
-def sentence(*examinations: Examination, comparison: Comparison = GROWN) -> str:
-    cause = cause_of(comparison, examinations)
-    assert cause is not None
-    return cause.sentence
-
 
 PROD = examined(
     "Python functions", "ns", {"f": Part(100)}, {"f": Part(100), "numpy.prod": Part(12, 2, "fromnumeric.py:2955")}
@@ -112,9 +98,7 @@ def test_a_name_from_a_build_stays_on_one_line() -> None:
 def test_only_another_name_is_said_to_be_one(was: str, name: str, is_said: bool) -> None:
     part = Candidate(name, 100.0, 150.0, 1.0, (0.9, 1.1), was=was)
     examination = Examination("Python functions", "ns", 5, 100.0, 112.0, (11.0, 13.0), (part,), 1.0)
-    cause = cause_of(GROWN, [examination])
-    assert cause is not None
-    assert ("became" in cause.sentence) == is_said
+    assert ("became" in sentence(examination)) == is_said
 
 
 def test_parts_that_make_up_for_others_are_named_together() -> None:

@@ -10,8 +10,8 @@ import pytest
 from opduel.causes.collectors import stripped
 from opduel.causes.collectors.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId, read_callgrind
 from opduel.causes.collectors.native_parts import describe_stripped, parts_of
-from opduel.causes.collectors.pretty_function import is_pretty_function, short_function
 from opduel.causes.collectors.stripped import StrippedLibrary, locate, with_owners
+from opduel.causes.function_names import is_pretty_function, short_function
 from opduel.records.cause import CODE_OF
 
 pytestmark = pytest.mark.skipif(
@@ -172,7 +172,7 @@ def test_callgrind_s_addresses_are_those_of_functions(library: tuple[Path, dict[
         if function.library == str(path) and function.name == NAMELESS
     } >= {addresses[name] for name in ("kernels::turned", "kernels::checked", "kernels::Sum<float>::compute")}
     joined = with_owners(profile)
-    parts = parts_of(joined, 1, set())
+    parts = parts_of(joined, set())
     assert parts[CODE_OF + "src/src/sum.cc"].where == path.name
     # ``turned`` has one caller for most, whose class it counts for
     amounts = {name.removeprefix(CODE_OF): part.amount for name, part in parts.items() if name.startswith(CODE_OF)}
