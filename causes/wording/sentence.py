@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opduel.causes.attribution.shares import find_examination, scaled
 from opduel.causes.wording import leads, processor, resources
