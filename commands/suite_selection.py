@@ -78,7 +78,7 @@ class SuiteSelection:
         configuration, notes = _with_packages(suite, options, cache.with_name("suites"))
         self.suite = dataclasses.replace(suite, configuration=configuration)
         self.framework = _framework_of(suite, options.framework).of_suite(
-            {}, configuration.requirements, configuration.subfolder, configuration.build_variables
+            suite.variables, configuration.requirements, configuration.subfolder, configuration.build_variables
         )
         self.options, more_notes = _with_variables(options, configuration.variables, self.framework)
         for line in (*configuration.notes, *notes, *more_notes):

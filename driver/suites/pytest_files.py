@@ -3,10 +3,11 @@
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from glob import glob
+from itertools import takewhile
 from pathlib import Path
 
 from opduel.records import UsageError
@@ -19,7 +20,10 @@ _IS_TIMED = re.compile(rf"{_TAKES_IT}|\bmark\.(?:codspeed_)?benchmark\b")
 _ELSEWHERE = {"node_modules", "build", "dist", "target", "site-packages", "__pycache__"}  # not the project's own
 _SETTINGS = ("pytest.ini", "pyproject.toml", "tox.ini", "setup.cfg")  # which pytest reads
 _OF_PROJECT = (*_SETTINGS, "setup.py", ".git")
-_LIKE_TESTS = re.compile(r"(?:^|[_-])(?:tests?|testing|bench\w*|perf\w*)(?:$|[_-])", re.IGNORECASE)
+_LIKE_TESTS = re.compile(r"(?:^|[_-])(?:tests?|testsuites?|testing|bench\w*|perf\w*)(?:$|[_-])", re.IGNORECASE)
+# The same of a package by itself, and of a folder inside a package, which may be code that tests test.
+_IS_OF_TESTS = re.compile(r"tests?|testsuites?|bench\w*|perf\w*", re.IGNORECASE)
+_TESTS_INSIDE = re.compile(r"(?:^|[_-])(?:tests?|testsuites?|bench|benchmarks?)(?:$|[_-])", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -27,12 +31,14 @@ class ProjectFiles:
     """Files with tests, in a project.
 
     ``root`` is the project's folder, by which pytest names tests; ``parts`` are the files and folders in it that belong
-    to the tests, ``files`` the files to collect, all relative to it.
+    to the tests, ``files`` the files to collect, all relative to it. ``packages`` are the folders of packages that have
+    some of the parts, but don't belong to the tests themselves, outer ones first.
     """
 
     root: Path
     parts: tuple[str, ...]
     files: tuple[str, ...]
+    packages: tuple[str, ...] = ()
 
 
 def named_files(requested: str) -> list[Path]:
@@ -108,8 +114,30 @@ def in_project(files: Sequence[Path]) -> ProjectFiles:
     common = Path(os.path.commonpath([path.parent for path in files]))
     root = _root_of(common)
     own = tuple(str(path.relative_to(root)) for path in files)
-    settings = [name for name in ("conftest.py", *_SETTINGS) if (root / name).is_file()]
-    return ProjectFiles(root, tuple(dict.fromkeys([*map(_part, own), *settings])), own)
+    parts = dict.fromkeys(_part(root, file) for file in own)
+    conftests = [str(folder / "conftest.py") for part in parts for folder in _folders_above(part)]
+    settings = [name for name in (*conftests, "conftest.py", *_SETTINGS) if (root / name).is_file()]
+    return ProjectFiles(root, tuple(dict.fromkeys([*parts, *settings])), own, _packages_of(root, parts))
+
+
+def _folders_above(part: str) -> list[Path]:
+    """Return the folders that a part of a project is in, outer ones first, without the project's own."""
+    return list(reversed(Path(part).parents))[1:]
+
+
+def _packages_of(root: Path, parts: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders of packages that these parts of a project are in."""
+    packages = set[str]()
+    for part in parts:
+        for folder in reversed(_folders_above(part)):
+            if not _is_package(root / folder):
+                break
+            packages.add(str(folder))
+    return tuple(sorted(packages))
+
+
+def _is_package(folder: Path) -> bool:
+    return folder.name.isidentifier() and (folder / "__init__.py").is_file()
 
 
 def _root_of(folder: Path) -> Path:
@@ -124,12 +152,18 @@ def _text(path: Path) -> str:
     return ""
 
 
-def _part(file: str) -> str:
+def _part(root: Path, file: str) -> str:
     """Return the outermost folder in the project that is one of tests, with their fixtures and data; of a file in none,
-    its own folder, and of one in the project's folder the file itself."""
-    parts = Path(file).parts
-    folders = ["/".join(parts[: number + 1]) for number in range(len(parts) - 1)]
-    return next((folder for folder in folders if _LIKE_TESTS.search(Path(folder).name)), (folders or [file])[-1])
+    its own folder, and of one in the project's folder, or beside the code of a package, the file itself."""
+    folders = _folders_above(file)
+    outside = list(takewhile(lambda folder: not _is_package(root / folder), folders))
+    inside = folders[len(outside) + 1 :]
+    is_inside = len(outside) < len(folders) and not _IS_OF_TESTS.fullmatch(folders[len(outside)].name)
+    if is_inside and not any(_LIKE_TESTS.search(folder.name) for folder in outside):
+        of_tests = [folder for folder in inside if _TESTS_INSIDE.search(folder.name)]
+        of_tests += [folder for folder in inside if _IS_OF_TESTS.fullmatch(folder.name)]
+        return str(of_tests[0]) if of_tests else file
+    return str(next((folder for folder in folders if _LIKE_TESTS.search(folder.name)), (folders or [Path(file)])[-1]))
 
 
 def no_timed_tests(place: str, count: int) -> UsageError:

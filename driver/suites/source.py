@@ -33,6 +33,7 @@ MOST_BYTES = 2**30  # of a suite's files: each side gets a copy
 MOST_FILES = 100_000
 OTHER_TEMPORARY_FOLDER = "set TMPDIR to another folder"
 LEFT_OUT = {"__pycache__", ".git", ".asv", "env", "results", "html"}  # at a suite's top: asv's own folders, too
+PACKAGES = "OPDUEL_SUITE_PACKAGES"  # frameworks/pytest/adaptor/inside.py
 _NEVER = {"__pycache__", ".git", ".pytest_cache", ".benchmarks", ".hypothesis"}  # written by tools
 # PATH_OR_REPOSITORY[@COMMIT][:SUBFOLDER]; the "@" and ":" of an address are none of these.
 _PARTS = re.compile(
@@ -51,8 +52,8 @@ class Suite:
 
     ``name`` is the project's, or the folder's. ``digest`` is that of the files, wherever they come from. ``dirty``
     tells whether the folder has changes that its ``commit`` has not; None without a commit. Of tests for pytest,
-    ``folder`` is the project's, ``parts`` are the files and folders in it that belong to them, and ``tests`` the files
-    that have some.
+    ``folder`` is the project's, ``parts`` are the files and folders in it that belong to them, ``tests`` the files that
+    have some, and ``packages`` the folders of packages that they lie in.
     """
 
     requested: str
@@ -65,6 +66,7 @@ class Suite:
     configuration: SuiteConfiguration = field(default_factory=SuiteConfiguration)
     parts: tuple[str, ...] = ()  # all of the folder, if there are none
     tests: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
 
     @property
     def framework(self) -> str:
@@ -76,7 +78,12 @@ class Suite:
         """All of it that a run depends on: its files, and what its configuration says of builds."""
         own = self.configuration
         settings = (own.requirements, own.build_variables, own.subfolder, own.timeout_s)
-        return json.dumps([self.digest, *settings, *self.tests])
+        return json.dumps([self.digest, *settings, *self.tests, *self.packages])
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Environment variables of both builds' processes."""
+        return {PACKAGES: os.pathsep.join(self.packages)} if self.packages else {}
 
     @property
     def description(self) -> str:
@@ -150,7 +157,8 @@ def _of_tests(requested: str, pinned: str, files: Sequence[Path], name: str = ""
     digest = digest_of(own.root, own.parts)
     state = (commit, False) if commit else _state_of(own.root, own.parts)
     project = path_part(name or own.root.name)
-    return Suite(requested, pinned, own.root, project, digest, *state, parts=own.parts, tests=own.files)
+    belongs = own.parts, own.files, own.packages
+    return Suite(requested, pinned, own.root, project, digest, *state, SuiteConfiguration(), *belongs)
 
 
 def _of_commit(requested: str, place: str, name: str | None, inner: str, cache: Path, scratch: Path) -> Suite:

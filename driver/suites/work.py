@@ -96,8 +96,8 @@ class SuiteWork:
     def link_neighbours(self, side: Side, build: Build) -> None:
         """Link what lies beside the suite in its project, which benchmarks may import or read, beside the side's copy.
 
-        What the build has itself is left out, or the checkout's files would be measured in place of the build's.
-        RunError: a link can't be made.
+        What the build has itself is left out, or the checkout's files would be measured in place of the build's. Of a
+        package with tests that the build lacks, what isn't copied is linked. RunError: a link can't be made.
         """
         place, copy = self.suite.folder, self.copies[side]
         if not self.suite.parts:
@@ -106,15 +106,20 @@ class SuiteWork:
                 return
         neighbours = [path for path in place.iterdir() if not path.name.startswith(".") and path.name not in LEFT_OUT]
         modules = {path: _modules_in(path) for path in neighbours}
-        installed = _installed({name for names in modules.values() for name in names}, build)
+        package_names = {folder: _outermost_package(folder, self.suite.packages) for folder in self.suite.packages}
+        names_to_look_for = {*package_names.values(), *(name for names in modules.values() for name in names)}
+        installed = _installed(names_to_look_for, build)
+        lacking = [place / folder for folder, name in package_names.items() if name not in installed]
+        modules |= {path: set() for folder in lacking for path in folder.iterdir() if path.name != "__pycache__"}
         with explained_disk_errors(copy, OTHER_TEMPORARY_FOLDER):
             for path, names in modules.items():
-                if not names & installed and not os.path.lexists(copy / path.name):
-                    (copy / path.name).symlink_to(path.absolute())
+                link = copy / path.relative_to(place)
+                if not names & installed and not os.path.lexists(link):
+                    link.symlink_to(path.absolute())
 
     def framework(self, framework: Framework) -> Framework:
         """Return the framework whose runs are known by this suite."""
-        return framework.of_suite({"OPDUEL_SUITE_DIGEST": self.suite.digest})
+        return framework.of_suite({"OPDUEL_SUITE_DIGEST": self.suite.digest, **self.suite.variables})
 
     def is_made(self, order: CacheOrder) -> bool:
         """Tell whether that ``setup_cache`` was run here, with or without success."""
@@ -179,6 +184,11 @@ def _modules_in(path: Path) -> set[str]:
         return {path.stem} if path.suffix == ".py" else set()
     inner = [] if (path / "__init__.py").exists() else path.iterdir()
     return {path.name, *(child.stem for child in inner if child.suffix == ".py" or (child / "__init__.py").exists())}
+
+
+def _outermost_package(folder: str, packages: Collection[str]) -> str:
+    """Return the name of the outermost of these packages that a folder is or is in."""
+    return min((other for other in packages if Path(folder).is_relative_to(other)), key=len).rpartition("/")[2]
 
 
 def _installed(names: Collection[str], build: Build) -> set[str]:

@@ -54,6 +54,31 @@ def test_tests_come_with_their_folder_and_the_project_s_settings(project: Path) 
     assert in_project([project / "bench_top.py"]).parts == ("bench_top.py", "conftest.py", "pyproject.toml")
 
 
+@pytest.mark.parametrize(
+    ("test", "parts", "packages"),
+    [
+        ("pkg/testsuite/benchmarks/test_it.py", ("pkg/testsuite", "pkg/conftest.py"), ("pkg",)),
+        ("pkg/test_it.py", ("pkg/test_it.py", "pkg/conftest.py"), ("pkg",)),
+        ("pkg/testing/test_it.py", ("pkg/testing/test_it.py", "pkg/conftest.py"), ("pkg", "pkg/testing")),
+        ("pkg/perf/tests/test_it.py", ("pkg/perf/tests", "pkg/conftest.py"), ("pkg", "pkg/perf")),
+        ("src/core/deep/tests/test_it.py", ("src/core/deep/tests",), ("src/core", "src/core/deep")),
+        ("benchmarks/deep/test_it.py", ("benchmarks",), ()),
+        ("checks/quick/test_it.py", ("checks/quick", "checks/conftest.py"), ()),
+    ],
+)
+def test_of_a_package_only_its_tests_are_a_part(
+    tmp_path: Path, test: str, parts: tuple[str, ...], packages: tuple[str, ...]
+) -> None:
+    for name in ("pyproject.toml", test, "pkg/conftest.py", "checks/conftest.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(TIMED)
+    for folder in (tmp_path / test).parents:
+        if folder.is_relative_to(tmp_path) and folder.name not in ("src", "checks", "quick", tmp_path.name):
+            (folder / "__init__.py").write_text("")
+    own = in_project([tmp_path / test])
+    assert (own.parts, own.packages) == ((*parts, "pyproject.toml"), packages)
+
+
 def test_a_suite_is_what_belongs_to_its_tests(project: Path, tmp_path: Path) -> None:
     suite = opened(str(project / "tests" / "benchmarks"), tmp_path)
     assert (suite.framework, suite.name, suite.folder) == ("pytest", "project", project)

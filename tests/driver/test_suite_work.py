@@ -140,3 +140,19 @@ def test_what_lies_beside_a_suite_is_beside_its_copies_but_for_what_the_build_ha
             work.link_neighbours("control", BUILD)
         linked = {path.name for path in Path(folder, "c").iterdir() if path.is_symlink()}
         assert linked == {"asv.conf.json", "shared", "data", "helper.py"}  # pytest and packaging are this build's
+
+
+def test_of_a_package_with_tests_that_the_build_lacks_everything_is_linked(tmp_path: Path) -> None:
+    for name in ("checks/__init__.py", "checks/helper.py", "checks/tests/__init__.py", "packaging/__init__.py"):
+        (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "project" / name).write_text("")
+    (tmp_path / "project" / "pyproject.toml").write_text("")
+    for package in ("checks", "packaging"):  # the latter is this build's
+        test = tmp_path / "project" / package / "tests" / "test_it.py"
+        test.parent.mkdir(exist_ok=True)
+        test.write_text("def test_it(benchmark): benchmark(int)\n")
+    work = SuiteWork.within(opened(str(tmp_path / "project"), tmp_path), tmp_path / "work")
+    work.link_neighbours("control", BUILD)
+    copy = work.copies["control"]
+    assert {path.name for path in (copy / "checks").iterdir()} == {"__init__.py", "helper.py", "tests"}
+    assert {path.name for path in (copy / "packaging").iterdir()} == {"tests"}

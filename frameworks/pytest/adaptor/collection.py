@@ -18,6 +18,7 @@ from _pytest.main import Session
 from opduel_common.scripts import one_line, text_of_parameter
 
 from .fixture import BenchmarkFixture
+from .inside import extend_packages
 
 try:
     from pytest_benchmark import plugin as of_pytest_benchmark
@@ -79,6 +80,13 @@ class TimedTests:
         if not is_there("pytest_codspeed"):
             stand_in_for("pytest_codspeed").BenchmarkFixture = BenchmarkFixture  # which tests import to annotate
         tests, config, absent = cls(), None, []
+        for folder, error in extend_packages(root).items():
+            inside = [path for path in paths if path.startswith(folder + "/")]
+            tests.problems.update({path: text_of_error(error) for path in inside})
+            paths = [path for path in paths if path not in inside]
+        if not paths:
+            return tests
+        problems = tests.problems
         while config is None:
             try:
                 config = _prepareconfig(["--rootdir=" + root, "--confcutdir=" + root, *OPTIONS, *paths], [tests])
@@ -89,6 +97,7 @@ class TimedTests:
                 absent.append(match.group(1))
                 stand_in_for(absent[-1])
                 tests = cls()
+                tests.problems.update(problems)
         tests.notes += ["addopts: -p {}: is not installed".format(name) for name in absent if name not in UNNEEDED]
         config._do_configure()
         tests.session = Session.from_config(config)
