@@ -190,7 +190,13 @@ def _sets(params: ast.expr | None, constants: Constants) -> int | None:
             return _product(lengths)
         if isinstance(_resolved(params.elts[0], constants), (ast.Call, ast.ListComp, ast.Name, ast.Subscript)):
             return None  # it may be a list
-    return _length(params, constants)
+    return None if any(map(_is_computed, ast.walk(params))) else _length(params, constants)
+
+
+def _is_computed(node: ast.AST) -> bool:
+    """Tell whether a list's values are made where its length is known, and may be lists, too."""
+    is_product = isinstance(node, ast.Call) and _name(node) == "product"
+    return is_product or isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.BinOp))
 
 
 def _resolved(node: ast.expr, constants: Constants) -> ast.expr:
@@ -199,12 +205,20 @@ def _resolved(node: ast.expr, constants: Constants) -> ast.expr:
 
 
 def _length(node: ast.expr | None, constants: Constants) -> int | None:
-    """Return the number of values of a list that is written out, a name for one, or a range; None of others."""
+    """Return the number of values of a list that is written out, a name for one, a range, or made of such; None of
+    others."""
     node = node and _resolved(node, constants)
     if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
         return None if any(isinstance(item, ast.Starred) for item in node.elts) else len(node.elts)
     if isinstance(node, ast.Call) and _name(node) in ("list", "tuple", "sorted") and len(node.args) == 1:
         return _length(node.args[0], constants)
+    if isinstance(node, ast.Call) and _name(node) == "product" and not node.keywords:
+        return _product(_length(argument, constants) for argument in node.args)
+    if isinstance(node, (ast.ListComp, ast.GeneratorExp)) and not any(part.ifs for part in node.generators):
+        return _product(_length(part.iter, constants) for part in node.generators)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        lengths = [_length(side, constants) for side in (node.left, node.right)]
+        return None if None in lengths else sum(length for length in lengths if length is not None)
     if isinstance(node, ast.Call) and _name(node) == "range":
         try:
             return len(range(*map(ast.literal_eval, node.args)))

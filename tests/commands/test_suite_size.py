@@ -78,6 +78,17 @@ def test_tests_count_for_each_set_of_parameters(tmp_path: Path) -> None:
     assert size(write(tmp_path, {"tests/test_speed.py": TESTS})) == SuiteSize(1 + 6 + 1 + 4)
 
 
+@pytest.mark.parametrize(
+    ("params", "count"),
+    [("tuple(it.product(A, range(4)))", 8), ("A + (3,)", 3), ("[f'{a}_{b}' for a, b in it.product(A, A)]", 4)],
+)
+def test_lists_that_are_made_of_others_count(tmp_path: Path, params: str, count: int) -> None:
+    test = f"A = (1, 2)\n@pytest.mark.parametrize('n', {params})\ndef test_it(benchmark, n): ...\n"
+    assert size(write(tmp_path, {"tests/test_speed.py": test})) == SuiteSize(count)
+    filtered = test.replace(params, "[a for a in A if a]")
+    assert size(write(tmp_path, {"tests/test_speed.py": filtered})) == SuiteSize(1, is_exact=False)
+
+
 def test_tests_that_are_timed_by_a_fixture_of_their_own_count(tmp_path: Path) -> None:
     fixture = "import pytest\n@pytest.fixture\ndef timed(benchmark): return benchmark\n"
     tests = "def test_one(timed): ...\ndef test_two(timed): ...\n"
@@ -108,6 +119,8 @@ def test_parameters_of_fixtures_count_where_a_test_uses_them_and_replaces_none(t
         "range(N)",
         f"[range({2**64})]",
         "[x for x in (1, 2)]",
+        "[1] + [2]",
+        "list(product([1, 2]))",
         "[names()]",
     ],
 )
