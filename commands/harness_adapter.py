@@ -13,7 +13,7 @@ from opduel.commands.entry import log
 from opduel.commands.fleet import count_hosts, measurer
 from opduel.commands.named_operators import failing_lines, refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.reached_cases import leave_out, without
+from opduel.commands.reached_cases import leave_out
 from opduel.commands.session import (
     Session,
     callgrind_folder,
@@ -138,16 +138,20 @@ class HarnessAdapter:
         return order.run_type == STEP and not self._session.options.fleet
 
     def _reached(self, request: RunRequest, order: RunOrder) -> RunRequest:
-        """The request without the cases that the builds' difference can't reach, and with a record of them."""
+        """The request without the cases that the builds' difference can't reach, with a record of them, and with the
+        failures of those that neither build runs."""
         is_step = order.cases is not None
-        left_out = leave_out(request, logging.DEBUG if is_step else logging.INFO)
-        if left_out is None or not left_out.cases:
+        not_measured = leave_out(request, logging.DEBUG if is_step else logging.INFO)
+        if not_measured is None:
+            return request
+        left_out, request = not_measured.left_out, not_measured.without(request)
+        if not left_out.cases:
             return request
         if is_step:
             is_all = len(left_out.cases) == left_out.total
             cases = "these cases" if is_all else f"{len(left_out.cases)} of {left_out.total} cases"
             log.info("%s..%s: nothing that %s run differs", order.control.requested, order.treatment.requested, cases)
-        return replace(without(request, left_out), labels=replace(request.labels, left_out=left_out))
+        return replace(request, labels=replace(request.labels, left_out=left_out))
 
     def _run(self, request: RunRequest) -> Report:
         """The run's report; callgrind's files of its cases are kept until it is delivered."""

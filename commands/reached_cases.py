@@ -1,4 +1,4 @@
-"""Leave out the cases that the change between two builds of a Python package can't reach."""
+"""Leave out the cases that the change between two builds of a Python package can't reach, or that neither runs."""
 
 import dataclasses
 import json
@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import platformdirs
@@ -20,8 +21,8 @@ from opduel.harness import reach as recording
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.reach import record_reach
 from opduel.harness.run_request import RunRequest
-from opduel.records import Build, Case
-from opduel.records.measurement import Side
+from opduel.records import Build, Case, Failure
+from opduel.records.measurement import SKIPPED, Side
 from opduel.records.reach import Reach
 from opduel.records.run_record import UNKNOWN, LeftOutRecord
 from opduel.reporters.summary import listed
@@ -29,15 +30,32 @@ from opduel.support.atomic import write_atomically
 from opduel.support.digests import data_digest, file_digest
 from opduel.support.text import counted, duration
 
+SHOWN = 5  # reasons why cases fail, in the log
 MOST_KEPT = 50  # builds whose cases were recorded
 LONGEST_S = 600.0  # of recording
 LEAST_S, BUDGET_SHARE = 30.0, 0.25  # of recording beside a time budget: so long, or this share of it
 _RECORDER = Path(recording.__file__).parent / "worker" / "reach.py"
 
 
-def leave_out(request: RunRequest, level: int = logging.INFO) -> LeftOutRecord | None:
-    """Return which cases of the request the change between its builds can't reach; None if it may reach all, which is
-    logged with the reason, at this ``level``. What each case runs is recorded once for a build, and kept."""
+@dataclass(frozen=True)
+class NotMeasured:
+    """The cases of a request that aren't measured: those that the change can't reach, and those that fail on both
+    sides in the same way, by id."""
+
+    left_out: LeftOutRecord
+    failures: Mapping[str, Failure] = field(default_factory=dict)
+
+    def without(self, request: RunRequest) -> RunRequest:
+        """Return the request for the other cases, those that fail among them, which take no time."""
+        case_ids = set(self.left_out.cases)
+        cases = [case for case in request.cases if case.id not in case_ids]
+        return dataclasses.replace(request, cases=cases, failures={**request.failures, **self.failures})
+
+
+def leave_out(request: RunRequest, level: int = logging.INFO) -> NotMeasured | None:
+    """Return which cases of the request the change between its builds can't reach, and which neither runs; None if it
+    may reach all, which is logged with the reason, at this ``level``. What each case runs is recorded once for a build,
+    and kept."""
     control, treatment = request.control, request.treatment
     if control.directory is None or treatment.directory is None or control.python != treatment.python:
         log.log(level, "measuring every case: the two builds are no commits of a package in one version of Python")
@@ -49,21 +67,55 @@ def leave_out(request: RunRequest, level: int = logging.INFO) -> LeftOutRecord |
         return None
     if not (difference.functions or difference.files or difference.lookups):
         log.log(level, "nothing to measure: no code that is executed differs; --all_cases measures all the same")
-        return LeftOutRecord(cases=tuple(case.id for case in request.cases), total=len(request.cases))
+        return NotMeasured(LeftOutRecord(cases=tuple(case.id for case in request.cases), total=len(request.cases)))
     cases = sorted(request.cases, key=lambda case: (not is_akin(case, difference.parts), case.operator, case.id))
     reaches = _recorded(request, "control", ours, cases, lambda reach: difference.reason(reach) is not None)
-    reasons = {case.id: difference.reason(reaches[case.id]) for case in request.cases}
+    failures = _failures_on_both(request, theirs, reaches)
+    reasons = {case.id: difference.reason(reaches[case.id]) for case in request.cases if case.id not in failures}
     reasons |= _reasons_on_treatment(request, difference, theirs, reaches, reasons)
     unreached = tuple(case_id for case_id, reason in reasons.items() if reason is None)
     reached = {case_id: reason for case_id, reason in reasons.items() if reason is not None}
-    _log_choice(len(reasons), reached, difference.parts, level)
-    return LeftOutRecord(cases=unreached, total=len(reasons), changed=tuple(difference.parts), reached=reached)
+    _log_choice(len(request.cases), reached, difference.parts, level)
+    _log_failures(failures)
+    record = LeftOutRecord(cases=unreached, total=len(request.cases), changed=tuple(difference.parts), reached=reached)
+    return NotMeasured(record, failures)
 
 
 def is_akin(case: Case, parts: Sequence[str]) -> bool:
     """Tell whether a case's name has a word in common with the changed parts, ``path:name``, without their package."""
     words = {word for part in parts for word in re.findall(r"[a-z]{4,}", part.partition("/")[2].lower())}
     return any(word in case.operator.lower() for word in words)
+
+
+def _failures_on_both(request: RunRequest, root: Path, reaches: Mapping[str, Reach]) -> dict[str, Failure]:
+    """Return the failures of the cases that the control can't run, and the treatment neither, for the same reason.
+    ``root``: the treatment's site-packages."""
+    failing = [case for case in request.cases if reaches[case.id].failure]
+    theirs = _recorded(request, "treatment", root, failing) if failing else {}
+    failures: dict[str, Failure] = {}
+    for case in failing:
+        failure, other = reaches[case.id].failure, theirs[case.id].failure
+        if failure and other and _plain_reason(failure, request.control) == _plain_reason(other, request.treatment):
+            failures[case.id] = dataclasses.replace(failure, side="both")
+    return failures
+
+
+def _plain_reason(failure: Failure, build: Build) -> tuple[str, str]:
+    """Return the kind and reason of a failure, without what differs from one process or folder to the next."""
+    reason = failure.reason
+    for place in filter(None, (build.directory, *build.environment.values())):
+        reason = reason.replace(place, "...") if place.startswith(os.sep) else reason
+    return failure.kind, re.sub(r"\b0x[0-9a-f]+\b|\d+", "#", reason)
+
+
+def _log_failures(failures: Mapping[str, Failure]) -> None:
+    """Log which failures leave how many cases out."""
+    reasons = Counter((failure.kind == SKIPPED, failure.reason) for failure in failures.values())
+    for (is_skipped, reason), count in reasons.most_common(SHOWN):
+        does = ("is skipped" if count == 1 else "are skipped") if is_skipped else "fails" if count == 1 else "fail"
+        log.warning("%s %s on both builds, not measured: %s", counted(count, "case"), does, reason)
+    if others := sum(count for _, count in reasons.most_common()[SHOWN:]):
+        log.warning("%s more on both builds, for other reasons (report.json has them)", counted(others, "case"))
 
 
 def _reasons_on_treatment(
@@ -75,7 +127,9 @@ def _reasons_on_treatment(
 ) -> dict[str, str | None]:
     """Return what reaches those cases that must be looked at on the treatment, too."""
     cases = [
-        case for case in request.cases if reasons[case.id] is None and difference.needs_treatment(reaches[case.id])
+        case
+        for case in request.cases
+        if case.id in reasons and reasons[case.id] is None and difference.needs_treatment(reaches[case.id])
     ]
     if not cases:
         return {}
@@ -85,7 +139,7 @@ def _reasons_on_treatment(
 
 def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str], level: int) -> None:
     log.log(level, "changed: %s", listed(changed) if changed else "nothing that is executed")
-    in_all = counted(count, "case")
+    in_all = counted(count, "case")  # those that fail included
     reasons = [reason for reason in reached.values() if reason.startswith(UNKNOWN)]
     known = f"{len(reached) - len(reasons)} of {in_all} can be reached by this change"
     log.log(level, "%s%s; --all_cases measures all", known, ", as far as is known" if reasons else "")
@@ -148,17 +202,10 @@ def _write(file: Path, reaches: Mapping[str, Reach]) -> None:
     cases = {
         key: [number(reach.functions), number(reach.imported), number(reach.modules), reach.unknown]
         for key, reach in reaches.items()
-        if reach != recording.NO_TIME
+        if reach != recording.NO_TIME and reach.failure is None  # which may have a cause outside the build
     }
     document = {"cases": cases, "parts": [sorted(part) for part in numbers]}
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, json.dumps(document).encode())
     for old in sorted(file.parent.glob("*.json"), key=os.path.getmtime)[:-MOST_KEPT]:
         old.unlink(missing_ok=True)
-
-
-def without(request: RunRequest, left_out: LeftOutRecord) -> RunRequest:
-    """Return the request for the other cases."""
-    case_ids = set(left_out.cases)
-    cases = [case for case in request.cases if case.id not in case_ids]
-    return dataclasses.replace(request, cases=cases)

@@ -101,7 +101,7 @@ class MeasurementPlan:
         """The cases of the A/A checks."""
         if self.first_measurement is not None:
             return self.first_measurement.aa_cases
-        return draw_aa_cases(self.cases, self.aa_count, self.seed)
+        return draw_aa_cases([case for case in self.cases if case.id not in self.failed], self.aa_count, self.seed)
 
     @cached_property
     def forecast(self) -> RunForecast | None:

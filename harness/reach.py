@@ -11,13 +11,14 @@ from typing import Any
 from opduel.harness.processes.case_request import CaseRequest, time_left
 from opduel.harness.run_request import RunRequest, make_bench
 from opduel.records import VALUE, Case, Failure, RunError
-from opduel.records.measurement import Side
+from opduel.records.measurement import MISSING, SKIPPED, Side
 from opduel.records.reach import Reach
 
 RECORDING = {"OPDUEL_RECORD_REACH": "1"}  # read by harness/worker/main.py
 SLOWDOWN = 10  # of a case by the recording, at most, before it counts as hung
 SEED = 0  # of inputs, whatever the run's, so that what was recorded serves other runs
 SEEN = ("time", "memory", "process_memory", "instructions", VALUE)  # metrics that make just the calls that are recorded
+REFUSALS = ("error", MISSING, SKIPPED)  # kinds of failure by which a build says that it can't run a case
 NO_TIME = Reach(unknown="there was no time to see it")
 
 
@@ -84,7 +85,7 @@ def _question(case: Case, root: Path) -> Mapping[str, Any]:
 
 def _reach_of(case: Case, answer: Sequence[Mapping[str, Any]] | Failure) -> Reach:
     if isinstance(answer, Failure):
-        return Reach(unknown=answer.reason)
+        return Reach(unknown=answer.reason, failure=answer if answer.kind in REFUSALS else None)
     if case.metric not in SEEN:
         return Reach(unknown=f"its metric is {case.metric}")
     functions, imported, modules = (frozenset(answer[0][name]) for name in ("functions", "imported", "modules"))

@@ -76,7 +76,8 @@ def prepare(request: RunRequest) -> PreparedRun:
         return configuration.holds and bool(validity_problems(noise, spare, Frequency.of(mhz)))
 
     sampled = {case.id for case in plan.cases}
-    failures = {comparison.case: comparison.failure for comparison in other_inputs if comparison.failure}
+    other_failures = {comparison.case: comparison.failure for comparison in other_inputs if comparison.failure}
+    failures = {**request.failures, **other_failures}
     spends_budget = configuration.roofline or framework.has_own_sides or configuration.threads > 1
     plan = dataclasses.replace(
         plan,

@@ -19,7 +19,17 @@ from opduel.harness.prior_runs import PriorRuns
 from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.profiles import Profiling, to_break_down
 from opduel.harness.rounds.instructions import plan_counting, threads_of
-from opduel.records import DEFAULT_METRIC, SAMPLED, USUAL_ROUNDS, Build, Case, Comparison, RunConfiguration, RunLabels
+from opduel.records import (
+    DEFAULT_METRIC,
+    SAMPLED,
+    USUAL_ROUNDS,
+    Build,
+    Case,
+    Comparison,
+    Failure,
+    RunConfiguration,
+    RunLabels,
+)
 from opduel.records.measurement import Side
 
 
@@ -34,8 +44,9 @@ class RunRequest:
     ``env``: variables for the workers of both sides, whose values may be secrets. ``first_measurement``: the earlier
     run whose flagged cases this run replicates. ``prior_runs``: earlier runs on this host, for planning alone.
     ``other_comparisons``: as in ``MeasurementPlan``. ``callgrind``: the folder for files of explained cases unless
-    ``profile_output`` is set. ``usual_rounds``: the most rounds of a case, unless ``configuration`` sets them.
-    ``find_causes``: what adds causes to the run's comparisons (``opduel.causes``), if any.
+    ``profile_output`` is set. ``failures``: of cases that are known to fail on both sides, and aren't measured.
+    ``usual_rounds``: the most rounds of a case, unless ``configuration`` sets them. ``find_causes``: what adds causes
+    to the run's comparisons (``opduel.causes``), if any.
     """
 
     framework: Framework
@@ -55,6 +66,7 @@ class RunRequest:
     prior_runs: PriorRuns | None = None
     other_comparisons: int = 0
     callgrind: Path | None = None
+    failures: Mapping[str, Failure] = field(default_factory=dict)
     usual_rounds: int = USUAL_ROUNDS
     find_causes: "FindCauses | None" = None
 
@@ -116,6 +128,7 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         first_measurement=request.first_measurement,
         prior_runs=request.prior_runs,
         other_comparisons=request.other_comparisons,
+        failed=request.failures,
         reached=request.labels.left_out.known_to_be_reached if request.labels.left_out else frozenset(),
     )
 

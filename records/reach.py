@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from opduel.records.measurement import Failure
+
 
 @dataclass(frozen=True)
 class Reach:
@@ -9,10 +11,11 @@ class Reach:
 
     ``functions`` and ``imported`` are ``path:line``, where each function begins: those that ran in the case's setup and
     calls, and those that ran before, while modules were imported. ``modules`` are the paths of imported modules.
-    ``unknown``: why all that isn't known.
+    ``unknown``: why all that isn't known; ``failure`` is set if that is why the case doesn't run, in the build's words.
     """
 
     functions: frozenset[str] = frozenset()
     imported: frozenset[str] = frozenset()
     modules: frozenset[str] = frozenset()
     unknown: str = ""
+    failure: Failure | None = None

@@ -16,6 +16,12 @@ from opduel_serving import Unseen
 NAME, TOOL = "opduel", 4  # of the numbers 0 to 5, one that is reserved for no other kind of tool
 
 
+class Unrecorded(Unseen):
+    """The case runs, but what of the build can't be seen."""
+
+    kind = "unseen"
+
+
 class Recorder:
     """Remembers the code of all functions that run from now on."""
 
@@ -50,14 +56,14 @@ class Recorder:
 
     def reach(self, run, imported, root):
         """Return what was reached since the codes ``imported`` were taken, ``run()`` included, below the folder
-        ``root``: main.py says what. Raise Unseen, and what it raises."""
+        ``root``: main.py says what. Raise Unrecorded, and what it raises."""
         run()
         functions = self.take()
         is_on = self.monitoring.get_tool(TOOL) == NAME if self.monitoring else sys.gettrace() == self.traced
         if not is_on:
-            raise Unseen("it sets a trace hook of its own")
+            raise Unrecorded("it sets a trace hook of its own")
         if has_children():
-            raise Unseen("it starts processes")
+            raise Unrecorded("it starts processes")
         within = Within(root)
         return {
             "functions": within.functions(functions),

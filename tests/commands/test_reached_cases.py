@@ -9,7 +9,7 @@ from made_reports import Measuring
 
 from opduel.commands.harness_adapter import NOT_REACHED, HarnessAdapter
 from opduel.commands.options import read_options
-from opduel.commands.reached_cases import is_akin, leave_out, without
+from opduel.commands.reached_cases import is_akin, leave_out
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import exit_code, plan_session
 from opduel.commands.statements import statement_choice
@@ -19,6 +19,7 @@ from opduel.driver.runs import RunOrder
 from opduel.driver.steps import steps_of
 from opduel.frameworks import get_framework
 from opduel.harness.reach import likely_first
+from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, RunError
 from opduel.reporters.document import from_text, to_bytes
@@ -90,14 +91,13 @@ def request(folder: Path, changed: str, interpreter: str = sys.executable) -> Ru
 
 def reached(folder: Path, changed: str, interpreter: str = sys.executable) -> dict[str, str]:
     """What reaches the cases, but for those of which it can't be known."""
-    left_out = leave_out(request(folder, changed, interpreter))
-    assert left_out is not None
-    assert left_out.total == len(STATEMENTS) == len(left_out.cases) + len(left_out.reached)
+    not_measured = leave_out(request(folder, changed, interpreter))
+    assert not_measured is not None
+    left_out = not_measured.left_out
+    assert list(not_measured.failures) == ["pkg.gone()"]
+    assert left_out.total == len(STATEMENTS) == len(left_out.cases) + len(left_out.reached) + 1
     unknown = {case: reason for case, reason in left_out.reached.items() if reason.startswith("unknown")}
-    assert unknown == {
-        "pkg.process()": "unknown: it starts processes",
-        "pkg.gone()": unknown["pkg.gone()"],  # without the function, in words of Python's
-    }
+    assert unknown == {"pkg.process()": "unknown: it starts processes"}
     return {case: reason for case, reason in left_out.reached.items() if case not in unknown}
 
 
@@ -132,8 +132,9 @@ def test_a_method_that_comes_is_found_on_the_treatment(tmp_path: Path) -> None:
     without_method = names.replace("    def value(self):\n        return 1\n", "    pass\n")
     control, treatment = build(tmp_path / "c", without_method), build(tmp_path / "t", names)
     cases = [statement("lazy.value()"), statement("pkg.by_key([1])")]
-    left_out = leave_out(RunRequest(get_framework("python"), control, treatment, cases, 1))
-    assert left_out is not None
+    not_measured = leave_out(RunRequest(get_framework("python"), control, treatment, cases, 1))
+    assert not_measured is not None
+    left_out = not_measured.left_out
     assert (left_out.cases, left_out.changed) == (("pkg.by_key([1])",), ("pkg.py:Lazy.value",))
 
 
@@ -141,17 +142,17 @@ def test_what_was_recorded_is_kept(cache: Path, tmp_path: Path, caplog: pytest.L
     caplog.set_level("INFO")
     first = request(tmp_path, WORK.replace("return -value", "return 0 - value"))
     first = replace(first, cases=first.cases[:2])
-    left_out = leave_out(first)
-    assert left_out is not None
-    assert [case.id for case in without(first, left_out).cases] == ["pkg.by_key([1, 2])"]
+    not_measured = leave_out(first)
+    assert not_measured is not None
+    assert [case.id for case in not_measured.without(first).cases] == ["pkg.by_key([1, 2])"]
     assert "recording what 2 cases run" in caplog.text
     assert "1 of 2 cases can be reached by this change; --all_cases measures all" in caplog.text
     caplog.clear()
-    assert leave_out(first) == left_out
+    assert leave_out(first) == not_measured
     assert "recording" not in caplog.text
     damaged = next(cache.glob("*.json"))
     damaged.write_text("{")
-    assert leave_out(first) == left_out
+    assert leave_out(first) == not_measured
 
 
 def test_where_time_is_short_a_case_of_each_operator_is_recorded_first() -> None:
@@ -177,11 +178,37 @@ def test_cases_of_which_it_is_unknown_what_they_run_are_counted_apart(
     assert "1 more is measured, as what it runs isn't known: it starts processes" in caplog.text
 
 
+def test_cases_that_neither_build_runs_are_not_measured(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, cache: Path
+) -> None:
+    statements = ["pkg.gone()", "pkg.lost()", "pkg.new()", "pkg.by_key([1])", "pkg.old"]
+    control, treatment = (
+        f"{WORK}def old():\n    pass\n",
+        f"{WORK}def new():\n    pass\n".replace("-value", "0 - value"),
+    )
+    for at in ("first", "again"):  # what fails is looked at again, as its cause may be outside the builds
+        builds = build(tmp_path / at / "c", control), build(tmp_path / at / "t", treatment)
+        first = RunRequest(get_framework("python"), *builds, list(map(statement, statements)), 1)
+        not_measured = leave_out(first)
+        assert not_measured is not None
+        assert {case: failure.side for case, failure in not_measured.failures.items()} == dict.fromkeys(
+            ("pkg.gone()", "pkg.lost()"), "both"
+        )
+    assert "1 case fails on both builds, not measured: " in caplog.text
+    later = not_measured.without(first)
+    assert len(later.cases) == 5 - len(not_measured.left_out.cases)
+    report = run_ab(later.configured(max_rounds=2))
+    failed = {comparison.case: comparison for comparison in report.comparisons if comparison.failure}
+    assert {"pkg.gone()", "pkg.lost()"} < failed.keys()
+    assert "gone" in failed["pkg.gone()"].failure.reason
+    assert failed["pkg.gone()"].rounds == 0
+
+
 def test_comments_alone_record_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    left_out = leave_out(request(tmp_path, f"# more\n{WORK}"))
-    assert left_out is not None
-    assert len(left_out.cases) == len(STATEMENTS)
+    not_measured = leave_out(request(tmp_path, f"# more\n{WORK}"))
+    assert not_measured is not None
+    assert len(not_measured.left_out.cases) == len(STATEMENTS)
     assert "recording" not in caplog.text
 
 
