@@ -348,6 +348,11 @@ class Report:
         return all(comparison.failure or comparison.is_untested for comparison in self.comparisons)
 
     @property
+    def nothing_decided(self) -> bool:
+        """Whether no case came to a verdict."""
+        return all(comparison.verdict in ("failed", "inconclusive") for comparison in self.comparisons)
+
+    @property
     def uncompared(self) -> list[Comparison]:
         """The cases that fail on both sides, on the control (unless it has no such case), or from outside."""
         failed = [comparison for comparison in self.comparisons if comparison.verdict == "failed"]

@@ -93,13 +93,14 @@ def changed_first(comparisons: Iterable[Comparison]) -> list[Comparison]:
 
 def conclusion(report: Report) -> Conclusion:
     """Return the conclusion of the run. A case that the treatment breaks is a regression, whatever was held back. A
-    run is incomplete if it was aborted, if a regression or all verdicts were held back, if it ended before a case was
-    compared, or one that looks changed was settled, or if a case could not be compared."""
+    run is incomplete if it was aborted, if a regression or all verdicts were held back, if no case came to a verdict,
+    if it ended before a case was compared, or one that looks changed was settled, or if a case could not be compared.
+    """
     if report.run.aborted:
         return "incomplete"
     if any(comparison.is_worse for comparison in report.comparisons):
         return "regressed"
-    is_open = report.open_suspects or report.uncompared or report.nothing_compared or report.withholds("regressed")
+    is_open = report.open_suspects or report.uncompared or report.nothing_decided or report.withholds("regressed")
     is_reached = not any(comparison.is_unreached for comparison in report.comparisons)
     return "done" if is_reached and not is_open else "incomplete"
 
@@ -118,6 +119,7 @@ def unsettled_lines(report: Report, with_names: bool = True) -> list[str]:
     unreached = sum(comparison.is_unreached for comparison in report.comparisons)
     unreached_line = f"the run ended before {unreached} of {counted(len(report.comparisons), 'case')} could be compared"
     lines = (
+        _undecided_line(report),
         _uncompared_line(report, with_names),
         unreached_line if unreached else "",
         _suspects_line(report, with_names),
@@ -127,11 +129,24 @@ def unsettled_lines(report: Report, with_names: bool = True) -> list[str]:
 
 def caveats(report: Report, with_names: bool = True) -> list[str]:
     """Return what a reader must know before relying on the results: why the run can't be trusted or is not complete,
-    and what it left open (see ``unsettled_lines``). Empty for most runs."""
+    which files of a suite have errors, and what the run left open (see ``unsettled_lines``). Empty for most runs."""
     why = why_incomplete(report)
     stopped = f"not complete: {why}" if why else ""
-    lines = (validity_line(report), stopped, *unsettled_lines(report, with_names), time_line(report))
+    lines = (
+        validity_line(report),
+        stopped,
+        suite_line(report),
+        *unsettled_lines(report, with_names),
+        time_line(report),
+    )
     return [line for line in lines if line]
+
+
+def suite_line(report: Report) -> str:
+    """Return which files and benchmarks of the suite have no cases because of errors; empty for most runs."""
+    problems = report.run.suite.problems if report.run.suite else ()
+    errors = [line for line in problems if not (line.startswith("addopts: ") or ": Skipped: " in line)]
+    return f"{counted(len(errors), 'problem')} of the suite: {listed(errors, separator='; ')}" if errors else ""
 
 
 def why_incomplete(report: Report) -> str:
@@ -158,6 +173,13 @@ def _nothing_line(report: Report) -> str:
         return f"nothing was compared: {'every case ' + ' or '.join(words) if words else 'there were no cases'}"
     rounds = counted(report.run.rounds or 0, "round")
     return f"nothing was compared: the run ended before any case could be tested ({rounds})"
+
+
+def _undecided_line(report: Report) -> str:
+    """Return that no case came to a verdict, where some failed, as workflows look for it."""
+    failed, cases = len(report.uncompared), counted(len(report.comparisons), "case")
+    words = f"nothing was compared to a verdict: {failed} of {cases} failed, the others are undecided"
+    return words if failed and report.nothing_decided else ""
 
 
 def _uncompared_line(report: Report, with_names: bool) -> str:

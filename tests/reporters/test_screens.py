@@ -10,9 +10,11 @@ from rich.cells import cell_len
 
 from opduel.records import Comparison, Failure, HostRecord, RunRecord, Verdict, Verification
 from opduel.records.measurement import Side
+from opduel.reporters.html.page import to_html
+from opduel.reporters.markdown import to_markdown
 from opduel.reporters.screen import render
 from opduel.reporters.simple_screen import COLUMNS, tab_separated
-from opduel.reporters.summary import conclusion, validity_line
+from opduel.reporters.summary import caveats, conclusion, validity_line
 
 WHOLE_SCREEN = """\
 spec       conv mxnet cpu
@@ -88,6 +90,27 @@ def test_no_failed_comparison_is_done(side: Side | Literal["both"], kind: str, w
     assert (words in render(report)) == (want == "incomplete")
     assert (f"{words}: gate.Broken ({where})" in "\n".join(tab_separated(report))) == (want == "incomplete")
     assert conclusion(samples.report([broken])) == ("regressed" if want == "regressed" else "incomplete")
+
+
+def test_a_run_without_a_verdict_is_incomplete() -> None:
+    undecided = [samples.comparison(name, "inconclusive") for name in "ab"]
+    assert conclusion(samples.report(undecided)) == "incomplete"
+    broken = samples.failed("gate.Broken", Failure("both", "error", "no such thing"))
+    report = samples.report([*undecided, broken])
+    assert conclusion(report) == "incomplete"
+    line = (
+        "nothing was compared to a verdict: 1 of 3 cases failed, the others are undecided"  # as workflows look for it
+    )
+    assert line in caveats(report)
+    assert line not in caveats(samples.report([*undecided, broken, samples.comparison("steady")]))
+
+
+def test_files_of_a_suite_that_cannot_be_collected_are_a_caveat() -> None:
+    problems = ["addopts: --gone: no plugin here has it", "test_a.py: ImportError: no b", "test_c.py: Skipped: no d"]
+    report = samples.report(suite={"problems": problems})
+    assert caveats(report) == ["1 problem of the suite: test_a.py: ImportError: no b"]
+    assert "1 problem of the suite: test\\_a.py: ImportError: no b" in to_markdown(report)
+    assert "1 problem of the suite: test_a.py: ImportError: no b" in to_html(report)
 
 
 def test_a_long_path_is_in_one_piece_and_the_versions_stay() -> None:
