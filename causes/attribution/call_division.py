@@ -12,7 +12,7 @@ from opduel.records.measurement import SIDES, Side
 PASSED_ON = 0.8  # share of a part's difference from which on a part that it calls is looked into
 COMMON = 0.5  # share of a difference from which on a part that several parts call is looked into
 CHANGED = 0.1  # share of the difference of a part that only contains it from which on changed code is a part of its own
-MOST_CHANGED = 3  # parts with changed code that are taken out of one, and as many others that call them
+MOST_CHANGED = 3  # parts with changed code that are taken out of one
 REST = "(all else)"
 
 
@@ -60,6 +60,7 @@ class _Division:
         self._observations = observations
         self.inclusive = set(tree.callees.get(None, []))
         self.exclusive = set[str]()
+        self._taken_out: dict[str, dict[str, set[str]]] = {}  # see _callers_by_container
 
     def divide(self) -> None:
         """Take parts apart as long as a part that they call has most of their difference."""
@@ -133,7 +134,7 @@ class _Division:
 
     def _take_out_changed_code(self, name: str) -> None:
         """Make parts of their own of the functions within an inclusive part whose code differs, if it only contains
-        them, and of what calls them from several parts. Change nothing where that would be more than a few."""
+        them."""
         tree = self._tree
         if tree.only_side(name) or tree.has_other_code(name) or not tree.is_called_equally_often(name):
             return
@@ -144,21 +145,24 @@ class _Division:
             if tree.has_other_code(part) and abs(tree.difference(part)) >= least
         ]
         for part in sorted(changed, key=self._rank, reverse=True)[:MOST_CHANGED]:
-            parts = self._with_uncovered_callers(part)
-            if len(parts) <= 1 + MOST_CHANGED:
-                self.inclusive |= parts
+            if (callers := self._callers_by_container(part)) is not None:
+                self._taken_out[part] = callers
+                self.inclusive.add(part)
 
-    def _with_uncovered_callers(self, name: str) -> set[str]:
-        """Return a part and those of its callers, and theirs, that no part of the division contains alone: with these
-        in the division all time is counted once."""
-        parts = {name}
-        while True:
-            regions = (self._tree.dominated_on_either(part) for part in self.inclusive | parts)
-            covered = self.exclusive.union(*regions)
-            callers = set[str]().union(*map(self._tree.callers_on_either, parts))
-            if len(parts) > 1 + MOST_CHANGED or callers <= covered:
-                return parts
-            parts |= callers - covered
+    def _callers_by_container(self, name: str) -> dict[str, set[str]] | None:
+        """Return inclusive part -> the callers of ``name`` within it; None unless each of them is within a single one,
+        or an exclusive part within none, so that all time is counted once."""
+        tree, callers = self._tree, dict[str, set[str]]()
+        if not self.inclusive.isdisjoint(tree.within(name)):
+            return None
+        reached = {part: tree.within(part) | {part} for part in self.inclusive}
+        for caller in tree.callers_on_either(name):
+            containers = [part for part, names in reached.items() if caller in names]
+            if len(containers) != (caller not in self.exclusive):
+                return None
+            for part in containers:
+                callers.setdefault(part, set()).add(caller)
+        return callers
 
     def _rank(self, name: str) -> tuple[float, str]:
         return abs(self._tree.difference(name)), name
@@ -204,6 +208,7 @@ class _Division:
             nested[name] = {
                 part: direct for part, inside in callers_inside.items() if (direct := inside - deeper[part])
             }
+            nested[name] |= {part: by[name] for part, by in self._taken_out.items() if name in by}
         return nested
 
     def _moved_parts(self) -> dict[str, set[str]]:

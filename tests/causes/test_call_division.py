@@ -401,3 +401,23 @@ def test_functions_that_run_on_both_sides_with_other_code() -> None:
     observations = [{"control": before, "treatment": after}] * 3
     assert changed_functions(observations) == {"compile": "core.py:180"}
     assert changed_functions([{"control": before, "treatment": before}]) == {}
+
+
+def test_changed_code_is_taken_out_of_functions_that_call_each_other() -> None:
+    """mistune's rules of a text parse the text within them, so that none of these functions is above the others."""
+
+    def side(own: float, code: str) -> dict[str, Part]:
+        def part(amount: float, inclusive: float, **callers: float) -> Part:
+            return Part(amount, 1, "rules.py:1", callers, "text.py:9", inclusive, code="same")
+
+        return {
+            "html": part(10, 700 + own),
+            "blocks": part(90, 90 + 0.4 * own, html=1.0),
+            "render": part(100, 600 + 0.6 * own, html=1.0),
+            "parse": part(200, 500 + 0.6 * own, render=0.5, rule=0.5),
+            "rule": part(200, 400 + 0.6 * own, parse=0.5, emphasis=0.5),
+            "emphasis": part(100, 300 + 0.6 * own, rule=1.0),
+            "compile": replace(part(own, own, parse=0.3, emphasis=0.3, blocks=0.4), code=code, where="core.py:180"),
+        }
+
+    assert of_parts(side(20, "before"), side(120, "after")) == {"compile": pytest.approx(100)}

@@ -362,3 +362,18 @@ def test_every_control_is_looked_at_for_names_that_it_lacks(
         adapter.measure(order("benchmark", control=control, log=FileRoundLog(tmp_path / str(number), lambda: 1)))
     treatment = TREATMENT.digest
     assert digests == [CONTROL.digest, treatment, treatment, other.digest, treatment], "once each"
+
+
+def test_causes_are_looked_for_as_ordered_unless_the_user_says(tmp_path: Path, order: Order) -> None:
+    def asked(*words: str, **settings: Any) -> tuple[str, bool]:
+        options = read_options(["-b", "smoke", "--local_reporter", str(tmp_path / "reports"), *words])
+        adapter = HarnessAdapter(plan_session(options, {}, ["repo_driver.py"]))
+        request = adapter._request(order("regress", **settings))
+        return request.configuration.explain, request.advises
+
+    assert asked() == ("confirmed", False), "as usual; in a search nobody can follow advice"
+    assert asked(explains=True) == ("all", False)
+    assert asked(explains=False) == ("none", False)
+    assert asked("--explain", "none", explains=True) == ("none", False)
+    assert asked("--explain", "all", explains=False) == ("all", False)
+    assert asked(run_type="benchmark") == ("confirmed", True)
