@@ -14,7 +14,7 @@ from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import Library, commit_build, named_after, release_build
 from opduel.driver.builds.framework_data import load_platform, load_releases, load_repository_data
 from opduel.driver.builds.recipes import CommitRecipe, Recipe
-from opduel.records import Build, Commit, OpduelError, RunError, UsageError
+from opduel.records import Build, Commit, RunError, UsageError
 from opduel.support.digests import data_digest, file_digest
 
 _CODE = (".py", ".pyc", ".pyi", ".pyx")
@@ -60,8 +60,6 @@ class CommitBuilder(Builder):
         unsuitable = first_not[requested]
         if unsuitable is None:
             return requested
-        if requested == "overlay" and all(self._has_compiled_library(candidate) for candidate in commits):
-            return "source"  # nothing is compiled; and no side lies over a wheel, which is made in another way
         raise UsageError(f"--build {requested}: {unsuitable.short} ({unsuitable.subject}) {self._why_not(requested)}")
 
     def build(self, commit: Commit, strategy: str, processors: frozenset[int] | None = None) -> Build:
@@ -166,13 +164,6 @@ class CommitBuilder(Builder):
                     return Library(library_id, native.sources, files, native.toolchain, native.flags)
         return None
 
-    def _has_compiled_library(self, commit: Commit) -> bool:
-        """Tell whether a compiled library for the commit's native sources is in the cache."""
-        try:
-            return self.is_cached(commit, "source")
-        except OpduelError:  # no build script, no compiler: then there is none of its making either
-            return False
-
     def _library_of(self, release: _Release) -> Library:
         """Return the library of a release: all of its package that is no code. Code that the release's commit does not
         have was generated from the release's own, and would hide another commit's: it is left behind."""
@@ -222,7 +213,7 @@ class CommitBuilder(Builder):
         releases = ", ".join(release.recipe.request for release in self._known_releases) or "none"
         if strategy == "release":
             return f"is not the commit of a release (in this repository: {releases}): use --build auto"
-        return f"has native sources of its own, unlike every release ({releases}) and cached build: use --build source"
+        return f"has native sources of its own, unlike every release ({releases}): use --build source"
 
 
 def _release_library_id(recipe: Recipe) -> str:

@@ -20,7 +20,7 @@ from opduel.driver.builds.builder import BuildSettings
 from opduel.driver.builds.commit_builder import CommitBuilder
 from opduel.driver.builds.compiler import Limits
 from opduel.driver.git.repository import Repository, open_repository
-from opduel.records import BrokenBuildError, Build, NoSpaceError, RunError, UsageError
+from opduel.records import BrokenBuildError, Build, NoSpaceError, RunError
 
 Compile = Callable[..., Build]
 
@@ -138,23 +138,6 @@ def test_a_commit_of_python_alone_takes_a_compiled_library_from_the_cache(worksh
     assert first.digest != second.digest
     libraries = [next(Path(str(build.directory)).rglob("libtoy.so")) for build in (first, second)]
     assert os.path.samefile(*libraries)
-
-
-def test_an_overlay_lies_over_compiled_libraries_on_both_sides_or_over_wheels_on_both(
-    project: ToyProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A wheel is not compiled as a source build is: across the two, every case would differ."""
-    workshop = make_workshop(project, tmp_path, monkeypatch, {"1.0": project.id_of("main")})
-    commits = [workshop.repository.resolve(name) for name in ("main", "slower")]
-    overlay = workshop.builder(strategy="overlay")
-    with pytest.raises(UsageError, match=r"\(slower\) has native sources of its own"):
-        overlay.strategy(commits)
-    compiled = [workshop.build(name) for name in ("main", "slower")]
-    strategy = overlay.strategy(commits)
-    assert {overlay.describe(commit, strategy) for commit in commits} == {"its Python code over a cached library"}
-    assert [overlay.build(commit, strategy) for commit in commits] == compiled
-    assert len(workshop.compiled()) == 2
-    assert overlay.strategy(commits[:1]) == "overlay"  # which the release's wheel serves
 
 
 def test_a_build_from_the_cache_leaves_another_thread_s_compile_alone(workshop: Workshop) -> None:
