@@ -21,7 +21,7 @@ from opduel.driver.builds.probe import TIMEOUT_S
 from opduel.driver.builds.process import run
 from opduel.driver.builds.recipes import PackageRecipe
 from opduel.driver.builds.requirements import lock as lock_requirements
-from opduel.driver.builds.requirements import lock_with_suite, preferred_path
+from opduel.driver.builds.requirements import lock_with_suite
 from opduel.driver.builds.uv import FreshEnvironment, UnresolvableError
 from opduel.driver.suites.commands import WHEEL_EXTRAS
 from opduel.frameworks import Framework, worker_environment
@@ -114,7 +114,7 @@ def _install(
                 place,
                 sdists=recipe.sdists,
                 python=recipe.python,
-                preferred=preferred_path(place, "beside", recipe.project, recipe.python, recipe.sdists, recipe.beside),
+                similar=("beside", recipe.project, recipe.beside),
                 without=name,
             ),
         )

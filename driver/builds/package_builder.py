@@ -31,7 +31,7 @@ from opduel.driver.builds.package_sources import (
 )
 from opduel.driver.builds.process import clean_environment
 from opduel.driver.builds.recipes import LockedRecipe, PackageRecipe, package_of
-from opduel.driver.builds.requirements import lock, preferred_path, python_of, with_packages
+from opduel.driver.builds.requirements import lock, python_of, with_packages
 from opduel.driver.suites.commands import BUILD_COMMANDS, BUILT_WITH
 from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError
 from opduel.support.digests import data_digest, file_digest
@@ -212,9 +212,9 @@ class PackageBuilder(Builder):
 
     def _locked(self, project: Project, further: Sequence[str], python: str) -> LockedRecipe:
         sdists = self._settings.sdists
-        preferred = preferred_path(self._place, "built-with", project.name, python, sdists, further)
+        similar = ("built-with", project.name, further)
         try:
-            return lock((*project.requires, *further), self._place, sdists=sdists, python=python, preferred=preferred)
+            return lock((*project.requires, *further), self._place, sdists=sdists, python=python, similar=similar)
         except UsageError as error:  # they are the commit's own
             raise BrokenBuildError(f"{PROJECT_FILE}: build-system.requires: {error}") from None
 

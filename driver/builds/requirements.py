@@ -53,7 +53,7 @@ def lock(
     *,
     sdists: bool = False,
     python: str | None = None,
-    preferred: Path | None = None,
+    similar: tuple[str, str, Sequence[str]] | None = None,
     without: str | None = None,
     besides: Sequence[str] = (),
 ) -> LockedRecipe:
@@ -61,16 +61,21 @@ def lock(
     for ``python``, else for the one that runs this; ``place`` is the folder in which the answer is kept for the next
     time.
 
-    ``sdists``: source distributions are taken, too. ``preferred``: a file with an answer to similar requirements, whose
-    versions are kept where they can be; this answer replaces it, so that a treatment prefers what its control has.
-    ``without``: a package that is left out. ``besides``: further requirements, which no message mentions. UsageError:
-    they can't be met; RunError: they can't be resolved, or the answer can't be kept.
+    ``sdists``: source distributions are taken, too. ``similar``: what similar requirements have in common: their
+    purpose, their project, and some lines. The versions of the last answer to such ones are kept where they can be, so
+    that a treatment prefers what its control has. ``without``: a package that is left out. ``besides``: further
+    requirements, which no message mentions. UsageError: they can't be met; RunError: they can't be resolved, or the
+    answer can't be kept.
     """
     python = python_of(requested) or python or "{}.{}".format(*sys.version_info)
     text = "".join(f"{line}\n" for line in with_packages(requested, besides) if not _PYTHON.fullmatch(line))
     more = "".join(["sdists" if sdists else "", f"without {without}" if without else ""])
     digest = hashlib.sha256((python + text + more).encode()).hexdigest()
     answer_path = place / f".locked-{digest[:16]}{_FILE_SUFFIX}"
+    preferred = None
+    if similar:
+        purpose, project, lines = similar
+        preferred = place / f".{purpose}-{project}-{data_digest([python, sdists, list(lines)])[:10]}{_FILE_SUFFIX}"
     with explained_disk_errors(answer_path, ANOTHER_CACHE):
         if not answer_path.exists():
             place.mkdir(parents=True, exist_ok=True)
@@ -103,12 +108,6 @@ def lock_with_suite(suite: Sequence[str], lock_with: Callable[[Sequence[str]], L
         raise UsageError(
             f"--suite: {why}: leave it out with --suite_packages {rest}, or name another version there{error.hint}"
         ) from None
-
-
-def preferred_path(place: Path, purpose: str, project: str, python: str, sdists: bool, lines: Sequence[str]) -> Path:
-    """Return the file with the answer that later ones prefer, for similar requirements: of one ``purpose`` and
-    project, for one Python, with or without source distributions, and with the same ``lines``."""
-    return place / f".{purpose}-{project}-{data_digest([python, sdists, list(lines)])[:10]}{_FILE_SUFFIX}"
 
 
 def python_of(requested: Sequence[str]) -> str | None:

@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,14 +13,7 @@ from opduel.driver.builds.named_commit import commit_build, named_commit
 from opduel.driver.builds.probe import ProbeError, probe
 from opduel.driver.builds.program_builder import program_build
 from opduel.driver.builds.recipes import Recipe, package_of
-from opduel.driver.builds.requirements import (
-    lock,
-    lock_with_suite,
-    preferred_path,
-    python_of,
-    requirements_of,
-    with_packages,
-)
+from opduel.driver.builds.requirements import lock, lock_with_suite, requirements_of, with_packages
 from opduel.frameworks import Framework
 from opduel.frameworks.roles import PackageBuilds, ProgramBuilds
 from opduel.records import Build, UsageError
@@ -54,12 +46,11 @@ def resolve_build(
         place, builds = cache.folder(framework.name), framework.builds
         # As for commits of the package, so that a release and a commit have the same dependencies where both allow it.
         beside = with_packages(requested[1:], (*builds.also_required, *builds.suite_required))
-        python = python_of(requested) or "{}.{}".format(*sys.version_info)
-        preferred = preferred_path(place, "beside", package_of(requested[0]), python, sdists, beside)
+        similar = ("beside", package_of(requested[0]), beside)
         recipe = lock_with_suite(
             builds.suite_required,
             lambda suite: lock(
-                requested, place, sdists=sdists, besides=(*builds.also_required, *suite), preferred=preferred
+                requested, place, sdists=sdists, besides=(*builds.also_required, *suite), similar=similar
             ),
         )
         return release_build(request, recipe, framework, cache)

@@ -9,7 +9,7 @@ import pytest
 from opduel.driver.builds import requirements, uv
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.recipes import LockedRecipe
-from opduel.driver.builds.requirements import lock, lock_with_suite, preferred_path, requirements_of, with_packages
+from opduel.driver.builds.requirements import lock, lock_with_suite, requirements_of, with_packages
 from opduel.driver.builds.resolve import resolve_build
 from opduel.driver.builds.uv import UnresolvableError
 from opduel.frameworks import get_framework
@@ -160,7 +160,7 @@ def test_source_distributions_are_another_answer(tmp_path: Path, resolver: Resol
 def test_earlier_versions_are_kept_for_other_requirements(tmp_path: Path, resolver: Resolver) -> None:
     """Both sides of a comparison get the same versions, where both allow them."""
     for line in ("numpy>=1", "numpy>=1.1"):
-        lock((line,), tmp_path, preferred=tmp_path / "preferred.txt")
+        lock((line,), tmp_path, similar=("beside", "toy", ()))
     assert [options["preferred"] for *_, options in resolver.requests] == ["", LOCKED]
 
 
@@ -168,9 +168,8 @@ def test_unlike_requirements_prefer_nothing_of_each_other(tmp_path: Path, resolv
     resolver.answer = "numpy==1.{} \\\n    --hash=sha256:00\n"
     first: tuple[str, bool, tuple[str, ...]] = ("3.11", False, ("asv_runner",))
     for python, sdists, more in (first, ("3.12", *first[1:]), ("3.11", True, first[2]), ("3.11", False, ()), first):
-        preferred = preferred_path(tmp_path, "beside", "toy", python, sdists, more)
         line = f"numpy>={len(resolver.requests)}"  # of a commit with other requirements
-        lock((line, *more), tmp_path, sdists=sdists, python=python, preferred=preferred)
+        lock((line, *more), tmp_path, sdists=sdists, python=python, similar=("beside", "toy", more))
     assert resolver.preferred() == ["", "", "", "", "numpy==1.1"]
 
 
@@ -178,7 +177,7 @@ def test_the_answer_before_is_preferred_even_from_the_cache(tmp_path: Path, reso
     """A treatment keeps what its control has, whatever another branch resolved meanwhile."""
     resolver.answer = "{line} \\\n    --hash=sha256:00\n"
     for version in ("1", "2", "1", "3"):  # control, another branch, the control once more, its treatment
-        lock((f"numpy=={version}",), tmp_path, preferred=tmp_path / "preferred.txt")
+        lock((f"numpy=={version}",), tmp_path, similar=("beside", "toy", ()))
     assert resolver.preferred() == ["", "numpy==1", "numpy==1"]
 
 
@@ -193,11 +192,9 @@ def test_a_package_without_a_wheel_is_built_where_that_is_allowed(tmp_path: Path
 
 @pytest.mark.wheels
 def test_uv_keeps_earlier_versions_where_it_can(tmp_path: Path) -> None:
-    preferred = tmp_path / "preferred.txt"
-    preferred.write_text("packaging==24.0\n")
-    assert lock(("packaging>=23",), tmp_path, preferred=preferred).pins == {"packaging": "24.0"}
-    assert lock(("packaging>=24.2,<25",), tmp_path, preferred=preferred).pins == {"packaging": "24.2"}
-    assert lock(("packaging>=24",), tmp_path, preferred=preferred).pins == {"packaging": "24.2"}
+    for line, version in (("==24.0", "24.0"), (">=23", "24.0"), (">=24.2,<25", "24.2"), (">=24", "24.2")):
+        recipe = lock((f"packaging{line}",), tmp_path, similar=("beside", "packaging", ()))
+        assert recipe.pins == {"packaging": version}
 
 
 def test_what_can_not_be_met_is_the_suites_only_where_the_rest_can() -> None:
