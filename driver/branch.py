@@ -272,37 +272,17 @@ class Branch:
         self._processed = commit
         if (path := self._commit_file) is not None:
             write_text(path, f"{commit.id}\n")
-        elif self._counts():
-            self._journal.set_fact(self._counted, commit.id)
 
     def _last(self) -> Commit | None:
         """Return the last commit processed, by the commit file or in this process; UsageError for a foreign file."""
         path = self._commit_file
-        if path is None:
-            return self._processed or self._last_counted()
-        return kept_commit(path, self._repository.resolve)
+        return self._processed if path is None else kept_commit(path, self._repository.resolve)
 
     @property
     def _commit_file(self) -> Path | None:
         """With the name of the remote's default branch in it, if no branch was given."""
         path = self._settings.commit_file
         return self._settings.commit_file_of(self.name) if path and self._settings.branch is None else path
-
-    @property
-    def _counted(self) -> str:
-        """What the journal calls the commit from which the next step is counted."""
-        return f"step/{self._settings.branch or ''}/{self._settings.digest}"
-
-    def _counts(self) -> bool:
-        """Tell whether only every nth commit is measured, and no file keeps where counting starts."""
-        return self._settings.step > 1 and self._settings.commit is None and self._settings.commit_file is None
-
-    def _last_counted(self) -> Commit | None:
-        """Return the last commit that an earlier start processed, where only every nth is measured."""
-        last = self._journal.get_fact(self._counted) if self._counts() and not self._settings.again else None
-        with suppress(UsageError):  # of another repository
-            return self._repository.commit(last) if last else None
-        return None
 
     def _item(self, commit: Commit) -> str:
         """Name the journal's entry of the commit when it fails with these settings, on this branch."""

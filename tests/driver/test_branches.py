@@ -84,7 +84,7 @@ def test_going_on_for_ever_each_commit_is_measured_once(both: Branches, commit_f
 
 
 def test_with_a_step_each_branch_is_counted_by_itself(both: Branches) -> None:
-    settings = {"step": 2, "commit_file": None}
+    settings = {"step": 2}
     assert both.measured(both.watch(**settings).once()) == ["Main 3", "Release 1"]
     for subject in ("Release 2", "Release 3"):
         both.remote.commit(branch=SLASHED, subject=subject)

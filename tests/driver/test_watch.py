@@ -324,8 +324,7 @@ def test_a_commit_to_start_with_is_the_first_of_many(loop: Loop) -> None:
     assert loop.ear.treatments == ["Change 1", "Change 2", "Change 3"]
 
 
-@pytest.mark.parametrize("commit_file", [True, False])
-@pytest.mark.parametrize("one_process", [True, False])
+@pytest.mark.parametrize(("commit_file", "one_process"), [(True, True), (True, False), (False, True)])
 def test_commits_that_land_one_by_one_are_counted_too(loop: Loop, commit_file: bool, one_process: bool) -> None:
     settings = {"step": 3} if commit_file else {"step": 3, "commit_file": None}
 

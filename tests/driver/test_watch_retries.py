@@ -167,12 +167,6 @@ def test_a_commit_that_is_asked_for_wrongly_is_wrong_usage(loop: Loop) -> None:
         loop.watch(commit="nothing").once()
 
 
-def test_with_again_the_newest_is_measured_whatever_the_step(loop: Loop) -> None:
-    for again in (False, False, True):
-        loop.watch(step=3, commit_file=None, again=again).once()
-    assert loop.ear.treatments == ["Change 3", "Change 3"]
-
-
 def test_with_again_all_is_measured_again(loop: Loop) -> None:
     settings = {"commit": a_commit(2).id}
     loop.watch(**settings).once()
