@@ -6,7 +6,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -45,15 +45,13 @@ STALL = f"600.{os.getpid()}"  # by which its process is known
 
 
 class Workshop:
-    """Builders with one work directory and one cache. ``releases``: version -> the commit it was made from."""
+    """Builders with one work directory and one cache."""
 
-    def __init__(
-        self, folder: Path, project: ToyProject, ccache: Path, releases: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, folder: Path, project: ToyProject, ccache: Path) -> None:
         self.folder = folder
         self.ccache = ccache
         self.cache = BuildCache(folder / "cache")
-        self.framework = NativeToy(write_specifications(folder / "specifications", project.folder, releases))
+        self.framework = NativeToy(write_specifications(folder / "specifications", project.folder))
         self.repository: Repository = open_repository(folder / "work", str(project.folder))
         self.repository.fetch()
 
@@ -87,16 +85,10 @@ class Workshop:
 
 @pytest.fixture
 def workshop(project: ToyProject, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Workshop:
-    return make_workshop(project, tmp_path, monkeypatch)
-
-
-def make_workshop(
-    project: ToyProject, folder: Path, monkeypatch: pytest.MonkeyPatch, releases: Mapping[str, str] | None = None
-) -> Workshop:
-    ccache = folder / "ccache"
+    ccache = tmp_path / "ccache"
     monkeypatch.setenv("CCACHE_DIR", str(ccache))
-    monkeypatch.setenv("UV_CACHE_DIR", str(folder / "uv"))
-    return Workshop(folder, project, ccache, releases)
+    monkeypatch.setenv("UV_CACHE_DIR", str(tmp_path / "uv"))
+    return Workshop(tmp_path, project, ccache)
 
 
 def test_a_second_compile_makes_only_what_changed(workshop: Workshop) -> None:
