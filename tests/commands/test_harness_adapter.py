@@ -355,7 +355,7 @@ def test_every_control_is_looked_at_for_names_that_it_lacks(
         digests.append(arguments[3].digest)
         return []
 
-    monkeypatch.setattr(harness_adapter, "lines_missing_names", look)
+    monkeypatch.setattr(harness_adapter, "failing_lines", look)
     adapter, other = HarnessAdapter(session), replace(CONTROL, digest="77")
     for number, control in enumerate((CONTROL, CONTROL, other)):
         recorded.rewind()
