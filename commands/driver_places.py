@@ -18,8 +18,8 @@ from opduel.support.redaction import bare_address
 
 def run_identity(options: DriverOptions, session: Session, suite: str | None = None) -> str:
     """Return what a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
-    identity), it is another run."""
-    without_effect = {*reporter_options(), "single", "explain", "prior_runs", *HOST_OPTIONS}
+    identity), it is another run. With another time budget it is the same run, which goes on from its rounds."""
+    without_effect = {*reporter_options(), "single", "explain", "prior_runs", "time_budget", *HOST_OPTIONS}
     settings = {name: value for name, value in options.harness.values().items() if name not in without_effect}
     cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
     own = options.own

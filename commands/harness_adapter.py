@@ -13,7 +13,7 @@ from opduel.commands.entry import log
 from opduel.commands.fleet import count_hosts, measurer
 from opduel.commands.named_operators import failing_lines, refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.reached_cases import leave_out
+from opduel.commands.reached_cases import NotMeasured, leave_out
 from opduel.commands.session import (
     Session,
     callgrind_folder,
@@ -141,7 +141,16 @@ class HarnessAdapter:
         """The request without the cases that the builds' difference can't reach, with a record of them, and with the
         failures of those that neither build runs."""
         is_step = order.cases is not None
-        not_measured = leave_out(request, logging.DEBUG if is_step else logging.INFO)
+        not_measured = None
+        if order.earlier is None:
+            not_measured = leave_out(request, logging.DEBUG if is_step else logging.INFO)
+        elif order.earlier.run.left_out:  # what this start records may be more: rounds of other cases can't be used
+            failures = {
+                comparison.case: comparison.failure
+                for comparison in order.earlier.comparisons
+                if comparison.failure and comparison.failure.side == "both"
+            }
+            not_measured = NotMeasured(order.earlier.run.left_out, failures)
         if not_measured is None:
             return request
         left_out, request = not_measured.left_out, not_measured.without(request)
@@ -241,8 +250,10 @@ class HarnessAdapter:
         session = self._measuring
         request = session.request(order.control, order.treatment)
         draws_by_other_seed = session.choice.draws and session.seed != self._seed_of(order)
+        earlier_budget = order.earlier.configuration.time_budget if order.earlier else None
         labels = replace(
             session.labels,
+            earlier_budget=earlier_budget,
             info=info_document(order.control, order.treatment),
             branch=order.branch,
             spec_seed=session.seed if draws_by_other_seed else None,
@@ -256,7 +267,7 @@ class HarnessAdapter:
             explain = "all" if order.explains else "none"
         request = request.configured(
             run_type=order.run_type,
-            time_budget=None if budget is None else budget * order.budgets,
+            time_budget=None if budget is None else (earlier_budget or 0.0) + budget,
             explain=explain,
         )
         return replace(
@@ -265,7 +276,7 @@ class HarnessAdapter:
             seed=seed,
             labels=labels,
             log=order.log,
-            suspects_only=order.budgets > 1,
+            suspects_only=order.suspects_only,
             is_awaited=order.is_awaited,
             advises=order.run_type == "benchmark",
             first_measurement=None if order.replicates is None else self._take_over(order.replicates, cases, request),

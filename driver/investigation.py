@@ -212,6 +212,7 @@ class Investigation:
         if not suspects:
             return Outcome(benchmark)
         log.info("flagged: %s; verifying on fresh processes", ", ".join(suspects))
+        self._forget_outdated_verification(suspects)
         verification = self._make(f"{self.name}/verify", "verify", self._line, sorted(suspects), benchmark)
         if verification.is_biased:
             return Outcome(benchmark, verification)
@@ -233,6 +234,13 @@ class Investigation:
             return replace(outcome, culprits=self._bisect(steps, thresholds, self._line))
         except RunError as error:  # the next pass continues this search; confirmed cases stay confirmed
             return outcome.cut_short(error)
+
+    def _forget_outdated_verification(self, suspects: Sequence[str]) -> None:
+        """Forget a verification without some of the suspects: the benchmark was measured on since, and found more."""
+        for report in self._runs.reports(f"{self.name}/verify"):
+            if not {comparison.case for comparison in report.comparisons}.issuperset(suspects):
+                self._runs.forget(f"{self.name}/verify")
+                return
 
     def _bisect(
         self, steps: Mapping[str, Step], thresholds: Mapping[str, float], between: Range

@@ -16,6 +16,7 @@ from opduel.support.sqlite_file import SqliteFile
 RUN, NOTICE = "run", "notice"  # kinds of entries in the outbox: a finished run (its key is the run's name), an alert
 RECIPIENT = "reporters"  # the receiver of runs
 
+MOST_WITH_ROUNDS = 20  # finished runs
 FIRST_RETRY_S = 3600.0  # after a commit could not be built
 LAST_RETRY_S = 7 * 24 * 3600.0
 _TABLES = """
@@ -90,11 +91,17 @@ class Journal(SqliteFile):
         """Return the log of the rounds of one run, under the run's name."""
         return Rounds(self, run)
 
-    def finish_run(self, run: str, report: str) -> None:
-        """Keep a run's report, for the reporters, too; its rounds, which the report holds, are removed with it."""
+    def finish_run(self, run: str, report: str, keeps_rounds: bool = False) -> None:
+        """Keep a run's report, for the reporters, too. Its rounds, which the report holds, are removed with it, unless
+        a later start may go on from them (``keeps_rounds``): then those of the newest ``MOST_WITH_ROUNDS`` stay."""
+        finished = "SELECT run FROM rounds WHERE run IN (SELECT run FROM reports) GROUP BY run ORDER BY MAX(rowid) DESC"
         with self.transaction() as connection:
             connection.execute("INSERT OR REPLACE INTO reports VALUES (?, ?)", (run, report))
-            connection.execute("DELETE FROM rounds WHERE run = ?", (run,))
+            if keeps_rounds:
+                older = f"DELETE FROM rounds WHERE run IN ({finished} LIMIT -1 OFFSET ?)"
+                connection.execute(older, (MOST_WITH_ROUNDS,))
+            else:
+                connection.execute("DELETE FROM rounds WHERE run = ?", (run,))
             self.outbox.remove_all(RUN, run)
             self.outbox.add(RUN, [RECIPIENT], run)
 

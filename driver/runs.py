@@ -16,6 +16,7 @@ from opduel.support.text import duration
 TRIES = 3  # of a measurement that could not be trusted
 BUDGETS = 3  # time budgets of one run, from its first test on, as long as a case that looks changed is not settled
 MOST_NAMED = 5
+BENCHMARK = "benchmark"  # the run type of a line's first run
 
 log = logging.getLogger(__name__)
 
@@ -25,10 +26,11 @@ class RunOrder:
     """One run to make, by its unique ``name``.
 
     ``log`` keeps its rounds; ``cases`` are ids, None for all of the spec. ``budgets`` is the number of time budgets
-    that it may take over all starts; from the second one on only suspects are measured. ``branch`` is the one that it
-    is made for, if known; ``replicates`` the benchmark's report whose flagged ``cases`` are measured again.
-    ``is_awaited``: somebody waits for its verdicts. ``explains``: whether the causes of its changes are looked for;
-    None: as usual.
+    that it may take over all starts; from the second one on only suspects are measured, unless somebody waits for the
+    benchmark's verdicts (``is_awaited``). ``branch`` is the one that it is made for, if known; ``replicates`` the
+    benchmark's report whose flagged ``cases`` are measured again. ``earlier``: the report of the start that ended when
+    its time budget did, and from whose rounds this one goes on, with a time budget of its own. ``explains``: whether
+    the causes of its changes are looked for; None: as usual.
     """
 
     name: str
@@ -42,6 +44,12 @@ class RunOrder:
     budgets: int = 1
     is_awaited: bool = False
     explains: bool | None = None
+    earlier: Report | None = None
+
+    @property
+    def suspects_only(self) -> bool:
+        """Whether only cases that look changed are measured beyond their first look."""
+        return self.budgets > 1 and not (self.is_awaited and self.run_type == BENCHMARK)
 
     @property
     def seed(self) -> int:
@@ -89,7 +97,7 @@ class Harness(Protocol):
 
 
 class Runs:
-    """Makes runs by name; a finished one is answered from the journal."""
+    """Makes runs by name; a finished one is answered from the journal, or measured on (``_goes_on``)."""
 
     def __init__(
         self,
@@ -124,7 +132,8 @@ class Runs:
         A run is repeated, ``TRIES`` times in all, if a change or all verdicts were held back, or an A/A check found a
         difference. A run that leaves a suspect open gets another time budget at the next call, ``BUDGETS`` in all, and
         more as long as no case has reached its first look; a step of a search that is awaited gets it at once, if
-        earlier runs left so much of theirs, and is answered as it is otherwise.
+        earlier runs left so much of theirs, and is answered as it is otherwise. A benchmark that is awaited gets
+        another at each call, as long as its time was too short to decide all cases.
 
         Raises:
             NotSettled: the run is to have another time budget; its rounds are kept and its report delivered.
@@ -140,6 +149,8 @@ class Runs:
     def _make(self, order: RunOrder) -> Report:
         for name in (order.name, *(f"{order.name}/try-{number}" for number in range(2, TRIES + 1))):
             finished_report = self._finished(name)
+            if finished_report is not None and self._goes_on(name, finished_report):
+                finished_report = None
             if finished_report is not None:
                 log.info("%s", _describe_finished(order, finished_report))
             report = finished_report or self._measure(self._named(order, name), is_repeat=name != order.name)
@@ -151,7 +162,8 @@ class Runs:
             if report.run.continues:
                 is_last = self.is_awaited or not self._repeats
                 again = "repeat the command to measure on" if is_last else "the next pass continues"
-                raise NotSettled(report, f"{describe_open(report)}; {again}")
+                says_how = report.run.forecast is not None and report.run.forecast.further is not None
+                raise NotSettled(report, describe_open(report) + ("" if says_how else f"; {again}"))
             is_trusted = not (report.withholds(*FLAGGED) or report.is_biased)
             if is_trusted or not (self._repeats or finished_report):
                 break
@@ -170,9 +182,18 @@ class Runs:
 
     def _named(self, order: RunOrder, name: str) -> RunOrder:
         """Return the order under that name, as far as its run has come."""
-        budgets = 1 + len(self._journal.runs(f"{name}/open-"))
+        open_runs = self._journal.runs(f"{name}/open-")
         log_of_run = self._journal.rounds_of(name)
-        return replace(order, name=name, log=log_of_run, budgets=budgets, is_awaited=self.is_awaited)
+        budgets, earlier = 1 + len(open_runs), [self._finished(run) for run in (name, *open_runs)]
+        latest = max((report for report in earlier if report), key=_budget_of, default=None)
+        return replace(order, name=name, log=log_of_run, budgets=budgets, is_awaited=self.is_awaited, earlier=latest)
+
+    def _goes_on(self, name: str, report: Report) -> bool:
+        """Tell whether a finished run is measured on: a benchmark that somebody waits for, whose time was too short to
+        decide every case, and whose rounds are still there."""
+        is_short = report.run.is_cut_short and report.run.resumable and not report.run.aborted
+        may_go_on = self.is_awaited and report.configuration.run_type == BENCHMARK and is_short and report.needs_time
+        return may_go_on and bool(self._journal.rounds_of(name).rounds())
 
     def _measure(self, order: RunOrder, is_repeat: bool) -> Report:
         name = order.name
@@ -200,7 +221,9 @@ class Runs:
                 text = f"{name}: {describe_open(report)}, after {order.budgets} time budgets; continuing"
                 log.warning("%s", text)
                 self._journal.note("not settled", text)
-            self._journal.finish_run(name, self.harness.dump(report))
+            if self._journal.report(name) is not None:  # delivered when the run had come less far
+                report = replace(report, run=replace(report.run, id=f"{report.run.id}-on-{len(report.run.resumed)}"))
+            self._journal.finish_run(name, self.harness.dump(report), keeps_rounds=self.is_awaited)
         return report
 
     def _gets_more(self, order: RunOrder, report: Report) -> bool:
@@ -259,6 +282,11 @@ class Runs:
         except UsageError as error:
             self._journal.put_aside_report(name, str(error))
             return None
+
+
+def _budget_of(report: Report) -> float:
+    """Return the seconds of all time budgets that a run has had."""
+    return report.configuration.time_budget or 0.0
 
 
 def describe_open(report: Report) -> str:

@@ -115,7 +115,13 @@ def _forecast(run: PreparedRun, measurement: RunMeasurement, comparisons: Sequen
     if result.stopped is None:
         return None
     share = 1.0 if run.request.configuration.verifies_after is None else FIRST_SHARE
-    return budget_for(comparisons, result.wall_s, share, count_profiled(run.measured_request))
+    request = run.measured_request
+    configuration, own_s = request.configuration, None
+    # The driver goes on with a benchmark when its command is repeated, and then adds a time budget.
+    if request.is_awaited and request.log is not None and result.resumable and configuration.run_type == "benchmark":
+        budget_s = configuration.time_budget
+        own_s = None if budget_s is None else budget_s - (request.labels.earlier_budget or 0.0)
+    return budget_for(comparisons, result.wall_s, share, count_profiled(request), own_s)
 
 
 def is_skip(failure: Failure) -> bool:

@@ -124,13 +124,19 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         suspects_only=request.suspects_only,
         is_awaited=request.is_awaited,
         advises=request.advises,
-        budget_words="" if budget is None else f"the time budget of {budget:g} s",
+        budget_words="" if budget is None else _name_budget(budget, request.labels.earlier_budget or 0.0),
         first_measurement=request.first_measurement,
         prior_runs=request.prior_runs,
         other_comparisons=request.other_comparisons,
         failed=request.failures,
         reached=request.labels.left_out.known_to_be_reached if request.labels.left_out else frozenset(),
     )
+
+
+def _name_budget(budget_s: float, earlier_s: float) -> str:
+    """Return what messages call the time budget of all starts of a run: by that of this start, which its user gave."""
+    own = f"the time budget of {budget_s - earlier_s:g} s"
+    return f"{own}, with the {earlier_s:g} s of earlier starts," if earlier_s else own
 
 
 def count_profiled(request: RunRequest) -> int:

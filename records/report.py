@@ -397,6 +397,15 @@ class Report:
         cut_short = self.run.is_cut_short and not self.run.aborted
         return cut_short and not self.withholds(*FLAGGED) and (bool(self.open_suspects) or self.nothing_compared)
 
+    @property
+    def needs_time(self) -> bool:
+        """Whether more rounds could decide a case that it leaves open, or let a verdict stand that load held back."""
+        return any(
+            comparison.forecast is not None or (comparison.held_back is not None and not self.is_biased)
+            for comparison in self.comparisons
+            if comparison.verdict == "inconclusive" or comparison.suspected is not None
+        )
+
     def count(self, verdict: Verdict) -> int:
         """Return how many comparisons have this verdict."""
         return sum(comparison.verdict == verdict for comparison in self.comparisons)

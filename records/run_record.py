@@ -70,7 +70,9 @@ class BudgetRecord(Record):
     """The time budget that would settle most open cases."""
 
     time_budget: float | None = None
-    """seconds, for a run with the same options"""
+    """seconds, for a run with the same options that begins from zero"""
+    further: float | None = None
+    """seconds, for a further start, which goes on from the rounds of this run; null where none can"""
     settles: int | None = None
     """cases that it would settle"""
     open: int | None = None
@@ -277,6 +279,8 @@ class RunLabels(Record):
     """in a run of the driver that measures flagged cases again: the ``id`` of the report with these cases"""
     left_out: LeftOutRecord | None = None
     """null if all cases were to be measured"""
+    earlier_budget: float | None = None
+    """seconds of ``time_budget`` that earlier starts had, from whose rounds this run goes on"""
 
 
 @dataclass(frozen=True, kw_only=True)

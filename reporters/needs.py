@@ -7,11 +7,14 @@ from opduel.records import SAMPLED, Comparison, Report, verdict_words
 from opduel.support.text import duration
 
 _ROUNDED_TO_S = 10  # of a time above a minute, and of a time budget
+_FIRST_ROUNDS = 3  # of counts, before a first verdict
+_TOO_LONG = 10  # times the time budget: then fewer cases help more than time
 
 
 def needs_of(report: Report) -> dict[str, str]:
-    """Return by case id what an undecided case needs: ``about 2 min more: --time_budget 180``. Cases that the same
-    option would decide have the same words."""
+    """Return by case id what an undecided case needs: ``about 2 min more: --time_budget 180``, or ``about 7 s more:
+    repeat the command`` where that goes on from the rounds of this run. Cases that the same option would decide have
+    the same words."""
     most_s = _seconds_for_most(report)
     words = ((comparison.case, _needs(comparison, report, most_s)) for comparison in report.comparisons)
     return {case_id: needs for case_id, needs in words if needs}
@@ -56,7 +59,7 @@ def _needs(comparison: Comparison, report: Report, most_s: float | None) -> str:
     forecast = comparison.forecast
     if forecast is not None and forecast.rounds is not None:
         if forecast.seconds is None or most_s is None:
-            return "more time: a larger --time_budget" if report.configuration.time_budget else "more time"
+            return _unknown_time_words(comparison, report)
         return _time_words(max(forecast.seconds, most_s), report, most_s)
     if comparison.verification is not None or not comparison.rounds:
         return ""
@@ -77,14 +80,44 @@ def _threshold(interval: tuple[float, float]) -> int | None:
 
 
 def _time_words(needed_s: float, report: Report, most_s: float) -> str:
-    """Return a time, with the option that gives it."""
+    """Return a time, with what gives it: an option, the same command where it goes on from here, or fewer cases."""
     words = f"about {duration(math.ceil(needed_s) if needed_s <= 60 else _rounded(needed_s))} more"
     forecast = report.run.forecast
     if forecast is None or forecast.time_budget is None:
         return words
     if report.configuration.time_budget is None:
         return f"{words}: let the run end"
-    return f"{words}: --time_budget {_rounded(forecast.time_budget + needed_s - most_s)}"
+    own_budget_s = report.configuration.time_budget - (report.run.earlier_budget or 0.0)
+    proposed_s = forecast.time_budget if forecast.further is None else forecast.further
+    budget_s = _rounded(proposed_s + needed_s - most_s)
+    if budget_s > _TOO_LONG * own_budget_s and (fewer := _fewer_cases(report)):
+        return f"{words}: {fewer} instead"
+    if forecast.further is None:
+        return f"{words}: --time_budget {budget_s}"
+    return f"{words}: repeat the command" + (f" with --time_budget {budget_s}" if budget_s > own_budget_s else "")
+
+
+def _unknown_time_words(comparison: Comparison, report: Report) -> str:
+    """Return what a case needs of which it isn't known how long its rounds take."""
+    if not report.configuration.time_budget:
+        return "more time"
+    fewer = "" if comparison.rounds else _fewer_cases(report)
+    goes_on = report.run.forecast is not None and report.run.forecast.further is not None
+    more = "repeat the command" if goes_on else "a larger --time_budget"
+    if goes_on and not any(other.rounds for other in report.comparisons):  # it may be too short for a single round
+        own_budget_s = report.configuration.time_budget - (report.run.earlier_budget or 0.0)
+        more += f" with --time_budget {_rounded(_FIRST_ROUNDS * own_budget_s)}"
+    return f"more time: {more}{f', or {fewer}' if fewer else ''}"
+
+
+def _fewer_cases(report: Report) -> str:
+    """Return how to choose some of a report's cases; empty if it has one."""
+    if len(report.comparisons) < 2:
+        return ""
+    configuration = report.configuration
+    if configuration.statement:
+        return "measure fewer lines of code"
+    return f"choose cases with {'--bench' if configuration.suite else '--operators'}"
 
 
 def _rounded(seconds: float) -> int:

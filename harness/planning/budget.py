@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+from opduel.harness.planning.effort_planner import PLANNED_SHARE
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.rounds.pair import RoundResult
 from opduel.records import Case, Comparison
@@ -24,6 +25,7 @@ MOST_EXPLAINED = 5
 PROFILES_PER_CAUSE = 6
 MOST = 0.8  # of the cases that can be settled: what a run's time budget is named for
 ROUNDED_TO_S = 10
+RECENT = 3  # rounds of a case, the longest of which is what a further one is said to take: load comes and goes
 NO_TIME_LEFT = "the time budget was spent"
 
 
@@ -58,7 +60,8 @@ class RoundDurations:
 
     ``full_start_s``: a pair's start with nothing measured meanwhile, at most; ``last_start_s``: what was left of it to
     wait for; ``measured_s``: what the last round took beside that. ``case_s``: of a case in its next round;
-    ``usual_s``: of a case of the metric that has not been measured.
+    ``usual_s``: of a case of the metric that has not been measured. ``recent_s``: of a case in each of its last
+    ``RECENT`` rounds; ``longest_start_s``: the longest that a round waited for its pair.
     """
 
     can_fork: Callable[[Case], bool]
@@ -67,6 +70,8 @@ class RoundDurations:
     measured_s: dict[str, float] = field(default_factory=dict)
     case_s: dict[str, float] = field(default_factory=dict)
     usual_s: dict[str, float] = field(default_factory=dict)
+    recent_s: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    longest_start_s: dict[str, float] = field(default_factory=dict)
 
     def note(self, result: RoundResult, metric: str) -> None:
         """Take note of a round: what went into each case, all the rest of its time shared out evenly."""
@@ -83,7 +88,20 @@ class RoundDurations:
         rest_s = max(0.0, result.wall_s - result.start_s - sum(own_s.values())) / len(result.samples)
         seconds = {case_id: own + rest_s for case_id, own in own_s.items()}
         self.case_s |= seconds
+        self.recent_s |= {
+            case_id: (*self.recent_s.get(case_id, ()), spent_s)[-RECENT:] for case_id, spent_s in seconds.items()
+        }
         self.usual_s[metric] = sum(seconds.values()) / len(seconds)
+        self.longest_start_s[metric] = max(result.start_s, self.longest_start_s.get(metric, 0.0))
+
+    def knows(self, case: Case) -> bool:
+        """Return whether something is known of what a round spends on the case itself."""
+        return case.id in self.case_s
+
+    def cautious(self) -> "RoundDurations":
+        """Return the durations with each case's longest recent round, for times that are promised."""
+        longest_s = {case_id: max(self.case_s[case_id], *recent) for case_id, recent in self.recent_s.items()}
+        return replace(self, case_s=self.case_s | longest_s)
 
     def of_case(self, case: Case) -> float:
         """Return the seconds that a round spends on a case."""
@@ -252,13 +270,24 @@ def describe_want_of_time(budget: str, left_s: float, needed_s: float, needed_by
 def with_seconds(
     comparisons: Sequence[Comparison], cases: Mapping[str, Case], durations: RoundDurations | None
 ) -> list[Comparison]:
-    """Return the comparisons, the forecasts of open ones with the time that they take."""
+    """Return the comparisons, the forecasts of open ones with the time that a further start takes for them; without one
+    where nothing is known of what the case takes."""
     needs = [
         (cases[comparison.case], comparison.forecast.rounds)
         for comparison in comparisons
-        if comparison.forecast and comparison.forecast.rounds
+        if comparison.forecast
+        and comparison.forecast.rounds
+        and durations
+        and durations.usual_s
+        and durations.knows(cases[comparison.case])
     ]
-    seconds = durations.until_settled(needs) if durations and durations.usual_s else {}
+    seconds = dict[str, float]()
+    if durations and needs:
+        start_s = durations.longest_start_s
+        seconds = {
+            case_id: start_s.get(cases[case_id].metric, 0.0) + until_s
+            for case_id, until_s in durations.cautious().until_settled(needs).items()
+        }
     return [
         replace(comparison, forecast=replace(comparison.forecast, seconds=seconds.get(comparison.case)))
         if comparison.forecast
@@ -268,16 +297,26 @@ def with_seconds(
 
 
 def budget_for(
-    comparisons: Sequence[Comparison], wall_s: float, share: float, profiled: int = 0
+    comparisons: Sequence[Comparison], wall_s: float, share: float, profiled: int = 0, own_s: float | None = None
 ) -> BudgetRecord | None:
     """Return the time budget that would settle most of the open cases that can be settled. ``wall_s`` is what the run
     has taken; ``share``: the part of a budget that its first measurement gets; ``profiled``: how many cases are
-    profiled after it."""
+    profiled after it; ``own_s``: the time budget of this start, if a further one goes on from its rounds; it gets the
+    same where nothing is known of what cases take."""
     forecasts = [comparison.forecast for comparison in comparisons if comparison.forecast]
     seconds_to_settle = sorted(forecast.seconds for forecast in forecasts if forecast.seconds is not None)
     if not seconds_to_settle:
-        return None
+        is_open = bool(forecasts) and own_s is not None
+        return BudgetRecord(further=own_s, settles=0, open=len(forecasts)) if is_open else None
     settles = math.ceil(MOST * len(seconds_to_settle))
-    budget_s = with_profiling((wall_s + seconds_to_settle[settles - 1]) / share, profiled)
-    budget = ROUNDED_TO_S * math.ceil(budget_s / ROUNDED_TO_S)
-    return BudgetRecord(time_budget=float(budget), settles=settles, open=len(forecasts))
+    more_s = seconds_to_settle[settles - 1] / PLANNED_SHARE  # of which the rounds are planned to take that share
+
+    def rounded_budget(measuring_s: float) -> float:
+        return float(ROUNDED_TO_S * math.ceil(with_profiling(measuring_s / share, profiled) / ROUNDED_TO_S))
+
+    return BudgetRecord(
+        time_budget=rounded_budget(wall_s + more_s),
+        further=None if own_s is None else rounded_budget(more_s),
+        settles=settles,
+        open=len(forecasts),
+    )

@@ -314,6 +314,17 @@ def test_of_a_suite_another_threshold_makes_another_run(home: Path) -> None:
         assert identity(f"{metric}=10%") != identity(f"{metric}=1%")
 
 
+def test_with_another_time_budget_it_is_the_same_run(home: Path) -> None:
+    """A run with the time budget that the one before had proposed began from zero, with another seed."""
+
+    def identity(*words: str) -> str:
+        session: Any = SimpleNamespace(cases=())
+        return driver_places.run_identity(parse_driver_options(["--ab_testing", "-b", "smoke", *words]), session)
+
+    assert identity("--time_budget", "20") == identity("--time_budget", "30") == identity()
+    assert identity("--max_rounds", "20") != identity()
+
+
 def test_a_label_of_a_case_makes_no_other_run_and_what_is_measured_does(home: Path) -> None:
     case = Case("a", "nd.add", "forward", {}, "float32", "cpu", 0.02, 60.0)
 

@@ -27,8 +27,9 @@ from opduel.harness.processes.pair_pool import PairPool
 from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.harness.run import run_ab
 from opduel.harness.run_recording import without_measuring
-from opduel.harness.run_request import RunRequest
+from opduel.harness.run_request import RunRequest, plan_measurement
 from opduel.records import Build, Cause, Comparison, Failure, PairSample, Report, Stage
+from opduel.records.run_record import LeftOutRecord
 from opduel.reporters.document import from_text as read_report
 from opduel.reporters.document import to_bytes
 from opduel.reporters.local import LocalReporter
@@ -190,6 +191,28 @@ def _once(recorded: Recorded) -> Callable[..., None]:
 
     recorded.rewind()
     return measure
+
+
+def test_a_start_that_goes_on_has_a_time_budget_on_top_and_the_cases_of_the_one_before(
+    session: Session, order: Order, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = dataclasses.replace(
+        session, configuration=dataclasses.replace(session.configuration, time_budget=30.0, run_type="benchmark")
+    )
+    adapter, left_out = HarnessAdapter(session, reached_only=True), LeftOutRecord(cases=("a",), total=2)
+    first = order("benchmark", is_awaited=True)
+    request = adapter._request(first)
+    assert plan_measurement(request).budget_in_words == "the time budget of 30 s"
+    earlier = without_measuring(request.configured(time_budget=20.0), "")
+    earlier = dataclasses.replace(earlier, run=dataclasses.replace(earlier.run, left_out=left_out))
+    further = dataclasses.replace(first, budgets=2, earlier=earlier)
+    request = adapter._request(further)
+    assert (request.configuration.time_budget, request.labels.earlier_budget) == (50.0, 20.0)
+    assert not request.suspects_only
+    words = "the time budget of 30 s, with the 20 s of earlier starts,"
+    assert plan_measurement(request).budget_in_words == words
+    monkeypatch.setattr(harness_adapter, "leave_out", lambda *_: pytest.fail("recorded again"))
+    assert adapter._reached(request, further).labels.left_out == left_out
 
 
 def test_an_identical_pair_has_none_of_the_values_of_the_pair_before(

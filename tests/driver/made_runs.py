@@ -9,7 +9,18 @@ from typing import Any
 from opduel.comparator import replicate_report
 from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import RunOrder
-from opduel.records import Build, Commit, Comparison, Failure, HostRecord, OpduelError, Report, RunRecord, Verdict
+from opduel.records import (
+    Build,
+    Commit,
+    Comparison,
+    Failure,
+    Forecast,
+    HostRecord,
+    OpduelError,
+    Report,
+    RunRecord,
+    Verdict,
+)
 from opduel.records.measurement import Side
 
 NOTHING: dict[str, Any] = dict.fromkeys(("p_value", "q_value", "mde", "control", "treatment", "decided_on"))
@@ -46,8 +57,9 @@ class MadeHarness:
     """Measures nothing. ``level``: case -> what it takes at each build, by name; None where it fails.
 
     ``rounds`` are kept in each run before it ends; ``ends``: what becomes of the next runs, in turn ("interrupted",
-    "broken", "held", "biased": its A/A check found a difference, "open": out of time, "untested": the same before any
-    test, or an exception), all others being complete.
+    "broken", "held", "biased": its A/A check found a difference, "open": out of time, "short": the same where nothing
+    looks changed, "untested": the same before any test, or an exception), all others being complete. A time budget is
+    ``budget_s``.
     """
 
     level: Mapping[str, Mapping[str, float | None]]
@@ -56,6 +68,9 @@ class MadeHarness:
     orders: list[RunOrder] = field(default_factory=list)
     delivered: list[str] = field(default_factory=list)
     started_runs: int = 0  # runs, not counting those that were gone on with
+    budget_s: float = 20.0
+    forecast: Mapping[str, Any] | None = None  # of each report
+    resumed: int = 0  # starts that went on from rounds
     refuse: BaseException | None = None  # when asked to report
     reports: dict[str, Report] = field(default_factory=dict)
     hosts: int = 1  # that measure at the same time
@@ -73,6 +88,8 @@ class MadeHarness:
         if not order.log.rounds():
             self.started_runs += 1
             order.log.keep(str(self.started_runs))  # the run's id, for whoever resumes it
+        else:
+            self.resumed += 1
         for number in range(len(order.log.rounds()), self.rounds + 1):
             order.log.keep(f"round {number}")
         end = self.endings.pop(0) if self.endings else ""
@@ -86,6 +103,12 @@ class MadeHarness:
                 replace(comparison, verdict="inconclusive", suspected="regressed", p_value=p_value)
                 for comparison in comparisons
             ]
+        if end == "short":
+            comparisons = [
+                replace(comparison, verdict="inconclusive", p_value=0.2, forecast=Forecast(0.9, 3, 7.0))
+                for comparison in comparisons
+            ]
+        earlier_s = (order.earlier.configuration.time_budget or 0.0) if order.earlier else 0.0
         flags = {"interrupted": end == "interrupted", "aborted": end in ("broken", "interrupted")}
         stopped = "by a signal" if end and end != "biased" else None
         names = f"{order.control.requested}..{order.treatment.requested}"
@@ -100,7 +123,10 @@ class MadeHarness:
             complete=stopped is None,
             rounds=self.rounds * order.budgets,
             validity=BIASED if end == "biased" else {},
-            resumable=end == "interrupted",
+            resumable=end in ("interrupted", "short"),
+            resumed=[2] * self.resumed,
+            forecast=self.forecast,
+            configuration={"run_type": order.run_type, "time_budget": earlier_s + self.budget_s},
             **flags,
         )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_runs import MadeHarness, a_build
 
-from opduel.driver.journal import Journal
+from opduel.driver.journal import MOST_WITH_ROUNDS, Journal
 from opduel.driver.runs import BUDGETS, TRIES, NotSettled, RunOrder, Runs
 from opduel.records import Report, RunError
 from opduel.records.run_record import LeftOutRecord
@@ -216,6 +216,76 @@ def test_all_steps_of_a_search_together_take_no_more_than_their_time_budgets(
     assert budgets == [("ends", 1), ("again", 1), ("step", 1), ("step", 2), ("late", 1)]
     assert now[0] <= 4 * 180.0
     assert "another time budget of 3 min, which earlier runs left" in caplog.text
+
+
+def awaited(start: Start) -> None:
+    """As a new process of somebody who waits for the run's verdicts would begin."""
+    start.again()
+    start.runs = Runs(start.journal, start.harness, 120.0, start.slept.append, repeats=False, is_awaited=True)
+
+
+def test_a_benchmark_that_was_too_short_for_who_waits_for_it_is_measured_on_with_a_budget_on_top(start: Start) -> None:
+    """An undecided case needed 7 s more; with another time budget the run began again from zero."""
+    start.harness.endings = ["short", "short"]
+    awaited(start)
+    first = start.make()
+    awaited(start)
+    start.harness.budget_s = 30.0
+    start.make()
+    awaited(start)
+    last = start.make()
+    assert start.harness.started_runs == 1, "it went on"
+    had = [order.earlier and order.earlier.configuration.time_budget for order in start.harness.orders]
+    assert had == [None, 20.0, 50.0]
+    assert last.configuration.time_budget == 80.0
+    assert len(set(start.harness.delivered)) == 3, "each has a name of its own, so that none is taken for another"
+    assert start.harness.delivered[0] == first.run.id
+    assert not any(order.suspects_only for order in start.harness.orders)
+    awaited(start)
+    assert start.make() == last, "it is complete"
+    assert len(start.harness.orders) == 3
+
+
+def test_a_benchmark_that_nobody_waits_for_is_not_measured_on(start: Start) -> None:
+    start.harness.endings = ["short"]
+    first = start.make()
+    start.again()
+    assert start.make() == first
+    assert start.journal.rounds_of("run").rounds() == []
+
+
+def test_a_benchmark_whose_rounds_are_gone_is_answered_from_the_journal(start: Start) -> None:
+    start.harness.endings = ["short"] * (MOST_WITH_ROUNDS + 1)
+    awaited(start)
+    for number in range(MOST_WITH_ROUNDS + 1):
+        start.make(f"run {number}")
+    kept = [bool(start.journal.rounds_of(f"run {number}").rounds()) for number in range(MOST_WITH_ROUNDS + 1)]
+    assert kept == [False, *[True] * MOST_WITH_ROUNDS]
+    start.make("run 0")
+    assert len(start.harness.orders) == MOST_WITH_ROUNDS + 1
+    start.make("run 1")
+    assert len(start.harness.orders) == MOST_WITH_ROUNDS + 2
+
+
+def test_a_start_knows_the_budgets_of_those_before_it(start: Start) -> None:
+    start.harness.endings = ["open", "open"]
+    for _ in range(BUDGETS - 1):
+        with pytest.raises(NotSettled):
+            start.make()
+        start.again()
+        start.harness.budget_s += 10.0
+    start.make()
+    had = [order.earlier and order.earlier.configuration.time_budget for order in start.harness.orders]
+    assert had == [None, 20.0, 50.0]
+    assert [order.suspects_only for order in start.harness.orders] == [False, True, True]
+
+
+def test_a_report_that_says_what_it_needs_has_no_other_advice_beside_it(start: Start) -> None:
+    start.harness.endings = ["open"]
+    start.harness.forecast = {"further": 20.0}
+    awaited(start)
+    with pytest.raises(NotSettled, match=r"and is not settled$"):
+        start.make()
 
 
 def test_a_run_that_no_budget_settles_is_not_measured_on_for_ever(start: Start) -> None:

@@ -24,6 +24,7 @@ from opduel.harness.planning.budget import (
     with_seconds,
 )
 from opduel.harness.planning.effort import CaseTime
+from opduel.harness.planning.effort_planner import PLANNED_SHARE
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.rounds.pair import RoundResult
 from opduel.records import Case, Comparison, Forecast, PairSample
@@ -198,20 +199,56 @@ def test_forecasts_get_their_time() -> None:
     soon, late, never, settled_case = with_seconds(comparisons, cases, durations)
     assert soon.forecast is not None
     assert late.forecast is not None
-    assert soon.forecast.seconds == pytest.approx(durations.of_rounds([(cases["a"], 3), (cases["b"], 3)]))
-    assert late.forecast.seconds == pytest.approx(durations.of_rounds([(cases["a"], 3), (cases["b"], 10)]))
+    first_start_s = 1.0
+    in_three, in_ten = ([(cases["a"], 3), (cases["b"], rounds)] for rounds in (3, 10))
+    assert soon.forecast.seconds == pytest.approx(first_start_s + durations.of_rounds(in_three))
+    assert late.forecast.seconds == pytest.approx(first_start_s + durations.of_rounds(in_ten))
     assert settled_case == settled
 
     budget = budget_for([soon, late, never, settled_case], 40.0, 1.0)
     assert budget is not None
     assert (budget.settles, budget.open) == (2, 3)
-    assert 40 + late.forecast.seconds <= budget.time_budget < 50 + late.forecast.seconds
+    more_s = late.forecast.seconds / PLANNED_SHARE
+    assert 40 + more_s <= budget.time_budget < 50 + more_s
+    assert budget.further is None
+    further = budget_for([soon, late, never, settled_case], 40.0, 1.0, own_s=20.0)
+    assert further is not None
+    assert further.further is not None
+    assert (further.time_budget, more_s <= further.further < more_s + 10) == (budget.time_budget, True)
     verifying = budget_for([soon, late, never, settled_case], 40.0, 0.7)
     assert verifying is not None
     assert verifying.time_budget > budget.time_budget
     assert budget_for([never, settled_case], 40.0, 1.0) is None
     unknown = with_seconds(comparisons, cases, None)
     assert budget_for(unknown, 40.0, 1.0) is None
+    again = budget_for(unknown, 40.0, 1.0, own_s=20.0)
+    assert again is not None
+    assert (again.time_budget, again.further) == (None, 20.0)
+
+
+def test_what_a_case_takes_of_which_nothing_is_known_is_not_foretold() -> None:
+    """Of 171 cases that no round had reached a run said that they need 1 h 40 min more, and the next one 7 h."""
+    durations = after_a_round("a", case_s=0.2, start_s=1.0)
+    cases = {name: toy_case(name) for name in "ab"}
+    measured, unmeasured = with_seconds([an_open_case("a", 3), an_open_case("b", 8)], cases, durations)
+    assert measured.forecast is not None
+    assert unmeasured.forecast is not None
+    assert measured.forecast.seconds == pytest.approx(1.0 + durations.of_rounds([(cases["a"], 3)]))
+    assert unmeasured.forecast.seconds is None
+    budget = budget_for([measured, unmeasured], 40.0, 1.0)
+    assert budget is not None
+    assert (budget.settles, budget.open) == (1, 2)
+
+
+def test_a_promised_time_has_the_longest_of_the_last_rounds() -> None:
+    durations = after_a_round("a", case_s=9.0, start_s=1.0)
+    for case_s in (0.2, 3.0, 0.2, 0.2):
+        durations.note(round_result("a", case_s, 1.0), "time")
+    case = toy_case("a")
+    assert durations.of_case(case) < 1
+    assert 3 <= durations.cautious().of_case(case) < 4
+    durations.note(round_result("a", 0.2, 1.0), "time")
+    assert durations.cautious().of_case(case) < 1
 
 
 def test_a_time_budget_keeps_time_for_some_causes() -> None:

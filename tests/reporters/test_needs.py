@@ -39,10 +39,59 @@ def test_cases_that_need_the_same_say_it_once() -> None:
 
 def test_a_case_that_needs_longer_than_most_says_how_long() -> None:
     cases = [undecided(f"case{number}", Forecast(0.9, 3, 40.0)) for number in range(4)]
-    report = of_a_budget(*cases, undecided("slow", Forecast(0.9, 20, 600.0)), settles=4)
+    report = of_a_budget(*cases, undecided("slow", Forecast(0.9, 20, 390.0)), settles=4)
     needs = needs_of(report)
     assert needs["case0"] == "about 40 s more: --time_budget 180"
-    assert needs["slow"] == "about 10 min more: --time_budget 740"
+    assert needs["slow"] == "about 6 min 30 s more: --time_budget 530"
+
+
+def that_goes_on(further: float, *comparisons: Comparison, **run: Any) -> Report:
+    """The second start of a run, each with a time budget of 60 s."""
+    forecast = {"time_budget": 400.0, "further": further, "settles": 1, "open": len(comparisons)}
+    budget = {**BUDGET, "configuration": {"time_budget": 120.0}, "earlier_budget": 60.0}
+    return samples.report(comparisons, forecast=forecast, **{**budget, **run})
+
+
+def test_where_a_further_start_goes_on_the_same_command_is_enough_or_the_budget_comes_on_top() -> None:
+    """A run said that it needs --time_budget 30, which began again, and that to repeat the command measures on."""
+    case = undecided("a", Forecast(0.9, 3, 40.0))
+    report = that_goes_on(60.0, case)
+    assert time_line(report) == "1 undecided case needs about 40 s more: repeat the command"
+    text = " ".join(render(report).split())
+    assert "needs about 40 s more: repeat the command" in text
+    assert "time_budget" not in text
+    longer = that_goes_on(70.0, case)
+    assert needs_of(longer) == {"a": "about 40 s more: repeat the command with --time_budget 70"}
+
+
+@pytest.mark.parametrize(
+    ("configuration", "fewer"),
+    [
+        ({"suite": "benchmarks"}, "choose cases with --bench instead"),
+        ({"statement": ["f(x)", "g(x)"]}, "measure fewer lines of code instead"),
+        ({}, "choose cases with --operators instead"),
+    ],
+)
+def test_where_ten_budgets_are_not_enough_fewer_cases_are(configuration: dict[str, Any], fewer: str) -> None:
+    cases = [undecided(name, Forecast(0.9, 3, 6000.0)) for name in "ab"]
+    forecast = {"time_budget": 6180.0, "settles": 2, "open": 2}
+    budget = {**BUDGET, "configuration": {"time_budget": 180.0, **configuration}}
+    report = samples.report(cases, forecast=forecast, **budget)
+    assert time_line(report) == f"2 of 2 undecided cases need about 1 h 40 min more: {fewer}"
+    alone = samples.report(cases[:1], forecast={**forecast, "settles": 1, "open": 1}, **budget)
+    assert needs_of(alone) == {"a": "about 1 h 40 min more: --time_budget 6180"}
+
+
+def test_of_cases_that_no_round_reached_no_time_is_foretold() -> None:
+    bare = {"note": "not measured before the run ended", "ci": None, "rounds": 0, "control": None}
+    cases = [undecided(name, Forecast(None, 8), **bare) for name in "ab"]
+    budget = {**BUDGET, "configuration": {"time_budget": 180.0, "suite": "benchmarks"}}
+    report = samples.report(cases, **budget)
+    assert needs_of(report)["a"] == "more time: a larger --time_budget, or choose cases with --bench"
+    assert time_line(report) == ""
+    further = samples.report(cases[:1], forecast={"further": 180.0, "settles": 0, "open": 1}, **budget)
+    assert needs_of(further) == {"a": "more time: repeat the command with --time_budget 540"}
+    assert time_line(further) == ""
 
 
 def test_without_a_budget_the_run_has_to_end_and_without_times_it_is_not_said_how_long() -> None:
