@@ -14,6 +14,7 @@ Pairs = Sequence[Mapping[Side, Mapping[str, Any]]]  # what both sides answered, 
 QUESTION = Question("functions", work_ns=50_000_000, most=50_000)
 LEAST_SOUND = 3  # process pairs
 _SAME_NAMES = ("calls", "where", "called_at", "inclusive", "doubt", "inclusive_doubt", "code")  # in answers and parts
+_TIMES = ("ns", "inclusive", "doubt", "inclusive_doubt")
 NOTE = (
     "time in NumPy's ufuncs, operators and compiled extensions that Python doesn't see counts for the function that "
     "runs them"
@@ -22,15 +23,25 @@ NOTE = (
 
 def function_observations(answers: Answers) -> list[Observation]:
     """Return an observation for each process pair, in ns a call. The parts of a side add up to what its call takes
-    without being watched, unless ``function_note`` says otherwise. Raises UnansweredError."""
+    without being watched. Raises UnansweredError."""
     pairs = _sound(answers.about(QUESTION.op))
     return [{side: _parts(pair[side]["functions"]) for side in SIDES} for pair in pairs]
 
 
 def _sound(pairs: Pairs) -> Pairs:
-    """Return the process pairs whose functions add up to the call on both sides; all of them where too few do."""
+    """Return the process pairs whose functions add up to the call on both sides; where too few do all of them, with
+    functions that are made to: one side's would else be larger by what watching added."""
     sound = [pair for pair in pairs if not any("seen_ns" in pair[side] for side in SIDES)]
-    return sound if len(sound) >= LEAST_SOUND else pairs
+    return sound if len(sound) >= LEAST_SOUND else [{side: _scaled(pair[side]) for side in SIDES} for pair in pairs]
+
+
+def _scaled(answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a side's answer with times in proportion to those that were seen, and with the call's for their sum."""
+    if "seen_ns" not in answer:
+        return answer
+    scale = answer["ns"] / answer["seen_ns"]
+    functions = [function | {name: scale * function[name] for name in _TIMES} for function in answer["functions"]]
+    return {**answer, "functions": functions, "stacks": [[path, scale * ns] for path, ns in answer["stacks"]]}
 
 
 def function_note(answers: Answers) -> str:
@@ -40,7 +51,7 @@ def function_note(answers: Answers) -> str:
     if side := next((side for pair in sound for side in SIDES if "seen_ns" in pair[side]), None):
         shares = sorted(pair[side]["seen_ns"] / pair[side]["ns"] for pair in pairs if "seen_ns" in pair[side])
         share = f"{shares[len(shares) // 2]:.0%} of what a call takes when it isn't watched"
-        return f"{side}: the functions add up to {share}; {NOTE}"
+        return f"{side}: the functions added up to {share}, and were scaled to it; {NOTE}"
     if omitted := len(pairs) - len(sound):
         return f"{omitted} of {len(pairs)} process pairs left out, whose functions did not add up to the call; {NOTE}"
     return NOTE
