@@ -371,7 +371,6 @@ def test_process_pairs_whose_functions_do_not_add_up_are_left_out_where_enough_o
         "1 of 4 process pairs left out, whose functions did not add up to the call;"
     )
     few = Answers({"functions": [sound, off, sound]})
-    assert sum(part.amount for part in function_observations(few)[1]["control"].values()) == pytest.approx(
-        4.0
-    )  # the call
+    scaled_parts = function_observations(few)[1]["control"]
+    assert sum(part.amount for part in scaled_parts.values()) == pytest.approx(4.0 * 4.0 / 9.0)
     assert function_note(few).startswith("control: the functions added up to 225%")
