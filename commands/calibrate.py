@@ -239,7 +239,7 @@ def _outcome(calibration: Calibration, options: HarnessOptions, seconds: float) 
         smallest=smallest_found(rows),
         forecasts=expected,
         facts=facts,
-        advice=check_system(facts),
+        advice=list(check_system(facts)),
         reports=[str(Path(str(number)) / REPORT_NAME) for number in range(1, len(reports) + 1)],
         complete=calibration.broken is None,
     )

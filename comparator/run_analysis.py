@@ -12,7 +12,7 @@ from opduel.comparator.group_sequential import SequentialTest, run_sequential_te
 from opduel.comparator.looks import Looks
 from opduel.comparator.significance import benjamini_hochberg
 from opduel.comparator.verdicts import Family, compare_case
-from opduel.records import FLAGGED, METRICS, Case, Comparison, Failure, PairSample
+from opduel.records import FLAGGED, Case, Comparison, Failure, PairSample
 
 
 @dataclass(frozen=True)
@@ -26,9 +26,7 @@ class RunAnalysis:
     metric) make it a replication: they are those of the run that is replicated, whose flagged cases are too few and too
     special to have their own, and only fresh samples count.  The family of a replication is the flagged cases; cases
     that are measured again because they had ``failed_before`` (ids) are a family of their own.  ``set_aside``: ids of
-    cases that no case waits for, as there is no time for them; they belong to the family all the same. Raises
-    ValueError: alpha outside (0, 1), a threshold below 0, an unknown metric, two cases of one id, samples under another
-    case's id or of no case at all.
+    cases that no case waits for, as there is no time for them; they belong to the family all the same.
     """
 
     cases: Sequence[Case]
@@ -42,22 +40,6 @@ class RunAnalysis:
     failed_before: frozenset[str] = frozenset()
     other_p_values: Sequence[float] = ()
     set_aside: Collection[str] = ()
-
-    def __post_init__(self) -> None:
-        if not 0 < self.alpha < 1:
-            raise ValueError(f"alpha must lie between 0 and 1, not {self.alpha}")
-        ids = {case.id for case in self.cases}
-        if len(ids) != len(self.cases):
-            raise ValueError("two cases have the same id")
-        if unknown := sorted((set(self.samples) | set(self.failures)) - ids):
-            raise ValueError(f"no such case: {', '.join(unknown)}")
-        for case in self.cases:
-            if not 0 <= case.threshold < float("inf"):
-                raise ValueError(f"{case.id}: a threshold is a share of 0 or more, not {case.threshold}")
-            if case.metric not in METRICS:
-                raise ValueError(f"{case.id}: no such metric: {case.metric}")
-            if any(sample.case_id != case.id for sample in self.samples.get(case.id, ())):
-                raise ValueError(f"{case.id}: has samples of another case")
 
     @property
     def is_replication(self) -> bool:

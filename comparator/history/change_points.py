@@ -44,10 +44,9 @@ def find_change_points(
     weights: Floats,
     count: int,
     *,
-    minimal: float = 0.0,
-    level: float = DEFAULT_LEVEL,
-    seed: int = 0,
-    free: int = 0,
+    minimal: float,
+    level: float,
+    free: int,
 ) -> tuple[list[FittedChange], float]:
     """Return the changes along ``count`` places, in their order, and the p value against "no change at all".
 
@@ -62,7 +61,7 @@ def find_change_points(
     """
     scan = _Scan(heads, tails, weights, count)
     score = scan.scores(values[:, None])[:, 0]
-    noise = scan.scores(_draws(len(weights), seed) / np.sqrt(weights)[:, None])
+    noise = scan.scores(_draws(len(weights)) / np.sqrt(weights)[:, None])
     ramps = [(place, place + 1) for place in range(min(free, count - 1))]
     free_steps = len(ramps)
     p_values = [0.0] * free_steps
@@ -178,8 +177,8 @@ def _squared_rises(heads: bytes, tails: bytes, count: int) -> Floats:
 
 
 @lru_cache(maxsize=2)
-def _draws(edges: int, seed: int) -> Floats:
-    return np.random.default_rng(seed).standard_normal((edges, SIMULATIONS))
+def _draws(edges: int) -> Floats:
+    return np.random.default_rng(0).standard_normal((edges, SIMULATIONS))
 
 
 def _p_value(z: float, scan: _Scan, noise: Floats, fitted_ramps: Sequence[tuple[int, int]]) -> float:

@@ -114,7 +114,6 @@ def analyse_network(
     minimal: float = 0.01,
     alpha: float = 0.05,
     level: float = DEFAULT_LEVEL,
-    seed: int = 0,
     with_positions: bool = True,
     foreign: Collection[str] = (),
 ) -> list[Component]:
@@ -122,18 +121,17 @@ def analyse_network(
 
     ``order`` ranks the builds, the oldest lowest (equal ranks are ordered by name). Intervals have confidence
     1 - ``alpha``. In a history without change one is found with probability ``level`` at most; changes of less than
-    ``minimal`` (a share) are left out. ``seed`` is that of the simulated critical values: equal arguments give equal
-    results. Without ``with_positions`` positions are left out, which is many times faster.
+    ``minimal`` (a share) are left out. Equal arguments give equal results. Without ``with_positions`` positions are
+    left out, which is many times faster.
 
     ``foreign`` builds, such as those of a release, come first in the order and only serve as a reference: positions are
-    relative to the first of them, but changes and drift are those of the other builds. Raises ValueError: a standard
-    error is not above 0, a figure is not finite, or a build has no place in the order.
+    relative to the first of them, but changes and drift are those of the other builds.
     """
     components = []
     for nodes, inside in _components(edges, order):
         graph = _Graph(nodes, inside)
         free = sum(node in foreign for node in nodes)
-        components.append(_component(graph, minimal, alpha, level, seed, with_positions, min(free, len(nodes) - 1)))
+        components.append(_component(graph, minimal, alpha, level, with_positions, min(free, len(nodes) - 1)))
     return sorted(
         components, key=lambda component: (-order[component.nodes[-1]], -len(component.nodes), component.nodes)
     )
@@ -141,12 +139,6 @@ def analyse_network(
 
 def _components(edges: Sequence[Edge], order: Mapping[str, float]) -> list[tuple[list[str], list[Edge]]]:
     """Return the connected sets of builds, each in order, with their edges."""
-    for edge in edges:
-        if not (math.isfinite(edge.log_ratio) and 0 < edge.standard_error < math.inf) or edge.control == edge.treatment:
-            raise ValueError(f"no edge of a history: {edge}")
-        for node in (edge.control, edge.treatment):
-            if node not in order:
-                raise ValueError(f"{node} has no place in the order")
     nodes = sorted(
         {node for edge in edges for node in (edge.control, edge.treatment)}, key=lambda node: (order[node], node)
     )
@@ -218,9 +210,7 @@ class _Graph:
         return max(1.0, float(np.sum(self.weights * residuals**2)) / freedom)
 
 
-def _component(
-    graph: _Graph, minimal: float, alpha: float, level: float, seed: int, with_positions: bool, free: int
-) -> Component:
+def _component(graph: _Graph, minimal: float, alpha: float, level: float, with_positions: bool, free: int) -> Component:
     z = float(special.ndtri(1 - alpha / 2))
     places = graph.solve()
     dispersion = graph.dispersion(places)
@@ -232,7 +222,6 @@ def _component(
         len(graph.nodes),
         minimal=math.log1p(minimal),
         level=level,
-        seed=seed,
         free=free,
     )
 

@@ -216,15 +216,11 @@ def _wrong(array: Array, limit: int) -> str:
         size = np.dtype(array.dtype).itemsize
     except TypeError:
         return f"{array.dtype!r} is not a dtype: use NumPy's notation, such as <f8"
-    if not Path(array.file).is_file():
-        return f"the file {Path(array.file).name} was not written"
-    full_count = math.prod(array.shape)
-    if array.count > full_count or (array.count < full_count and array.count * size > limit):
-        return f"holds {array.count} of {full_count} elements, with a limit of {limit} bytes"
-    if array.count < min(full_count, max(1, limit // size)):
-        return f"holds {array.count} of {full_count} elements, where {limit // size} were asked for"
-    if Path(array.file).stat().st_size != array.count * size:
-        return f"the file has {Path(array.file).stat().st_size} bytes, not {array.count} elements of {size}"
-    if array.count * size > max(limit, size):
-        return f"the file has {array.count * size} bytes, more than the limit of {limit}"
+    full_count, file = math.prod(array.shape), Path(array.file)
+    expected = min(full_count, max(1, limit // size))
+    if array.count != expected:
+        return f"holds {array.count} of {full_count} elements, not {expected}, with a limit of {limit} bytes"
+    written = file.stat().st_size if file.is_file() else None
+    if written != expected * size:
+        return f"the file has {written or 0} bytes, not {expected} elements of {size}"
     return ""

@@ -96,11 +96,6 @@ class Watch:
         )
 
 
-def check_system(facts: Facts) -> list[Remedy]:
-    """Return what could be fixed; nothing that was not observed. Pure."""
-    return list(_remedies(facts))
-
-
 def _busy_others(facts: Facts, cpus: float) -> Remedy:
     named = [f"{process.name} (pid {process.pid}) {process.cpus:.2g}" for process in facts.busiest]
     observation = f"other processes took {cpus:.2g} processors' worth of time"
@@ -120,7 +115,8 @@ def _busy_others(facts: Facts, cpus: float) -> Remedy:
     return Remedy(observation, "; ".join(fixes))
 
 
-def _remedies(facts: Facts) -> Iterator[Remedy]:
+def check_system(facts: Facts) -> Iterator[Remedy]:
+    """Yield what could be fixed; nothing that was not observed. Pure."""
     if not set(facts.control) - set(facts.measure):
         measure = _listed(facts.measure)
         fix = "use a machine with one processor more than --threads"

@@ -120,8 +120,6 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         the child or the worker died or hung."""
         ending = [slot for slot, case in enumerate(self._cases) if case is not None and case.ending]
         free = [slot for slot, case in enumerate(self._cases) if case is None or case.over]
-        if not free and not ending:
-            raise RuntimeError(f"{SLOTS} cases are in progress already")
         slot = (free or ending)[0]
         before = self._cases[slot]
         if before is not None:

@@ -95,10 +95,6 @@ class Round:
     repetitions: Mapping[str, Repetitions] = field(default_factory=dict)
     most_s: float = math.inf  # no further case is begun when measuring, without the pair's start, has taken so long
 
-    def __post_init__(self) -> None:
-        if not self.fork and len(self.requests) + len(self.aa_requests) > 1:
-            raise ValueError("several cases would share one process")
-
     @property
     def metric(self) -> str:
         """What is measured."""

@@ -213,12 +213,6 @@ def number(value: Any) -> Any:
     return value
 
 
-def _slack(value: Any) -> Any:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise ValueError(f"is {show(value)}: use a number of 0 or more")
-    return float(value)
-
-
 Share = Annotated[
     int | float,
     BeforeValidator(number),
@@ -256,8 +250,6 @@ Threshold = Annotated[
     ),
 ]
 Seconds = Annotated[float, Field(gt=0, le=86400)]
-Slack = Annotated[
-    float, BeforeValidator(_slack), WithJsonSchema({"type": "number", "minimum": 0}), Field(description="0 or more.")
-]
+Slack = Annotated[float, Field(ge=0, allow_inf_nan=False, description="0 or more.")]
 InputSets = Annotated[int, Field(ge=1, le=MAX_INPUT_SETS)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]

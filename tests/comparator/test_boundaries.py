@@ -71,17 +71,3 @@ def test_later_looks_change_no_earlier_level(looks: list[tuple[int, float]]) -> 
     counts = tuple(int(look) for look in np.cumsum([count for count, _ in looks]))
     spent = tuple(0.05 * share / 8 for _, share in looks)
     assert nominal_levels(counts, spent)[:-1] == (nominal_levels(counts[:-1], spent[:-1]) if len(looks) > 1 else ())
-
-
-@pytest.mark.parametrize(
-    ("counts", "spent"), [((), ()), ((0, 2), (0.1, 0.1)), ((5, 5), (0.1, 0.1)), ((5,), (0.1, 0.1))]
-)
-def test_refuses_looks(counts: tuple[int, ...], spent: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="looks must increase"):
-        nominal_levels(counts, spent)
-
-
-@pytest.mark.parametrize("spent", [(0.0,), (1.0,), (-0.1,)])
-def test_refuses_errors(spent: tuple[float, ...]) -> None:
-    with pytest.raises(ValueError, match="errors of looks"):
-        nominal_levels((5,), spent)

@@ -132,14 +132,6 @@ def test_without_positions_all_else_is_the_same() -> None:
     assert full.changes
 
 
-@pytest.mark.parametrize(
-    "edge", [Edge("a", "b", math.nan, 0.1), Edge("a", "b", 0.0, 0.0), Edge("a", "a", 0, 1), Edge("a", "z", 0, 1)]
-)
-def test_what_is_no_edge_is_refused(edge: Edge) -> None:
-    with pytest.raises(ValueError, match=r"no edge|no place"):
-        analyse_network([edge], {"a": 0, "b": 1})
-
-
 def test_the_error_of_a_run_is_its_intervals_width_over_the_normal_one() -> None:
     edge = edge_from_interval("a", "b", 1.02, (1.02 / math.exp(0.0196), 1.02 * math.exp(0.0196)), 0.05)
     assert edge is not None

@@ -258,22 +258,5 @@ def test_identical_counts_are_unchanged_at_the_first_look_even_where_both_are_ze
     assert (comparison.verdict, comparison.ratio, comparison.control) == ("unchanged", None, 0.0)
 
 
-def test_refuses_what_does_not_fit_together() -> None:
-    sample = pair("b", "screening", 1.0, 1.0)
-    with pytest.raises(ValueError, match="another case"):
-        comparison_of([sample])
-    with pytest.raises(ValueError, match="no such case: b"):
-        RunAnalysis([a_case()], {"b": [sample]}, {}, LOOKS).comparisons()
-    with pytest.raises(ValueError, match="same id"):
-        RunAnalysis([a_case(), a_case()], {}, {}, LOOKS).comparisons()
-    with pytest.raises(ValueError, match="threshold"):
-        comparison_of([], a_case(threshold=-0.1))
-    with pytest.raises(ValueError, match="no such metric"):
-        comparison_of([], a_case(metric="mood"))
-    for alpha in (0.0, 1.0, math.nan):
-        with pytest.raises(ValueError, match="alpha"):
-            comparison_of([], alpha=alpha)
-
-
 def test_an_empty_run() -> None:
     assert RunAnalysis([], {}, {}, plan_looks()).comparisons() == []

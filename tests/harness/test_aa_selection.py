@@ -256,9 +256,3 @@ def test_a_previous_control_that_dies_costs_the_round_nothing(monkeypatch: pytes
     assert results[1].aa_result.lost["s"].kind == "killed"
     assert results[2].aa_result is not None
     assert len(results[2].aa_result.samples) == 1
-
-
-def test_without_a_fork_no_sentinel_shares_a_process() -> None:
-    request = CaseRequest(toy_case("a"), 1)
-    with pytest.raises(ValueError, match="share one process"):
-        Round([request], 0, fork=False, aa_requests=[request])

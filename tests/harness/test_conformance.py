@@ -77,7 +77,7 @@ def test_a_framework_that_keeps_all_of_it_passes(name: str) -> None:
         ("ignores the seed", "inputs", "the same with another seed"),
         ("other outputs in each process", "outputs", "two processes of one build differ"),
         ("computes nothing", "outputs", "no case's outputs change with its inputs"),
-        ("ignores the limit", "outputs", "more than the limit of 64"),
+        ("ignores the limit", "outputs", "with a limit of 64 bytes"),
         ("writes another dtype", "outputs", "the file has 36 bytes, not 9 elements of 8"),
         ("names two outputs alike", "outputs", "two outputs have one name"),
         ("negative memory", "memory", "return a dict of devices and bytes"),

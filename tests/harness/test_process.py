@@ -184,13 +184,6 @@ def test_one_case_is_prepared_while_another_is_measured(worker: Worker) -> None:
     assert len({first.pid, second.pid, third.pid}) == 3
 
 
-def test_a_third_case_at_a_time_is_refused(worker: Worker) -> None:
-    begin(worker)
-    begin(worker)
-    with pytest.raises(RuntimeError, match="2 cases are in progress"):
-        begin(worker)
-
-
 def test_a_crash_touches_neither_the_other_case_nor_its_words(worker: Worker) -> None:
     good, bad = prepare(worker, "garbage"), begin(worker)
     with pytest.raises(CaseLostError, match="Segmentation fault"):

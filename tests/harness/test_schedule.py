@@ -322,8 +322,6 @@ def test_every_asymmetry_is_drawn_from_the_seed(watch: Watch) -> None:
 
 
 def test_cases_that_cannot_fork_never_share_a_process() -> None:
-    with pytest.raises(ValueError, match="share one process"):
-        Round([CaseRequest(toy_case(name), 1) for name in "ab"], 0, fork=False)
     cases = [replace(toy_case(name), threshold=0.5) for name in "ab"]
     result, comparisons = run(*cases, can_fork=lambda case: case.id == "a")
     assert [comparisons[name].verdict for name in "ab"] == ["unchanged"] * 2

@@ -29,11 +29,11 @@ PLAN = CpuPlan(measure=frozenset({3}), start=frozenset({2, 3}), control=frozense
 
 
 def test_a_quiet_host_needs_no_advice() -> None:
-    assert check_system(QUIET) == []
+    assert list(check_system(QUIET)) == []
 
 
 def test_what_the_host_does_not_tell_gives_no_advice() -> None:
-    assert check_system(Facts(logical_cpus=4, measure=(3,), control=(0,), virtual=None)) == []
+    assert list(check_system(Facts(logical_cpus=4, measure=(3,), control=(0,), virtual=None))) == []
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_one_fact_one_advice(changes: dict[str, Any], fact: str, fix: str) -> No
 
 @pytest.mark.parametrize("changes", [{"steal": STEAL * 0.99}, {"other_processes_cpus": OTHERS * 0.99}])
 def test_a_little_noise_is_no_fact(changes: dict[str, Any]) -> None:
-    assert check_system(dataclasses.replace(QUIET, **changes)) == []
+    assert list(check_system(dataclasses.replace(QUIET, **changes))) == []
 
 
 def test_isolated_processors_need_not_be_isolated_again() -> None:
@@ -128,7 +128,7 @@ def test_a_host_that_tells_nothing_or_nonsense(tmp_path: Path) -> None:
         None,
     )
     assert (facts.steal, facts.other_processes_cpus, facts.virtual) == (None, None, None)
-    assert check_system(dataclasses.replace(facts, busiest=())) == []
+    assert list(check_system(dataclasses.replace(facts, busiest=()))) == []
 
 
 def test_our_own_processes_are_not_others() -> None:
