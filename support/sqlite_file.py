@@ -19,16 +19,14 @@ class SqliteFile:
     """One connection to one file, which threads may share. Raises RunError: the file can't be read or written: no
     space, no permission. Any method may."""
 
-    def __init__(
-        self, path: Path, tables: str, option: str, clock: Callable[[], float] = time.time, shared: bool = False
-    ) -> None:
-        """Open the file, or rename a damaged one (with SQLite's files beside it) and open an empty one; ``damage`` then
-        says so.
+    def __init__(self, path: Path, tables: str, option: str, clock: Callable[[], float] = time.time) -> None:
+        """Open the file, which only its user can read, or rename a damaged one (with SQLite's journal beside it) and
+        open an empty one; ``damage`` then says so.
 
         ``tables``: statements that create the tables where they are missing. ``option``: the option for another folder.
-        ``shared``: several processes use the file, which may be in a home folder on NFS; only its user can read it.
-        SQLite's write-ahead log needs memory that all processes share (https://www.sqlite.org/wal.html), so such a file
-        has a rollback journal. Raises UsageError: it is another program's database, which stays unchanged.
+        Several processes may use the file, in a home folder on NFS, too: it has a rollback journal, as SQLite's
+        write-ahead log needs memory that all processes share (https://www.sqlite.org/wal.html). Raises UsageError: it
+        is another program's database, which stays unchanged.
         """
         self._path = path
         self._clock = clock
@@ -36,20 +34,18 @@ class SqliteFile:
         self._lock = threading.RLock()
         self.damage = ""
         try:
-            self._connection = self._open(tables, shared)
+            self._connection = self._open(tables)
         except OSError as error:
             raise RunError(f"{path}: can't be opened ({error.strerror}): {self._fix}") from None
         except sqlite3.DatabaseError as error:
             if isinstance(error, sqlite3.OperationalError):
                 raise self._error(error) from None
             aside = path.with_name(f"{path.stem}-damaged-{int(clock())}{path.suffix}")
-            for suffix in ("-wal", "-journal"):  # what was written last; under this name SQLite finds it again
-                with suppress(FileNotFoundError):
-                    path.with_name(f"{path.name}{suffix}").rename(aside.with_name(f"{aside.name}{suffix}"))
+            with suppress(FileNotFoundError):  # what was written last; under this name SQLite finds it again
+                path.with_name(f"{path.name}-journal").rename(aside.with_name(f"{aside.name}-journal"))
             path.rename(aside)
-            path.with_name(f"{path.name}-shm").unlink(missing_ok=True)
             log.error("%s is damaged (%s): kept as %s; starting with an empty one", path, error, aside)
-            self._connection = self._open(tables, shared)
+            self._connection = self._open(tables)
             self.damage = f"{error}; it is kept as {aside.name}"
 
     def close(self) -> None:
@@ -94,10 +90,8 @@ class SqliteFile:
         kind, fix = (NoSpaceError, "free some space") if full else (RunError, self._fix)
         return kind(f"{self._path}: can't be written ({error}): {fix}")
 
-    def _open(self, tables: str, shared: bool) -> sqlite3.Connection:
-        if shared:
-            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-            os.close(os.open(self._path, flags, 0o600))
+    def _open(self, tables: str) -> sqlite3.Connection:
+        os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False, timeout=30)
         connection.text_factory = lambda content: content.decode("utf-8", "replace")
         table_names = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
@@ -106,12 +100,10 @@ class SqliteFile:
             raise UsageError(
                 f"{self._path}: is a database that is not opduel's: give another folder with {self._option}"
             )
+        connection.execute("PRAGMA auto_vacuum = FULL")  # or it would keep the size that it once had
+        connection.execute("PRAGMA journal_mode = DELETE")
         # https://www.sqlite.org/pragma.html#pragma_synchronous: a commit survives a power cut.
-        mode, synchronous = ("DELETE", "EXTRA") if shared else ("WAL", "FULL")
-        if shared:
-            connection.execute("PRAGMA auto_vacuum = FULL")  # or it would keep the size that it once had
-        connection.execute(f"PRAGMA journal_mode = {mode}")
-        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA synchronous = EXTRA")
         connection.executescript(tables)
         problems = connection.execute("PRAGMA quick_check").fetchall()
         if problems != [("ok",)]:

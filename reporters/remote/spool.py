@@ -54,7 +54,7 @@ class Spool:
     def outbox(self) -> Iterator[Outbox]:
         """Open the outbox. Raises OSError: the folder can't be made; RunError: the file in it can't be used."""
         self.prepare()
-        file = SqliteFile(self.directory / _FILE, OUTBOX_TABLE, "--spool", shared=True)
+        file = SqliteFile(self.directory / _FILE, OUTBOX_TABLE, "--spool")
         try:
             yield Outbox(file)
         finally:

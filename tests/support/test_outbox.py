@@ -33,7 +33,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[SqliteFile]:
-    opened = SqliteFile(tmp_path / "outbox.db", OUTBOX_TABLE, "--spool", shared=True)
+    opened = SqliteFile(tmp_path / "outbox.db", OUTBOX_TABLE, "--spool")
     yield opened
     opened.close()
 
@@ -163,7 +163,7 @@ import time
 from pathlib import Path
 from opduel.support.outbox import OUTBOX_TABLE, Outbox
 from opduel.support.sqlite_file import SqliteFile
-outbox = Outbox(SqliteFile(Path(sys.argv[1]), OUTBOX_TABLE, "--spool", shared=True))
+outbox = Outbox(SqliteFile(Path(sys.argv[1]), OUTBOX_TABLE, "--spool"))
 for number in range(10 ** 9):
     outbox.add("report", ["one"], f"{sys.argv[2]} {number}", b"x" * 5000)
     print(number, flush=True)
@@ -182,7 +182,7 @@ def test_several_processes_that_are_killed_lose_nothing(tmp_path: Path) -> None:
         writer.send_signal(signal.SIGKILL)
         output_lines.append(len([line for line in (*lines, *writer.stdout.readlines()) if line.endswith("\n")]))
         writer.wait()
-    file = SqliteFile(path, OUTBOX_TABLE, "--spool", shared=True)
+    file = SqliteFile(path, OUTBOX_TABLE, "--spool")
     assert not file.damage
     outbox = Outbox(file)
     entries = outbox.entries("report")
