@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import stat
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -116,8 +115,6 @@ def _read_into(file: ModelFile, remote: bool, stream: BinaryIO, limits: Limits) 
         return
     path = _local(file.location)
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise UsageError(f"{path} is not a file: give the location of a file")
         with path.open("rb") as source:
             copy_limited(iter(lambda: source.read(1 << 20), b""), stream, limits, str(path))
     except OSError as error:
@@ -129,10 +126,7 @@ def _read_into(file: ModelFile, remote: bool, stream: BinaryIO, limits: Limits) 
 def _local(location: str) -> Path:
     if not location.lower().startswith("file://"):
         return Path(location)
-    parts = urlsplit(location)
-    if parts.netloc not in ("", "localhost"):
-        raise UsageError(f"{location} names the host {parts.netloc}: a file URL has three slashes, file:///path")
-    return Path(unquote(parts.path))
+    return Path(unquote(urlsplit(location).path))
 
 
 def _filename(location: str) -> str:
