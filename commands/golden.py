@@ -14,9 +14,9 @@ from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import deliver_report, exit_code, plan_session
 from opduel.commands.single import plan_one_build, some_names, the_build
 from opduel.frameworks import recorded_environment
-from opduel.harness.numerics.golden import GoldenCase, GoldenRequest, check_new, read_golden, write_golden
+from opduel.harness.numerics.golden import GoldenCase, check_new, read_golden, write_golden
 from opduel.harness.numerics.output_check import OTHER_INPUTS
-from opduel.harness.other_runs.single import SingleProgress
+from opduel.harness.other_runs.single import SingleProgress, SingleRequest
 from opduel.records import UsageError
 from opduel.support.text import counted
 
@@ -35,15 +35,7 @@ def _write(options: HarnessOptions, folder: Path, command: Sequence[str]) -> int
     check_new(folder)
     session, build = plan_one_build(options, command, METRIC)
     cases, choice = session.cases, session.choice
-    request = GoldenRequest(
-        session.framework,
-        build,
-        cases,
-        session.seed,
-        options.threads,
-        options.time_budget,
-        options.variables,
-    )
+    request = SingleRequest(session.framework, build, cases, session.seed, session.configuration, env=options.variables)
     log.info("%s of %s, outputs of %s", counted(len(cases), "case"), choice.file_name, build.requested)
     began = time.monotonic()
     with ProgressDisplay(len(cases), sys.stderr) as display:

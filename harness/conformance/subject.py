@@ -27,17 +27,13 @@ Answers = list[dict[str, Any]]
 class Subject:
     """A framework to check, with two builds and the cases of a spec; all of these have to run on both builds.
 
-    ``refused``: a case that the framework has to refuse, usually the first with nothing but an argument that it doesn't
-    know. ``missing``: a case whose operator no build has, usually the first with another name. ``resources``: what has
-    to live as long as the builds are used: a suite's copies.
+    ``resources``: what has to live as long as the builds are used: a suite's copies.
     """
 
     framework: Framework
     control: Build
     treatment: Build
     cases: Sequence[Case]
-    refused: Case | None = None
-    missing: Case | None = None
     seed: int = 1
     threads: int = 1
     resources: Any = None
@@ -54,8 +50,7 @@ class Subject:
     @property
     def refused_case(self) -> Case:
         """A case with an argument that there isn't."""
-        inputs = {NO_SUCH: {"value": "argument"}}
-        return self.refused or renamed(self.cases[0], "refused", inputs=inputs)
+        return renamed(self.cases[0], "refused", inputs={NO_SUCH: {"value": "argument"}})
 
     @property
     def missing_case(self) -> Case:
@@ -64,7 +59,7 @@ class Subject:
         for name, value in self.cases[0].inputs.items():  # of what either side calls, each names its operator
             names_operator = isinstance(value, Mapping) and "operator" in value
             inputs[name] = {**value, "operator": f"{value['operator']}_{NO_SUCH}"} if names_operator else value
-        return self.missing or renamed(first, "missing", operator=f"{first.operator}_{NO_SUCH}", inputs=inputs)
+        return renamed(first, "missing", operator=f"{first.operator}_{NO_SUCH}", inputs=inputs)
 
     @cached_property
     def has(self) -> frozenset[str]:

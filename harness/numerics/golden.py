@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from opduel.frameworks import Framework, recorded_environment, run_environment
+from opduel.frameworks import recorded_environment, run_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.machine.host import host_fingerprint
 from opduel.harness.numerics.outputs import (
@@ -32,6 +32,7 @@ from opduel.harness.numerics.outputs import (
     difference,
     elements,
 )
+from opduel.harness.other_runs.single import SingleRequest
 from opduel.harness.planning.budget import NO_TIME_LEFT
 from opduel.harness.processes.case_request import DESCRIBED
 from opduel.harness.processes.forking import with_checked_forks
@@ -89,19 +90,6 @@ class Manifest:
 _ADAPTER: TypeAdapter[Manifest] = TypeAdapter(Manifest)
 
 
-@dataclass(frozen=True)
-class GoldenRequest:
-    """What to compute, on which build. ``time_budget``: seconds, None for no bound. ``env``: the user's variables."""
-
-    framework: Framework
-    build: Build
-    cases: Sequence[Case]
-    seed: int
-    threads: int = 1
-    time_budget: float | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
-
-
 def check_new(folder: Path) -> None:
     """See that nothing would be lost if golden outputs were written there. Raises UsageError: it holds something, or is
     a file."""
@@ -118,7 +106,7 @@ def check_new(folder: Path) -> None:
 
 
 def write_golden(
-    request: GoldenRequest, folder: Path, on_case: Callable[[int], None] = lambda _: None
+    request: SingleRequest, folder: Path, on_case: Callable[[int], None] = lambda _: None
 ) -> Mapping[str, GoldenCase]:
     """Compute every case, twice, in fresh processes, and keep what came of it; ``on_case`` hears how many are done.
 
@@ -128,21 +116,22 @@ def write_golden(
     folder can't be written. KeyboardInterrupt: a signal; what was computed is kept.
     """
     check_new(folder)
+    threads, time_budget = request.configuration.threads, request.configuration.time_budget
     golden_cases: dict[str, GoldenCase] = {}
     environment = {
-        **run_environment(request.framework, request.threads, request.env, [request.build]),
+        **run_environment(request.framework, threads, request.env, [request.build]),
         **request.framework.preparation(request.cases),
     }
     adaptor = request.framework.adaptor
-    bench = Bench({"treatment": request.build}, adaptor, environment, plan_cpus(request.threads))
-    framework = with_checked_forks(request.framework, bench, request.cases, request.threads)
+    bench = Bench({"treatment": request.build}, adaptor, environment, plan_cpus(threads))
+    framework = with_checked_forks(request.framework, bench, request.cases, threads)
     request = replace(request, framework=framework)
     try:
         (folder / "outputs").mkdir(parents=True)
         with ExitStack() as stack:
             stack.callback(_write_manifest, request, folder, golden_cases)
             workers = [stack.enter_context(bench.worker("treatment", environment, bench.cpus.start)) for _ in range(2)]
-            deadline = math.inf if request.time_budget is None else time.monotonic() + request.time_budget
+            deadline = math.inf if time_budget is None else time.monotonic() + time_budget
             for case in request.cases:
                 golden_case = _store_outputs(
                     request, case, workers, folder, f"outputs/{len(golden_cases):05d}.npz", deadline
@@ -162,11 +151,12 @@ def write_golden(
 
 
 def _store_outputs(
-    request: GoldenRequest, case: Case, workers: Sequence[RestartingWorker], folder: Path, file: str, deadline: float
+    request: SingleRequest, case: Case, workers: Sequence[RestartingWorker], folder: Path, file: str, deadline: float
 ) -> GoldenCase | None:
     """Compute a case's outputs, and write them to ``file`` in ``folder``; None when the time was up before they were
     computed."""
-    fork, determinants = request.framework.can_fork(request.threads, case.context), determinants_of(case)
+    fork = request.framework.can_fork(request.configuration.threads, case.context)
+    determinants = determinants_of(case)
     with tempfile.TemporaryDirectory(prefix="opduel-outputs-") as parent:
         answers = [
             ask_results(worker, case, request.seed, Path(parent) / str(number), fork, deadline, digest=True)
@@ -189,7 +179,7 @@ def _store_outputs(
     )
 
 
-def _write_manifest(request: GoldenRequest, folder: Path, golden_cases: Mapping[str, GoldenCase]) -> None:
+def _write_manifest(request: SingleRequest, folder: Path, golden_cases: Mapping[str, GoldenCase]) -> None:
     """Say what the outputs are of; where there are none, leave nothing behind."""
     if all(golden_case.failure is not None for golden_case in golden_cases.values()):
         shutil.rmtree(folder / "outputs")
@@ -199,7 +189,7 @@ def _write_manifest(request: GoldenRequest, folder: Path, golden_cases: Mapping[
         SCHEMA_VERSION,
         request.framework.name,
         request.seed,
-        request.threads,
+        request.configuration.threads,
         datetime.now(UTC).isoformat(timespec="seconds"),
         len(golden_cases) == len(request.cases),
         request.build,

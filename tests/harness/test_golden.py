@@ -14,8 +14,9 @@ from test_output_check import numbers
 from test_run import Toy, request
 from toy_bench import toy_build
 
-from opduel.harness.numerics.golden import MANIFEST, Golden, GoldenRequest, read_golden, write_golden
+from opduel.harness.numerics.golden import MANIFEST, Golden, read_golden, write_golden
 from opduel.harness.numerics.output_check import OTHER_INPUTS
+from opduel.harness.other_runs.single import SingleRequest
 from opduel.harness.run import run_ab
 from opduel.records import Case, Comparison, RunError, UsageError
 
@@ -32,7 +33,7 @@ CASES = (
 
 
 def write(folder: Path, *cases: Case, on_case: Callable[[int], None] = lambda _: None, **options: Any) -> Any:
-    golden_request = GoldenRequest(Toy(), toy_build("control", **options), cases or CASES, SEED)
+    golden_request = SingleRequest(Toy(), toy_build("control", **options), cases or CASES, SEED)
     return write_golden(golden_request, folder, on_case)
 
 
@@ -51,7 +52,7 @@ def compared(golden: Golden, *cases: Case, **environment: str) -> dict[str, Comp
 
 
 def test_variables_of_the_user_are_set(tmp_path: Path) -> None:
-    request_of_run = GoldenRequest(Toy(), toy_build("control"), CASES, SEED, env={"TOY_IMPORT": "dies"})
+    request_of_run = SingleRequest(Toy(), toy_build("control"), CASES, SEED, env={"TOY_IMPORT": "dies"})
     with pytest.raises(RunError, match="no such library"):
         write_golden(request_of_run, tmp_path / "new")
 
