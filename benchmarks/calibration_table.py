@@ -35,6 +35,20 @@ def rate_text(rate: Rate) -> str:
     return f"{rate.count} of {rate.of}, {percent(rate.share)} ({low * 100:.3g} to {percent(high)})"
 
 
+def mean_interval(count: int, runs: int) -> tuple[float, float]:
+    """Return the exact interval, at ``CONFIDENCE``, of the mean number of events a run: ``count`` in ``runs`` (> 0),
+    taken for a Poisson process (Garwood 1936, Biometrika 28, 437-442)."""
+    tail = (1 - CONFIDENCE) / 2
+    low = stats.chi2.ppf(tail, 2 * count) / 2 if count else 0.0
+    return float(low) / runs, float(stats.chi2.ppf(1 - tail, 2 * count + 2)) / 2 / runs
+
+
+def case_seconds(report: Report) -> list[float]:
+    """Return each case's part of the run's wall time, if all rounds take equally long."""
+    rounds = sum(comparison.rounds for comparison in report.comparisons)
+    return [(report.run.wall_s or 0.0) * comparison.rounds / max(1, rounds) for comparison in report.comparisons]
+
+
 def load_section(load: str, runs: Sequence[CalibrationRun]) -> list[str]:
     """Return the lines on all runs beside one load."""
     reports = [run.report for run in runs]
@@ -46,8 +60,13 @@ def rows_table(rows: Sequence[Row]) -> list[str]:
     """Return the table's lines, and a line of counts that are in no column."""
     lines = [f"| {COLUMNS} |", "|" + "---|" * len(COLUMNS.split(" | "))]
     for row in rows:
-        mean, low, high = row.false_flags_a_run
-        fastest, slowest = row.seconds_of_runs
+        low, high = mean_interval(row.false_flags.count, row.runs)
+        comparisons = [comparison for _, compared in row.compared for comparison in compared]
+        measured = [comparison for comparison in comparisons if comparison.verdict != "failed"]
+        withheld = Rate(sum(comparison.held_back is not None for comparison in measured), len(measured))
+        reports = [report for report, _ in row.compared]
+        seconds = [(report.run.wall_s or 0.0) / len(report.comparisons) for report in reports]
+        median_case_s = statistics.median(case_s for report in reports for case_s in case_seconds(report))
         cells = (
             percent(row.share) if row.share else "nothing",
             percent(row.threshold),
@@ -56,12 +75,12 @@ def rows_table(rows: Sequence[Row]) -> list[str]:
             rate_text(row.detected),
             rate_text(row.missed_as_unchanged),
             rate_text(row.false_flags),
-            f"{mean:.2g} ({low:.2g} to {high:.2g})",
+            f"{row.false_flags.count / row.runs:.2g} ({low:.2g} to {high:.2g})",
             rate_text(row.cleared),
-            rate_text(row.withheld),
-            f"{row.rounds_a_case:.3g}",
-            f"{row.seconds_a_case:.2g} ({fastest:.2g} to {slowest:.2g})",
-            f"{row.median_case_s:.3g}",
+            rate_text(withheld),
+            f"{statistics.fmean(comparison.rounds for comparison in measured) if measured else 0:.3g}",
+            f"{row.seconds_a_case:.2g} ({min(seconds):.2g} to {max(seconds):.2g})",
+            f"{median_case_s:.3g}",
             f"{100 * row.timed_share:.0f} %",
         )
         lines.append(f"| {' | '.join(cells)} |")

@@ -4,7 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import fmean, median
+from statistics import median
 
 from opduel.records import FLAGGED, Comparison, Report
 
@@ -35,16 +35,6 @@ class Rate:
         return float(interval.low), float(interval.high)
 
 
-def mean_interval(count: int, runs: int) -> tuple[float, float]:
-    """Return the exact interval, at ``CONFIDENCE``, of the mean number of events a run: ``count`` in ``runs`` (> 0),
-    taken for a Poisson process (Garwood 1936, Biometrika 28, 437-442)."""
-    from scipy import stats
-
-    tail = (1 - CONFIDENCE) / 2
-    low = stats.chi2.ppf(tail, 2 * count) / 2 if count else 0.0
-    return float(low) / runs, float(stats.chi2.ppf(1 - tail, 2 * count + 2)) / 2 / runs
-
-
 @dataclass(frozen=True)
 class Row:
     """The results of all runs with one injected share and one threshold. Failed cases are counted in ``failed`` alone.
@@ -67,15 +57,7 @@ class Row:
     failed: int
     seconds_a_case: float  # wall time; the median over runs
     timed_share: float  # of the wall time, inside timed calls; the median over runs
-    withheld: Rate  # verdicts that were withheld for the host's load
-    rounds_a_case: float  # the mean over all cases
-    seconds_of_runs: tuple[float, float]  # ``seconds_a_case`` of the fastest run, and of the slowest
-    median_case_s: float  # wall time of the median case; a run's is divided among its cases by their rounds
-
-    @property
-    def false_flags_a_run(self) -> tuple[float, float, float]:
-        """The mean, and the limits of its interval."""
-        return (self.false_flags.count / self.runs, *mean_interval(self.false_flags.count, self.runs))
+    compared: Sequence[tuple[Report, Sequence[Comparison]]]  # the runs, each with its comparisons of this threshold
 
 
 def evaluate(reports: Iterable[Report]) -> list[Row]:
@@ -114,18 +96,9 @@ def _row(share: float, threshold: float, runs: Sequence[tuple[Report, Sequence[C
         cleared=_rate(unslowed, "unchanged"),
         failed=len(all_comparisons) - len(measured),
         seconds_a_case=median(seconds),
-        seconds_of_runs=(min(seconds), max(seconds)),
         timed_share=median((report.run.timed_s or 0.0) / (report.run.wall_s or math.inf) for report, _ in runs),
-        withheld=Rate(sum(comparison.held_back is not None for comparison in measured), len(measured)),
-        rounds_a_case=fmean(comparison.rounds for comparison in measured) if measured else 0.0,
-        median_case_s=median(seconds_of_case for report, _ in runs for seconds_of_case in _case_seconds(report)),
+        compared=runs,
     )
-
-
-def _case_seconds(report: Report) -> list[float]:
-    """Return each case's part of the run's wall time, if all rounds take equally long."""
-    rounds = sum(comparison.rounds for comparison in report.comparisons)
-    return [(report.run.wall_s or 0.0) * comparison.rounds / max(1, rounds) for comparison in report.comparisons]
 
 
 def _rate(comparisons: Sequence[Comparison], *verdicts: str) -> Rate:

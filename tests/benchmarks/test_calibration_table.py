@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 from fake_harness import FakeHarness, call, report, samples, with_samples
+from hypothesis import given
+from hypothesis import strategies as st
 
 from benchmarks import calibrate
 from benchmarks.calibration_data import CalibrationRun, PlannedRun, decide_again, read_runs
-from benchmarks.calibration_table import missed_lines, overall_lines, short_table
+from benchmarks.calibration_table import mean_interval, missed_lines, overall_lines, short_table
 from opduel.comparator.looks import FIRST_LOOK
 from opduel.records import PairSample, Report, RunConfiguration, Verdict
 from opduel.records.run_record import RunRecord
@@ -211,3 +213,15 @@ def test_the_comparator_decides_all_recorded_runs_as_before(data: Path) -> None:
         if calibrate.verdict_text(recorded) != calibrate.verdict_text(again)
     ]
     assert not changes
+
+
+def poisson_at_least(count: int, mean: float) -> float:
+    """The probability of ``count`` or more events, by the complement's terms."""
+    return 1 - sum(math.exp(-mean) * mean**k / math.factorial(k) for k in range(count))
+
+
+@given(st.integers(0, 30), st.integers(1, 20))
+def test_interval_of_a_mean_cuts_off_exactly_its_tails(count: int, runs: int) -> None:
+    low, high = mean_interval(count, runs)
+    assert low == 0 if count == 0 else poisson_at_least(count, low * runs) == pytest.approx(0.025, abs=1e-9)
+    assert 1 - poisson_at_least(count + 1, high * runs) == pytest.approx(0.025, abs=1e-9)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opduel.comparator.calibration import Rate, evaluate, mean_interval
+from opduel.comparator.calibration import Rate, evaluate
 from opduel.records import Build, Comparison, Report, Verdict
 from opduel.records.host_record import HostRecord
 from opduel.records.run_record import RunRecord
@@ -21,11 +21,6 @@ def at_least(count: int, of: int, share: float) -> float:
     return sum(math.comb(of, k) * share**k * (1 - share) ** (of - k) for k in range(count, of + 1))
 
 
-def poisson_at_least(count: int, mean: float) -> float:
-    """The probability of ``count`` or more events, by the complement's terms."""
-    return 1 - sum(math.exp(-mean) * mean**k / math.factorial(k) for k in range(count))
-
-
 @given(st.integers(0, 40).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
 def test_interval_of_a_rate_cuts_off_exactly_its_tails(rate: tuple[int, int]) -> None:
     count, of = rate
@@ -33,13 +28,6 @@ def test_interval_of_a_rate_cuts_off_exactly_its_tails(rate: tuple[int, int]) ->
     assert 0 <= low <= high <= 1
     assert low == 0 if count == 0 else at_least(count, of, low) == pytest.approx(0.025, abs=1e-9)
     assert high == 1 if count == of else 1 - at_least(count + 1, of, high) == pytest.approx(0.025, abs=1e-9)
-
-
-@given(st.integers(0, 30), st.integers(1, 20))
-def test_interval_of_a_mean_cuts_off_exactly_its_tails(count: int, runs: int) -> None:
-    low, high = mean_interval(count, runs)
-    assert low == 0 if count == 0 else poisson_at_least(count, low * runs) == pytest.approx(0.025, abs=1e-9)
-    assert 1 - poisson_at_least(count + 1, high * runs) == pytest.approx(0.025, abs=1e-9)
 
 
 def test_a_rate_of_nothing_is_unknown() -> None:
@@ -79,7 +67,6 @@ def test_every_verdict_is_counted_where_it_belongs() -> None:
     assert (row.detected, row.missed_as_unchanged, row.backwards) == (Rate(5, 9), Rate(2, 9), 1)
     assert (row.false_flags, row.cleared, row.failed) == (Rate(2, 9), Rate(6, 9), 2)
     assert (row.seconds_a_case, row.timed_share) == (0.5, 0.4)
-    assert row.seconds_of_runs == (0.5, 0.5)
 
 
 @pytest.mark.parametrize("share", [0.01, 0.02])
@@ -101,8 +88,7 @@ def test_runs_alike_are_taken_together_and_others_apart() -> None:
     plain, tight, injected = evaluate(runs)
     assert [(row.share, row.threshold) for row in (plain, tight, injected)] == [(0, 0.02), (0, 0.005), (0.05, 0.02)]
     assert (plain.runs, plain.unfinished, plain.held_back, plain.false_flags) == (3, 1, 1, Rate(1, 3))
-    assert (plain.seconds_a_case, plain.seconds_of_runs) == (3.0, (1.0, 7.0))
-    assert plain.false_flags_a_run == (pytest.approx(1 / 3), *mean_interval(1, 3))
+    assert plain.seconds_a_case == 3.0
     assert (tight.runs, tight.held_back) == (1, 0)
 
 
