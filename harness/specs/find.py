@@ -36,17 +36,8 @@ def find_spec(name_or_path: str, *, root: Path = SPECIFICATIONS) -> Path:
                 return candidate
     if is_file:
         return Path(path).absolute()
-    raise UsageError(f"spec {name_or_path!r} {_what_it_is(Path(name_or_path))}: {_advice(name_or_path, root)}")
-
-
-def _what_it_is(path: Path) -> str:
-    if os.path.isdir(path):
-        return "is a folder"
-    if os.path.islink(path) and not os.path.exists(path):
-        return f"is a link to {str(path.readlink())!r}, which does not exist"
-    if os.path.exists(path):
-        return "is not a regular file"
-    return "is neither a file nor a spec's name"
+    what = "is not a file" if os.path.lexists(name_or_path) else "is neither a file nor a spec's name"
+    raise UsageError(f"spec {name_or_path!r} {what}: {_advice(name_or_path, root)}")
 
 
 def _advice(name: str, root: Path) -> str:
