@@ -1,10 +1,7 @@
-"""The JSON Schema of specs, for editors: ``python -m opduel.harness.specs.schema`` prints it, ``--write`` stores it."""
+"""The JSON Schema of specs, for editors: ``python -m opduel.harness.specs.schema`` stores it."""
 
-import argparse
 import json
-import sys
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -85,16 +82,5 @@ def schema_text() -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-def main(arguments: Sequence[str] | None = None, file: Path = SCHEMA_FILE) -> int:
-    """Print or write the schema, and return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m opduel.harness.specs.schema", description=__doc__)
-    parser.add_argument("--write", action="store_true", help=f"write {file.name} instead of printing it")
-    if parser.parse_args(arguments).write:
-        file.write_text(schema_text(), encoding="utf-8")
-    else:
-        sys.stdout.write(schema_text())
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")

@@ -1,10 +1,8 @@
-"""The stored JSON Schema is the models', and the command that makes it."""
+"""The stored JSON Schema is the models'."""
 
 import json
-from pathlib import Path
 
 import jsonschema
-import pytest
 
 from opduel.frameworks import framework_names
 from opduel.harness.specs import schema
@@ -13,7 +11,7 @@ from opduel.harness.specs.load import validate
 
 def test_the_stored_schema_is_the_models() -> None:
     stored = schema.SCHEMA_FILE.read_text(encoding="utf-8")
-    assert stored == schema.schema_text(), "run: python -m opduel.harness.specs.schema --write"
+    assert stored == schema.schema_text(), "run: python -m opduel.harness.specs.schema"
     jsonschema.Draft202012Validator.check_schema(json.loads(stored))
 
 
@@ -24,13 +22,6 @@ def test_no_field_may_be_null_or_untyped_by_mistake() -> None:
     for name in ("Settings", "CaseSettings", "Test", "Tensor", "Attribute"):
         assert document["$defs"][name]["additionalProperties"] is False
     assert document["properties"]["framework"] == {"enum": framework_names(), "type": "string"}
-
-
-def test_print_and_write(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert schema.main([]) == 0
-    assert capsys.readouterr().out == schema.schema_text()
-    assert schema.main(["--write"], tmp_path / "spec.schema.json") == 0
-    assert (tmp_path / "spec.schema.json").read_text() == schema.schema_text()
 
 
 def test_arguments_named_like_fields_are_arguments() -> None:
