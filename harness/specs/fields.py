@@ -206,19 +206,7 @@ def _threshold(value: Any) -> Any:
     return float(value)
 
 
-def number(value: Any) -> Any:
-    """Return the value, an integer or a floating-point number, and no truth value."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"is {show(value)}: use a number")
-    return value
-
-
-Share = Annotated[
-    int | float,
-    BeforeValidator(number),
-    Field(ge=0, le=1),
-    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1}),
-]
+Share = Annotated[float, Field(ge=0, le=1)]
 Identifier = Annotated[
     str,
     BeforeValidator(_identifier),

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from opduel.harness.specs import fields
-from opduel.harness.specs.fields import StrictModel, check_dtype, field_error, matching, number, one_of, optional, text
+from opduel.harness.specs.fields import StrictModel, check_dtype, field_error, matching, one_of, optional, text
 from opduel.support.text import show
 
 MAX_DIMENSIONS = 32
@@ -68,7 +68,9 @@ def _size(value: Any) -> Any:
 
 
 def _bound(value: Any) -> Any:
-    return value if _is_size_name(value) else number(value)
+    if not _is_size_name(value) and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise ValueError(f"is {show(value)}: use a number")
+    return value
 
 
 def _is_size_name(value: Any) -> bool:
