@@ -21,7 +21,6 @@ from opduel.driver.runs import NotSettled
 from opduel.driver.suites.source import SuiteChangedError
 from opduel.driver.watch_settings import Services, Tally, WatchSettings, record
 from opduel.records import Commit, NoSpaceError, OpduelError, RunError, UsageError
-from opduel.support.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +57,7 @@ class Branch:
         self._expect(queue, ahead)
         has_open = False  # a commit is to be measured on, and the commit file stays before it
         for position, commit in enumerate(queue):
-            if self.stop_requested():
+            if self._settings.stop_requested():
                 log.info("%s contains 0: stopping before %s", self._settings.status_file, commit.short)
                 break
             alone = self._alone and len(queue) == 1
@@ -167,14 +166,6 @@ class Branch:
             return self._repository.resolve(name)
         except UsageError as error:
             raise UsageError(f"{option} {error}") from None
-
-    def stop_requested(self) -> bool:
-        """Tell whether the status file says 0."""
-        path = self._settings.status_file
-        try:
-            return path is not None and read_text(path, pipes=False).strip() == "0"
-        except UnreadableError:
-            return False
 
     def _attempt(self, commit: Commit, tally: Tally, alone: bool, ahead: CommitsAhead) -> bool:
         """Investigate a commit; whatever is the matter with it stops no other. False if it is to be measured on."""

@@ -70,7 +70,7 @@ class Watch:
         """Do something with each branch; what is the matter with one holds up no other, unless it is the only one."""
         errors: list[OpduelError] = []
         for name, branch in zip(self._settings.branches or (None,), self.branches, strict=True):
-            if branch.stop_requested():
+            if self._settings.stop_requested():
                 next_item = f"branch {name}" if name else "the first commit"
                 log.info("%s contains 0: stopping before %s", self._settings.status_file, next_item)
                 break
@@ -85,13 +85,9 @@ class Watch:
         if len(errors) == len(self.branches) and all(isinstance(error, UsageError) for error in errors):
             raise UsageError("; ".join(map(str, errors)))
 
-    def stop_requested(self) -> bool:
-        """Tell whether the status file says 0."""
-        return self.branches[0].stop_requested()
-
     def for_ever(self, after_pass: Callable[[Tally], None]) -> None:
         """Make pass after pass, with at least the interval from one's beginning to the next, until told to stop."""
-        while not self.stop_requested():
+        while not self._settings.stop_requested():
             began = time.monotonic()
             try:
                 with explained_disk_errors(self._settings.work):
@@ -117,5 +113,5 @@ class Watch:
 
     def _wait(self, until: float) -> None:
         """Wait until that moment of the monotonic clock, or until told to stop."""
-        while (seconds := until - time.monotonic()) > 0 and not self.stop_requested():
+        while (seconds := until - time.monotonic()) > 0 and not self._settings.stop_requested():
             self._sleep(min(seconds, _POLL_S))

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +16,7 @@ from opduel.driver.outcome import Outcome
 from opduel.driver.runs import Runs
 from opduel.records import Commit, RunError, Verdict
 from opduel.support.digests import data_digest
+from opduel.support.files import UnreadableError, read_text
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +56,12 @@ class WatchSettings:
     def branch(self) -> str | None:
         """Return the only branch; None stands for the remote's default branch."""
         return self.branches[0] if self.branches else None
+
+    def stop_requested(self) -> bool:
+        """Tell whether the status file says 0."""
+        with suppress(UnreadableError):
+            return self.status_file is not None and read_text(self.status_file, pipes=False).strip() == "0"
+        return False
 
     def per_branch(self) -> "list[WatchSettings]":
         """Return the settings of each branch alone."""

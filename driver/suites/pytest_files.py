@@ -11,7 +11,6 @@ from itertools import takewhile
 from pathlib import Path
 
 from opduel.records import UsageError
-from opduel.support.text import counted
 
 # Which files pytest collects in a folder, and as others call files of benchmarks.
 _IS_TEST = re.compile(r"(test|bench|benchmark)s?_.*\.py|.*_(test|bench|benchmark)s?\.py")
@@ -164,11 +163,3 @@ def _part(root: Path, file: str) -> str:
         of_tests += [folder for folder in inside if _IS_OF_TESTS.fullmatch(folder.name)]
         return str(of_tests[0]) if of_tests else file
     return str(next((folder for folder in folders if _LIKE_TESTS.search(folder.name)), (folders or [Path(file)])[-1]))
-
-
-def no_timed_tests(place: str, count: int) -> UsageError:
-    """Return the error for a folder of tests none of which is timed."""
-    return UsageError(
-        f"--suite {place}: {counted(count, 'test file')}, but no test uses pytest-benchmark's fixture benchmark, or "
-        "its mark: name the folder that has such tests, or benchmarks for asv"
-    )
