@@ -268,10 +268,7 @@ def row(share: float, count: int, of: int = 10) -> Row:
         0,
         1.0,
         0.5,
-        Rate(0, of),
-        5.0,
-        (1.0, 1.0),
-        1.0,
+        (),
     )
 
 
