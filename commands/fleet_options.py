@@ -8,7 +8,6 @@ from pathlib import Path
 import platformdirs
 
 from opduel.commands.option_types import frequency, path, positive, seconds
-from opduel.fleet.address import DashboardAddress, parse_dashboard
 from opduel.reporters.arguments import Parser
 
 # No run is another one for these.
@@ -67,7 +66,7 @@ class FleetPart:
 
     do: str
     address: str = ""
-    dashboard: DashboardAddress | None = None
+    dashboard: int | None = None
     certificates: Path | None = None
     name: str | None = None
     tag: Sequence[str] | None = None
@@ -101,10 +100,9 @@ def fleet_parser() -> Parser:
     scheduler = kind("scheduler", "run the scheduler, which hosts and clients connect to")
     scheduler.options()("address ADDRESS", "where it listens, such as tls://0.0.0.0:8786")
     scheduler.options()(
-        "--dashboard ADDRESS",
-        "serve Dask's dashboard there, as plain HTTP: a port on this machine's loopback, such as 8787, or HOST:PORT "
-        "(default: no dashboard)",
-        type=parse_dashboard,
+        "--dashboard PORT",
+        "serve Dask's dashboard on this port of the machine's loopback, as plain HTTP (default: no dashboard)",
+        type=positive,
     )
     certified(scheduler)
     worker = kind("worker", "be a measuring host of a fleet")

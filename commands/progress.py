@@ -1,27 +1,23 @@
-"""Progress on standard error: a live line on a terminal, and one for each host of a fleet; elsewhere a plain line now
-and then."""
+"""Progress on standard error: a live line on a terminal; elsewhere a plain line now and then."""
 
 import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TextIO, cast
 
 from rich.console import Console
 from rich.file_proxy import FileProxy
-from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
-from opduel.harness.measurement_plan import HostProgress, Progress
+from opduel.harness.measurement_plan import Progress
 from opduel.harness.other_runs.single import SingleProgress
 from opduel.reporters.stream import write_text
-from opduel.support.text import clipped, counted, duration, printable, rough_duration
+from opduel.support.text import counted, duration, rough_duration
 
 PLAIN_EVERY_S = 15.0
-FLEET_EVERY_S = 60.0  # plain lines that name hosts; their runs take long
-PLAIN_HOSTS = 8  # named in a plain line
-HOST_WIDTH = 58  # columns, so that bar and clock fit beside it
 REDRAWN_A_SECOND = 1.0  # the redrawing thread runs beside what is measured
 
 log = logging.getLogger(__name__)
@@ -53,8 +49,6 @@ class ProgressDisplay:
         )
         self._task = self._bar.add_task("starting the first process pair", total=cases)
         self._handlers: list[logging.StreamHandler[TextIO]] = []  # whose lines are printed above the live ones
-        self._hosts: list[TaskID] = []
-        self._shards: dict[int, tuple[str, int | None]] = {}  # line -> its host and that one's shard
 
     def __enter__(self) -> "ProgressDisplay":
         with contextlib.suppress(OSError):
@@ -79,40 +73,8 @@ class ProgressDisplay:
             self._outlook_told = True
             log.info("%s", progress.outlook)
         finished = progress.cases - progress.open_cases - progress.measured_on
-        if not progress.hosts:
-            self._update(describe(progress, self._live), finished, progress.cases, progress.elapsed_s)
-            return
-        with contextlib.suppress(OSError):
-            self._show_hosts(progress.hosts)
-        self._update(
-            describe_fleet(progress),
-            finished,
-            progress.cases,
-            progress.elapsed_s,
-            FLEET_EVERY_S,
-            f": {hosts_in_words(progress.hosts)}",
-        )
-
-    def _show_hosts(self, hosts: Sequence[HostProgress]) -> None:
-        """A line each, below that of the run; as many as the terminal has, and how many more there are."""
-        room = max(1, self._bar.console.size.height - 3)
-        visible_hosts = list(hosts if len(hosts) <= room else hosts[: room - 1])
-        while len(self._hosts) < min(len(hosts), room):
-            self._hosts.append(self._bar.add_task("", total=1))
-        for line, task in enumerate(self._hosts):
-            self._bar.update(task, visible=line < len(visible_hosts) or (line == len(visible_hosts) < len(hosts)))
-        for line, (task, host) in enumerate(zip(self._hosts, visible_hosts, strict=False)):
-            text, total = describe_host(host), host.cases or 1
-            if self._shards.get(line) != (host.name, host.shard):
-                self._shards[line] = host.name, host.shard
-                self._bar.reset(
-                    task, description=text, completed=host.cases_done, total=total
-                )  # the clock is the shard's
-            else:
-                self._bar.update(task, description=text, completed=host.cases_done, total=total)
-        if len(visible_hosts) < len(hosts):
-            hidden = len(hosts) - len(visible_hosts)
-            self._bar.update(self._hosts[len(visible_hosts)], description=f"  and {hidden} more", completed=0, total=1)
+        text = describe(progress, self._live) if progress.hosts is None else describe_fleet(progress)
+        self._update(text, finished, progress.cases, progress.elapsed_s)
 
     def show_single(self, progress: SingleProgress) -> None:
         """Tell of the latest case of a single-build run."""
@@ -120,14 +82,12 @@ class ProgressDisplay:
         text = f"round {progress.round} of {progress.rounds}, {cases}"
         self._update(text, progress.cases_done, progress.cases, progress.elapsed_s)
 
-    def _update(
-        self, text: str, finished: int, total: int, elapsed_s: float, every_s: float = PLAIN_EVERY_S, more: str = ""
-    ) -> None:
+    def _update(self, text: str, finished: int, total: int, elapsed_s: float) -> None:
         with contextlib.suppress(OSError):
             self._bar.update(self._task, description=text, completed=finished, total=total)
-            if not self._live and not self._quiet and self._clock() - self._printed_at >= every_s:
+            if not self._live and not self._quiet and self._clock() - self._printed_at >= PLAIN_EVERY_S:
                 self._printed_at = self._clock()
-                write_text(self._stream, f"{text}, {duration(int(elapsed_s))} elapsed{more}\n")
+                write_text(self._stream, f"{text}, {duration(int(elapsed_s))} elapsed\n")
 
 
 def _write_to(handler: "logging.StreamHandler[TextIO]", stream: TextIO) -> None:
@@ -169,27 +129,8 @@ def time_words(progress: Progress) -> list[str]:
 
 def describe_fleet(progress: Progress) -> str:
     """Hosts, cases still open, and roughly how long it takes if the others take as long as those before."""
-    hosts = counted(len(progress.hosts), "host")
+    hosts = counted(progress.hosts or 0, "host")
     cases = f"{progress.open_cases} of {counted(progress.cases, 'case')} open"
     if progress.open_cases in (0, progress.cases):
         return f"{hosts}, {cases}"
     return f"{hosts}, {cases}, {rough_duration(progress.left_s)[0]} left"
-
-
-def describe_host(host: HostProgress) -> str:
-    """``bench-1: shard 3, round 7, 31 of 40 done``, at most ``HOST_WIDTH`` columns."""
-    name = clipped(printable(host.name), 20)
-    if host.shard is None:
-        return clipped(printable(f"  {name}: {host.doing}"), HOST_WIDTH)
-    return f"  {name}: shard {host.shard + 1}, {host.doing}, {host.cases_done} of {host.cases} done"
-
-
-def hosts_in_words(hosts: Sequence[HostProgress]) -> str:
-    """Of the first hosts what each does, for a plain line."""
-    words = [
-        f"{printable(host.name)} {clipped(printable(host.doing), 80)}"
-        + (f" {host.cases_done}/{host.cases}" if host.shard is not None else "")
-        for host in hosts[:PLAIN_HOSTS]
-    ]
-    more = len(hosts) - PLAIN_HOSTS
-    return ", ".join([*words, *([f"and {more} more"] if more > 0 else [])])

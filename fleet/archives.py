@@ -1,12 +1,10 @@
 """Archives that only the client can make, sent to hosts that need them: builds of commits, a suite, files of cases."""
 
-import contextlib
 import logging
 import secrets
-import tempfile
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -55,13 +53,6 @@ class Archives:
         for file in (file for case in request.cases for file in case.files.values()):
             if file.path is not None:
                 self._contents[checksum_of(file)] = _Content(file.location, partial(_fetched_file, file))
-
-    @classmethod
-    @contextlib.contextmanager
-    def of(cls, request: RunRequest, suite: ChosenSuite | None) -> Iterator["Archives"]:
-        """Yield the archives of a run, which lie in a temporary folder."""
-        with tempfile.TemporaryDirectory(prefix="opduel-archives-") as folder:
-            yield cls(Path(folder), request, suite)
 
     def needed_by(self, cases: Sequence[Case]) -> tuple[str, ...]:
         """Return the digests of all that these cases need."""

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from distributed import Future, KilledWorker
 
@@ -11,6 +11,7 @@ from opduel.fleet.job import Job, shard_configuration
 from opduel.fleet.merge import count_attempts
 from opduel.fleet.run_log import LoggedRun
 from opduel.fleet.shards import Shard
+from opduel.frameworks import get_framework
 from opduel.harness.run_request import RunRequest
 from opduel.records import SAMPLED
 from opduel.support.text import one_line
@@ -59,28 +60,21 @@ def make_job(
     failed = first.failed if first else frozenset()
     own = {case.id for case in shard.cases}
     other_cases = [case for case in request.cases if case.metric in SAMPLED and case.id not in own | failed]
-    return Job(
-        run=folder,
-        key=key,
-        framework=request.framework.name,
-        control=request.control,
-        treatment=request.treatment,
+    # The count of a shard of moved cases must not change later, or a resumed run could not use its rounds.
+    moved = count_attempts(request, logged.moved.get(key, 0))
+    own_request = replace(
+        request,
+        framework=get_framework(request.framework.name),  # a host equips it for itself
         cases=shard.cases,
-        seed=request.seed,
         configuration=shard_configuration(request, shard, hosts),
-        labels=request.labels,
-        # The count of a shard of moved cases must not change later, or a resumed run could not use its rounds.
-        other_comparisons=len(other_cases)
-        + request.other_comparisons
-        + count_attempts(request, logged.moved.get(key, 0)),
-        suspects_only=request.suspects_only,
-        first_measurement=first,
-        find_causes=request.find_causes,
-        env=request.env,
-        rounds_by_host=logged.rounds.get(key, {}),
-        sent=archives.needed_by(shard.cases),
-        suite=archives.suite_for(shard.cases),
+        log=None,
+        is_awaited=False,
+        prior_runs=None,
+        callgrind=None,
+        other_comparisons=len(other_cases) + request.other_comparisons + moved,
     )
+    rounds_by_host, suite = logged.rounds.get(key, {}), archives.suite_for(shard.cases)
+    return Job(folder, key, own_request, rounds_by_host, archives.needed_by(shard.cases), suite)
 
 
 def reason_of_loss(future: Future, shard: Shard) -> str:

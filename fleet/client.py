@@ -8,11 +8,13 @@ import json
 import logging
 import queue
 import secrets
+import tempfile
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from distributed import Client, Future
@@ -22,11 +24,11 @@ from opduel.fleet.address import FleetChoice
 from opduel.fleet.archives import Archives
 from opduel.fleet.attempts import Attempt, make_job, reason_of_loss
 from opduel.fleet.host import TOPIC, finish, measure
-from opduel.fleet.hosts import LOST, HostStates, hosts_of, wait_for_hosts
+from opduel.fleet.hosts import hosts_of, wait_for_hosts
 from opduel.fleet.job import KIND_RESOURCE, SLOT, Answer, tag_resource
 from opduel.fleet.merge import HostReport, RunTiming, report_of
 from opduel.fleet.run_log import KIND, count_samples, folder_of, identity, ids_of, read_run
-from opduel.fleet.service import connect, dashboard_of
+from opduel.fleet.service import connect
 from opduel.fleet.shards import Shard, cut
 from opduel.fleet.slots import slots_of
 from opduel.fleet.stragglers import UnderWay, pace_of, straggler
@@ -65,9 +67,8 @@ def run_fleet(
         level = logging.DEBUG if choice.priority else logging.INFO  # what is measured ahead says so itself
         of_kind = f" of the kind {choice.kind}" if choice.kind else ""
         log.log(level, "fleet: %s%s, %s", counted(len(hosts), "host"), of_kind, ", ".join(sorted(hosts)))
-        if dashboard := dashboard_of(client, choice):
-            log.log(level, "fleet: dashboard at %s", dashboard)
-        with Archives.of(request, suite) as archives:
+        with tempfile.TemporaryDirectory(prefix="opduel-archives-") as folder:
+            archives = Archives(Path(folder), request, suite)
             return _FleetRun(client, choice, request, len(hosts), on_progress, archives).finish()
 
 
@@ -103,8 +104,6 @@ class _FleetRun:
         self._hosts = hosts
         self._slots = slots_of[choice.address.text, choice.kind]
         self._archives = archives
-        self._states = HostStates()
-        self._states.see(self._addresses)
         self._logged = read_run(request, self._run, self._cost)
         if not self._logged.shards:
             shards = cut(request.cases, self._cost, hosts, request.seed)
@@ -151,7 +150,6 @@ class _FleetRun:
         if now - self._looked < LOOK_S:
             return
         self._addresses, self._looked = hosts_of(self._client, self._choice), now
-        self._states.see(self._addresses)
         if self._client.status == "closed":
             self._stopped = "the scheduler does not answer any more"
         elif self._addresses and not self._eligible() and not self._attempts:
@@ -276,7 +274,6 @@ class _FleetRun:
         if attempt.host != event["host"]:  # Dask has given it to another, which nobody has asked to finish
             attempt.asked_to_finish = None
         attempt.host, attempt.heard_at = event["host"], time.monotonic()
-        self._states.hear(event, attempt.shard.number, len(attempt.shard.cases))
         if event["event"] in ("began", "measuring"):  # the second when its builds are there
             attempt.measuring_since, attempt.samples = time.monotonic(), 0
             log.debug("fleet: shard %d %s on %s", attempt.shard.number, event["event"], attempt.host)
@@ -308,7 +305,6 @@ class _FleetRun:
         if answer.needs:
             self._send(answer, attempt)
             return
-        self._states.end_shard(answer.host)
         if answer.refusal is not None:
             self._retry(attempt, answer.refusal, answer.host)
             return
@@ -340,7 +336,6 @@ class _FleetRun:
 
     def _retry(self, attempt: Attempt, why: str, refused_by: str | None) -> None:
         """Queue the shard for the next free host; ``refused_by`` gets no further shard of this run."""
-        self._states.end_shard(refused_by or attempt.host, f"left out: {why}" if refused_by else LOST)
         if refused_by is not None:
             self._refused[refused_by] = why
         log.warning("fleet: %s%s", f"{refused_by}: " if refused_by else "", why)
@@ -365,7 +360,7 @@ class _FleetRun:
         cases, still_open = len(self._request.cases), sum(self._open.values())
         settled = max(1, cases - still_open)
         left_s = elapsed_s * still_open / settled
-        rounds, hosts = sum(self._rounds.values()), self._states.all
+        rounds, hosts = sum(self._rounds.values()), len(self._addresses)
         self._on_progress(Progress(rounds, still_open, cases, elapsed_s, left_s, hosts=hosts))
 
     def _merged(self) -> Report:

@@ -112,7 +112,7 @@ def _is_outdated(job: Job, report: Path) -> bool:
         shard_report = from_text(report.read_bytes().decode("utf-8", "replace"))
     except UsageError:  # damaged, by a full disk or a power cut: made again from the rounds
         return True
-    had_s, now_s = shard_report.configuration.time_budget, job.configuration.time_budget
+    had_s, now_s = shard_report.configuration.time_budget, job.request.configuration.time_budget
     return shard_report.run.is_cut_short and may_go_on(shard_report, had_s, now_s)
 
 
@@ -120,9 +120,10 @@ def _lacks(job: Job, digest: str, host: HostSettings) -> bool:
     """Return whether the host has neither its own copy of this build, suite or file, nor the client's archive of it."""
     if (host.folder / BUILDS / digest).exists():
         return False
-    if any(build_at(build.directory, digest) for build in (job.control, job.treatment) if build.digest == digest):
+    builds = (build for build in (job.request.control, job.request.treatment) if build.digest == digest)
+    if any(build_at(build.directory, digest) for build in builds):
         return False
-    files = (file for case in job.cases for file in case.files.values() if checksum_of(file) == digest)
+    files = (file for case in job.request.cases for file in case.files.values() if checksum_of(file) == digest)
     return not any(place_of(file, host.folder / MODELS).exists() for file in files)
 
 

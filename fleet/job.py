@@ -7,9 +7,8 @@ from pathlib import Path
 from opduel import __version__
 from opduel.driver.suites.work import CacheOrder
 from opduel.fleet.shards import Shard
-from opduel.harness.measurement_plan import FirstMeasurement
-from opduel.harness.run_request import FindCauses, RunRequest
-from opduel.records import Build, Case, RunConfiguration, RunLabels
+from opduel.harness.run_request import RunRequest
+from opduel.records import RunConfiguration
 
 JOB, REPORT, REFUSAL, ROUNDS, LOG = "job.pickle", "report.json", "refusal.txt", "rounds", "log.txt"  # in its folder
 FINISH = b"f"  # sent to the measuring process
@@ -68,27 +67,15 @@ class SuiteJob:
 class Job:
     """One shard, to be measured on one host.
 
-    ``run`` identifies the run and its first start, ``key`` the shard. ``control`` and ``treatment`` are the client's
-    records of the builds: a host makes its own builds, and compares the digests. ``other_comparisons`` counts those of
-    the same family on other hosts. ``rounds_by_host`` are the rounds that hosts have sent of this shard. ``env`` are
-    variables of the workers, which may be secrets. ``sent`` are the digests of archives that the client sends: builds
-    of commits, the suite, files of cases.
+    ``run`` identifies the run and its first start, ``key`` the shard. ``request`` has the shard's cases, and the
+    client's records of the builds: a host makes its own builds, and compares the digests. ``rounds_by_host`` are the
+    rounds that hosts have sent of this shard. ``sent`` are the digests of archives that the client sends: builds of
+    commits, the suite, files of cases.
     """
 
     run: str
     key: str
-    framework: str
-    control: Build
-    treatment: Build
-    cases: Sequence[Case]
-    seed: int
-    configuration: RunConfiguration
-    labels: RunLabels
-    other_comparisons: int
-    suspects_only: bool = False
-    first_measurement: FirstMeasurement | None = None
-    find_causes: FindCauses | None = None
-    env: Mapping[str, str] = field(default_factory=dict)
+    request: RunRequest
     rounds_by_host: Mapping[str, Sequence[str]] = field(default_factory=dict)
     sent: Sequence[str] = ()
     suite: SuiteJob | None = None

@@ -75,7 +75,7 @@ class SuiteHere:
         sides = {side: self._work.on_side(side, build) for side, build in builds.items()}
         if caches_to_make := [order for order in self._suite.caches if not self._work.is_made(order)]:
             with self._unfinished():
-                self._work.make_caches(sides, framework.of_suite({}), caches_to_make, self._job.env)
+                self._work.make_caches(sides, framework.of_suite({}), caches_to_make, self._job.request.env)
         problems = map(self._work.problem, self._suite.caches)
         return sides, [line for line in problems if line is not None]
 

@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
@@ -118,15 +119,13 @@ def security_of(folder: Path, option: str = "--fleet_certificates") -> Security:
         authority = x509.load_pem_x509_certificate(paths[AUTHORITY].read_bytes())
         own = x509.load_pem_x509_certificate(paths[CERTIFICATE].read_bytes())
         key = serialization.load_pem_private_key(paths[KEY].read_bytes(), None)
-    except (OSError, ValueError, TypeError) as error:
-        why = getattr(error, "strerror", None) or "damaged"
-        raise UsageError(f"{option} {folder}: a certificate or key cannot be read ({why}): {MAKE_THEM}") from None
-    if key.public_key() != own.public_key():
-        raise UsageError(f"{option} {folder}: {KEY} does not belong to {CERTIFICATE}: {MAKE_THEM}")
-    try:
         own.verify_directly_issued_by(authority)
-    except Exception:
-        raise UsageError(f"{option} {folder}: {CERTIFICATE} is not of the authority {AUTHORITY}: {MAKE_THEM}") from None
+        belong_together = key.public_key() == own.public_key()
+    except (OSError, ValueError, TypeError, InvalidSignature):
+        belong_together = False
+    if not belong_together:
+        why = f"{', '.join(NEEDED)} cannot be read, or do not belong together"
+        raise UsageError(f"{option} {folder}: {why}: {MAKE_THEM}")
     expiry = own.not_valid_after_utc
     if expiry < datetime.datetime.now(datetime.UTC):
         raise UsageError(

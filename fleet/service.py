@@ -18,16 +18,8 @@ from typing import Any
 import dask
 import platformdirs
 from distributed import Client, Nanny, Scheduler, Security, SpecCluster
-from distributed.core import Status
 
-from opduel.fleet.address import (
-    DASHBOARD_TOPIC,
-    LOOPBACK,
-    DashboardAddress,
-    FleetAddress,
-    FleetChoice,
-    describe_dashboard,
-)
+from opduel.fleet.address import FleetAddress, FleetChoice
 from opduel.fleet.host import HostPlugin
 from opduel.fleet.job import KIND_RESOURCE, SLOT, HostSettings, tag_resource
 from opduel.fleet.kinds import features_of, host_kind
@@ -36,6 +28,7 @@ from opduel.harness.machine.host import PROC, host_name, text_of
 from opduel.records import RunError
 from opduel.support.text import one_line
 
+LOOPBACK = "127.0.0.1"
 NO_PAGES = f"{LOOPBACK}:0"  # where Dask's web server listens, which can't be turned off
 PAGES = "distributed.scheduler.http.routes"
 QUIET = "DASK_LOGGING__DISTRIBUTED"
@@ -52,7 +45,6 @@ SETTINGS = {
     "distributed.admin.system-monitor.interval": "5s",
     "distributed.admin.low-level-log-length": 100,
     "distributed.comm.timeouts.connect": "10s",
-    "distributed.deploy.lost-worker-timeout": "30s",  # after which a worker of local:N that died is dropped
     # Dask serves pages on hosts and tasks without encryption, also where its connections are encrypted.
     PAGES: [],
     "distributed.worker.http.routes": [],
@@ -98,49 +90,31 @@ def host_tags(proc: Path = PROC) -> list[str]:
     return [*tags, "gpu"] if Path("/dev/nvidia0").exists() else tags
 
 
-def run_scheduler(address: FleetAddress, security: Security | None, dashboard: DashboardAddress | None = None) -> None:
-    """Run a scheduler, and its dashboard if given, until a signal ends it. Raise RunError for an address in use."""
+def run_scheduler(address: FleetAddress, security: Security | None, dashboard_port: int | None = None) -> None:
+    """Run a scheduler, and Dask's dashboard on a port of loopback if given, until a signal ends it. Raise RunError for
+    an address in use."""
 
     async def serve() -> None:
-        place = dashboard or DashboardAddress(LOOPBACK, 0)
         try:
             scheduler = await Scheduler(
                 protocol=address.text.partition(":")[0],
                 host=address.text.partition("//")[2].rpartition(":")[0],
                 port=int(address.text.rpartition(":")[2]),
                 security=security,
-                dashboard=dashboard is not None,
-                dashboard_address=f"{place.host}:{place.port}",
+                dashboard=dashboard_port is not None,
+                dashboard_address=f"{LOOPBACK}:{dashboard_port or 0}",
             )
         except OSError as error:
             raise RunError(f"{address.text}: cannot be listened at ({error.strerror or error}): give another") from None
         async with scheduler:
             log.info("scheduler at %s", scheduler.address)
-            if dashboard is not None:
-                _tell_of_dashboard(scheduler, dashboard)
+            if dashboard_port is not None:
+                server: Any = scheduler.http_server  # on another port if that one is in use
+                log.info("dashboard at http://%s:%d/status", LOOPBACK, server.port)
             await _signal()
 
     routes = dask.config.get(PAGES)
-    _run(serve(), {PAGES: routes} if dashboard is not None else {})
-
-
-def _tell_of_dashboard(scheduler: Scheduler, address: DashboardAddress) -> None:
-    """Log the dashboard's address, and publish it for clients. Raise RunError if Dask took another port."""
-    server: Any = scheduler.http_server
-    port = server.port
-    if address.port not in (0, port):
-        raise RunError(f"--dashboard {address.host}:{address.port}: the port is in use: give another")
-    where = DashboardAddress(address.host, port)
-    scheduler.log_event(DASHBOARD_TOPIC, {"host": where.host, "port": where.port})
-    log.info("dashboard at %s", where.link(own_name()))
-    if where.is_open:
-        log.warning("whoever reaches the dashboard sees hosts and runs: it has no password, and no encryption")
-
-
-def dashboard_of(client: Client, choice: FleetChoice) -> str | None:
-    """Return a description of the fleet's dashboard; None if it has none."""
-    events = client.get_events(DASHBOARD_TOPIC)
-    return describe_dashboard(events[-1][1], choice.address) if events else None
+    _run(serve(), {PAGES: routes} if dashboard_port is not None else {})
 
 
 def run_worker(address: FleetAddress, options: WorkerOptions, security: Security | None) -> None:
@@ -265,34 +239,8 @@ def _local_fleet(count: int) -> Iterator[SpecCluster]:
     scheduler = {"cls": Scheduler, "options": options}
     if not each:
         log.warning("fleet: %d workers share %d processors, and disturb each other", count, len(allowed))
-    with (
-        SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as cluster,
-        _replacing_lost_workers(cluster, count),
-    ):
+    with SpecCluster(scheduler=scheduler, workers=workers, silence_logs=logging.CRITICAL) as cluster:
         yield cluster
-
-
-@contextlib.contextmanager
-def _replacing_lost_workers(cluster: SpecCluster, count: int) -> Iterator[None]:
-    """Within it start a new worker for one that Dask has given up: it restarts one that dies, but not if it dies again
-    while it starts."""
-    ended = threading.Event()
-
-    def look() -> None:
-        while not ended.wait(RETRY_S):
-            for name, nanny in list(cluster.workers.items()):
-                if nanny.status in (Status.failed, Status.closed):
-                    cluster.workers.pop(name, None)
-            if len(cluster.workers) < count:
-                cluster.scale(count)
-
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
-    try:
-        yield
-    finally:
-        ended.set()
-        watcher.join()
 
 
 def own_name() -> str:

@@ -26,13 +26,13 @@ from typing import Any
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.builds.transfer import build_at, unpack
 from opduel.driver.suites.work import without_suite
+from opduel.driver.version_control import end_session
 from opduel.fleet.job import BUILDS, DISK_FULL, FINISH, JOB, REFUSAL, REPORT, ROUNDS, HostSettings, Job
 from opduel.fleet.received import SuiteHere, cases_with_files
 from opduel.fleet.stragglers import open_cases
-from opduel.frameworks import Framework, get_framework
+from opduel.frameworks import Framework
 from opduel.harness.measurement_plan import Progress
 from opduel.harness.run import InterruptedRunError, run_ab
-from opduel.harness.run_request import RunRequest
 from opduel.records import Build, OpduelError, Report, RunError
 from opduel.records.build import PROGRAM_VARIABLE
 from opduel.records.measurement import Side
@@ -101,33 +101,28 @@ def _run(folder: Path) -> int:
 def _measure(job: Job, host: HostSettings, folder: Path) -> None:
     """Measure the job, and write its report into ``folder``. OpduelError: the shard can't be measured here;
     KeyboardInterrupt: nobody wants its report any more."""
-    cases = cases_with_files(job.cases, host.folder)
-    framework = get_framework(job.framework).for_cases(cases)
+    request = job.request
+    cases = cases_with_files(request.cases, host.folder)
+    framework = request.framework.for_cases(cases)
     suite = SuiteHere(job, job.suite, host.folder) if job.suite else None
     framework = suite.framework(framework) if suite else framework
-    build_by_side: dict[Side, Build] = {"control": job.control, "treatment": job.treatment}
+    build_by_side: dict[Side, Build] = {"control": request.control, "treatment": request.treatment}
     builds = {side: _build(side, build, job, framework, host) for side, build in build_by_side.items()}
-    labels = job.labels
+    labels = request.labels
     if suite:
         with reporting("preparing"):
             builds, problems = suite.prepare(builds, framework)
         if labels.suite:
             record = dataclasses.replace(labels.suite, problems=(*labels.suite.problems, *problems))
             labels = dataclasses.replace(labels, suite=record)
-    request = RunRequest(
+    request = dataclasses.replace(
+        request,
         framework=framework,
         control=builds["control"],
         treatment=builds["treatment"],
         cases=cases,
-        seed=job.seed,
-        configuration=job.configuration,
         labels=labels,
         log=StreamedRounds(folder / ROUNDS),
-        suspects_only=job.suspects_only,
-        env=job.env,
-        first_measurement=job.first_measurement,
-        other_comparisons=job.other_comparisons,
-        find_causes=job.find_causes,
     )
     if host.before_run is not None:
         with reporting("before_run"):
@@ -164,7 +159,7 @@ def _without_open_cases(report: Report) -> Report:
 def _build(side: Side, client_build: Build, job: Job, framework: Framework, host: HostSettings) -> Build:
     """Return the build that equals the client's: the one at the same path on this host, or unpacked from an archive, or
     made here. Raise OpduelError if it can't be made, or differs from the client's."""
-    cache, sdists = BuildCache(host.exec_dir), job.configuration.allow_sdist
+    cache, sdists = BuildCache(host.exec_dir), job.request.configuration.allow_sdist
     own = framework.of_side(side)
     own_build = build_at(client_build.directory, client_build.digest)
     if own_build is None and client_build.digest in job.sent:
@@ -178,7 +173,7 @@ def _build(side: Side, client_build: Build, job: Job, framework: Framework, host
             f"{client_build.digest[:12]}): give all hosts the same Python and packages"
         )
     own_build = dataclasses.replace(own_build, requested=client_build.requested, commit=client_build.commit)
-    return framework.equipped(side, program_here(client_build, own_build), job.configuration.threads)
+    return framework.equipped(side, program_here(client_build, own_build), job.request.configuration.threads)
 
 
 def program_here(client_build: Build, build: Build) -> Build:
@@ -208,10 +203,7 @@ def run_before(command: str, timeout_s: float) -> None:
             why = f"took more than {timeout_s:g} s: it was ended, and nothing is measured here"
             raise RunError(f"--before_run {why}") from None
         finally:
-            if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+            end_session(process)
         if code == 0:
             return
         output.seek(max(0, output.seek(0, os.SEEK_END) - _TAIL))
@@ -240,8 +232,7 @@ def reporting(activity: str) -> Iterator[None]:
 
 
 def _send_progress(progress: Progress) -> None:
-    counts = {"open": progress.open_cases, "cases": progress.cases, "rounds": progress.rounds}
-    _send_event({"event": "progress", **counts, "verifying": progress.verifying})
+    _send_event({"event": "progress", "open": progress.open_cases, "rounds": progress.rounds})
 
 
 def _send_event(event: dict[str, Any]) -> None:

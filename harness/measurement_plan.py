@@ -158,20 +158,8 @@ class MeasurementPlan:
 
 
 @dataclass(frozen=True)
-class HostProgress:
-    """What a host of a fleet does: of its present shard the number (None: it has none), how many of its cases are
-    done, and how many there are."""
-
-    name: str
-    doing: str
-    shard: int | None = None
-    cases_done: int = 0
-    cases: int = 0
-
-
-@dataclass(frozen=True)
 class Progress:
-    """Reported after every round: seconds, counts of cases and process pairs; and in a fleet, what each host does."""
+    """Reported after every round: seconds, counts of cases and process pairs; and of a fleet, the number of hosts."""
 
     rounds: int
     open_cases: int
@@ -180,7 +168,7 @@ class Progress:
     left_s: float  # to the next look of the open cases
     verifying: bool = False
     end_s: float | None = None  # to the end of the measurement, where earlier runs let one expect it
-    hosts: tuple[HostProgress, ...] = ()
+    hosts: int | None = None
     outlook: str = ""  # what the run is likely to come to, in words, after its first rounds
     measured_on: int = 0  # settled cases that get more rounds, because the host is disturbed
     budget_left_s: float = math.inf  # of the run's time budget

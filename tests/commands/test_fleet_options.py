@@ -118,7 +118,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
             ["worker", "tcp://a:1", "--before_run_timeout", "0"],
             "--before_run_timeout: '0' is not above 0: give seconds",
         ),
-        (["scheduler", "tcp://a:1", "--dashboard", "here"], "--dashboard: 'here': give a port, as 8787, or HOST:PORT"),
+        (["scheduler", "tcp://a:1", "--dashboard", "here"], "--dashboard: 'here'"),
         (["scheduler", "tcp://a:1", "--dashboard", "8787"], "--dashboard: Dask draws it with bokeh: install that with"),
     ],
 )

@@ -12,16 +12,13 @@ import pytest
 from rich.cells import cell_len
 
 from opduel.commands.progress import (
-    HOST_WIDTH,
     PLAIN_EVERY_S,
     ProgressDisplay,
     describe,
     describe_fleet,
-    describe_host,
-    hosts_in_words,
     time_words,
 )
-from opduel.harness.measurement_plan import HostProgress, Progress
+from opduel.harness.measurement_plan import Progress
 
 
 def at(seconds: float, rounds: int = 1) -> Progress:
@@ -52,7 +49,7 @@ def test_cases_that_are_measured_on_because_the_host_is_busy_are_not_done() -> N
     assert describe(single) == f"round 12, decided; measuring on{why}"
     assert describe(single, short=True) == "round 12, decided; measuring on: a disturbed host"
     longest = replace(progress, rounds=123, open_cases=200, cases=1000, measured_on=800, verifying=True)
-    assert len(describe(longest, short=True)) <= HOST_WIDTH
+    assert len(describe(longest, short=True)) <= 58  # so that bar and clock fit beside it
     finished_counts: list[int] = []
     with ProgressDisplay(40, io.StringIO()) as display:
         display._update = lambda text, finished, *_: finished_counts.append(finished)  # type: ignore[method-assign]
@@ -160,7 +157,7 @@ def screen(text: str) -> list[str]:
     return [line.rstrip() for line in lines]
 
 
-def test_lines_of_the_log_stay_above_the_hosts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_of_the_log_stay_above_the_live_one(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("TERM", "xterm"), ("COLUMNS", "80"), ("LINES", "24")):
         monkeypatch.setenv(name, value)
     ours, theirs = os.openpty()
@@ -197,59 +194,12 @@ def all_of(terminal: int) -> str:
 
 
 def of_hosts(hosts: int, still_open: int = 3) -> Progress:
-    states = tuple(HostProgress(f"host-{number}", "round 7", number, 31, 40) for number in range(hosts))
-    return Progress(rounds=9, open_cases=still_open, cases=16, elapsed_s=60.0, left_s=90.0, hosts=states)
+    return Progress(rounds=9, open_cases=still_open, cases=16, elapsed_s=60.0, left_s=90.0, hosts=hosts)
 
 
-def test_what_hosts_do_in_words() -> None:
+def test_a_fleet_in_words() -> None:
     assert describe_fleet(of_hosts(2)) == "2 hosts, 3 of 16 cases open, about 2 min left"
     assert describe_fleet(of_hosts(1, 16)) == "1 host, 16 of 16 cases open"  # nothing is done from which it follows
-    assert describe_host(HostProgress("a", "round 7", 2, 31, 40)) == "  a: shard 3, round 7, 31 of 40 done"
-    assert describe_host(HostProgress("a", "no shard")) == "  a: no shard"
-    for host in (
-        HostProgress("h" * 99, "verify 12345", 999, 9999, 9999),
-        HostProgress("a", f"left out: {'because ' * 99}"),
-    ):
-        assert cell_len(describe_host(host)) <= HOST_WIDTH + 10
-    assert hosts_in_words(of_hosts(2).hosts) == "host-0 round 7 31/40, host-1 round 7 31/40"
-    assert hosts_in_words(of_hosts(11).hosts).endswith("host-7 round 7 31/40, and 3 more")
-
-
-def test_elsewhere_a_line_on_all_hosts_each_minute() -> None:
-    stream = io.StringIO()
-    clock = Clock()
-    began = clock.now
-    with ProgressDisplay(16, stream, clock) as display:
-        for second in range(1, 131):
-            clock.now = began + second
-            display.show(of_hosts(2))
-    assert stream.getvalue().splitlines() == 2 * [
-        "2 hosts, 3 of 16 cases open, about 2 min left, 1 min elapsed: host-0 round 7 31/40, host-1 round 7 31/40"
-    ]
-
-
-@pytest.mark.parametrize(("hosts", "visible"), [(2, 2), (30, 6)])
-def test_on_a_terminal_a_line_for_each_host_in_place(hosts: int, visible: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 30 hosts as many as a terminal of ten lines has room for; [bold] in a name is a name."""
-    for name, value in (("TERM", "xterm"), ("COLUMNS", "80"), ("LINES", "10")):
-        monkeypatch.setenv(name, value)
-    ours, theirs = os.openpty()
-    with os.fdopen(theirs, "w") as stream:
-        with ProgressDisplay(16, stream) as display:
-            display.show(of_hosts(hosts))
-            display._bar.refresh()
-            progress = of_hosts(hosts)
-            named = (HostProgress("[bold]", "round 8", 1, 40, 40), *progress.hosts[1:])
-            display.show(Progress(9, 3, 16, 60.0, 90.0, hosts=named))
-            display._bar.refresh()
-        text = all_of(ours)
-    os.close(ours)
-    first, last = text[: text.index("[bold]")], text[text.index("[bold]") :]
-    assert f"host-{visible - 1}: shard {visible}, round 7, 31 of 40 done" in first
-    assert f"host-{visible}:" not in text
-    assert (f"and {hosts - visible} more" in text) == (hosts > visible)
-    assert "round 8, 40 of 40 done" in last
-    assert "\x1b[1A" in text  # it goes up and draws over what is there
 
 
 def test_what_the_run_will_come_to_is_said_once(caplog: pytest.LogCaptureFixture) -> None:

@@ -132,7 +132,7 @@ def test_all_help_has_every_option(call: Call) -> None:
 def test_each_part_of_a_fleet_and_of_the_server_has_a_help_of_its_own(call: Call) -> None:
     for option in ("-h", "--help", "--help-all"):
         assert "--before_run COMMAND" in call("fleet", "worker", option).out
-        assert "--dashboard ADDRESS" in call("fleet", "scheduler", option).out
+        assert "--dashboard PORT" in call("fleet", "scheduler", option).out
         assert "--days N" in call("fleet", "certificates", option).out
         assert "be a measuring host" in call("fleet", option).out
         assert "--port PORT" in call("serve", option).out

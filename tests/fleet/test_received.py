@@ -17,7 +17,7 @@ from opduel.fleet.job import BUILDS, Job, SuiteJob
 from opduel.fleet.received import KEPT_SUITES, SuiteHere, cases_with_files
 from opduel.harness.models import fetch_files
 from opduel.harness.run_request import RunRequest
-from opduel.records import Build, Case, Commit, ModelFile, RunConfiguration, RunError, RunLabels, UsageError
+from opduel.records import Build, Case, Commit, ModelFile, RunError, UsageError
 from opduel.records.measurement import SIDES, Side
 
 BUILDS_OF_SIDES: dict[Side, Build] = dict.fromkeys(SIDES, BUILD)
@@ -71,7 +71,7 @@ def job(suite: Suite, run: str = "0" * 16, orders: Sequence[CacheOrder] = ORDERS
     own = SuiteJob(
         suite.digest, suite.folder.name, suite.configuration.requirements, {"OPDUEL_SUITE_DIGEST": suite.digest}, orders
     )
-    return Job(run, "1-a", "asv", BUILD, BUILD, [], 1, RunConfiguration(), RunLabels(), 0, suite=own), own
+    return Job(run, "1-a", RunRequest(FRAMEWORK, BUILD, BUILD, [], 1), suite=own), own
 
 
 def test_a_host_makes_each_setup_cache_once_in_a_run(suite: Suite, tmp_path: Path) -> None:

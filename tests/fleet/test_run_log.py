@@ -17,7 +17,7 @@ from opduel.fleet.job import Job
 from opduel.fleet.run_log import KIND, LoggedRun, folder_of, identity, read_run
 from opduel.frameworks import get_framework
 from opduel.harness.run_request import RunRequest
-from opduel.records import Case, Report, RunConfiguration, RunLabels
+from opduel.records import Case, Report, RunConfiguration
 from opduel.records.run_record import RunRecord
 from opduel.reporters.document import to_bytes
 
@@ -150,7 +150,7 @@ def test_a_shard_that_its_time_cut_short_goes_on_when_there_is_more(
 def test_so_does_what_its_host_has_of_it(
     had_s: float, now_s: float | None, complete: bool, goes_on: bool, tmp_path: Path
 ) -> None:
-    job = Job("run", "key", "python", CONTROL, TREATMENT, CASES, 1, RunConfiguration(time_budget=now_s), RunLabels(), 0)
+    job = Job("run", "key", request(Texts()).configured(time_budget=now_s))
     path = tmp_path / "report.json"
     assert not _is_outdated(job, path)
     path.write_text(
