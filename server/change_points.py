@@ -40,7 +40,7 @@ def detect_changes(
             before, after = builds[change.before], builds[change.after]
             figures = change.log_ratio, change.ci, change.p_value
             detected.append(DetectedChange(kind, before, after, change.builds, *figures))
-    if detected:
+    if detected or not components:
         return detected
     first_component, bound = components[0], math.log1p(minimal)
     drift = first_component.drift

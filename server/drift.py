@@ -1,30 +1,17 @@
 """Analysis of all cases' histories, on a thread beside the requests; its results are stored until new runs come."""
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 import numpy as np
 from sqlalchemy import and_, case, delete, func, select, update
 from sqlalchemy.orm import Session
 
-from opduel.comparator.history.network_meta_analysis import Component, analyse_network, edge_from_interval
-from opduel.records.build import AGAINST
 from opduel.server.change_points import detect_changes, follow
 from opduel.server.database import Database, upsert
-from opduel.server.histories import (
-    BUILD_COLUMNS,
-    CONFIDENCE_ALPHA,
-    BuildName,
-    Series,
-    build_of,
-    by_branch,
-    interval,
-    node_order,
-    sightings_of,
-)
+from opduel.server.histories import History, Series, by_branch, history_of
 from opduel.server.logs import logger
 from opduel.server.models import AnalysedSeries, Result, Run
 
@@ -33,7 +20,6 @@ METHOD = 1  # version of the analysis: when it changes, all histories are analys
 Stamp = tuple[int, datetime | None]
 _PATIENCE_S = 0.5  # how long a page waits for a computation that may be about to end
 _AT_A_TIME = 20  # series that are stored together
-_Runs = Mapping[int, tuple[Any, BuildName, BuildName]]  # by number: a run's columns, its control and its treatment
 
 
 @dataclass(frozen=True)
@@ -43,17 +29,6 @@ class Progress:
     analysed: int
     total: int
     is_complete: bool
-
-
-@dataclass(frozen=True)
-class _Analysed:
-    """The analysis of one series; without components when it has no usable run."""
-
-    series: Series
-    components: Sequence[Component]
-    builds: Mapping[str, BuildName]
-    order: Mapping[str, float]
-    minimal: float
 
 
 class DriftAnalysis:
@@ -84,8 +59,7 @@ class DriftAnalysis:
             sqlalchemy.exc.DBAPIError: the database can't be used.
         """
         with self._database.reading() as session:
-            runs, stamps = _runs(session), _stamps(session)
-            analysed_stamps = _analysed_stamps(session)
+            stamps, analysed_stamps = _stamps(session), _analysed_stamps(session)
         for old, new in _newly_named(analysed_stamps, stamps).items():
             with self._database.writing() as session:
                 session.execute(update(AnalysedSeries).filter_by(**old.key).values(branch=new.branch))
@@ -99,10 +73,10 @@ class DriftAnalysis:
                     session.execute(delete(AnalysedSeries).filter_by(**series.key))
         for start in range(0, len(stale), _AT_A_TIME):
             some = stale[start : start + _AT_A_TIME]
-            analysed = [self._analyse_series(series, runs) for series in some]
+            histories = [self._history(series) for series in some]
             with self._database.writing() as session:
-                for result in analysed:
-                    _store(session, result, stamps[result.series])
+                for series, history in zip(some, histories, strict=True):
+                    _store(session, series, history, stamps[series])
             with self._lock:
                 self._waiting -= len(some)
 
@@ -125,76 +99,33 @@ class DriftAnalysis:
             with self._lock:
                 self._stamp = stamp
 
-    def _analyse_series(self, series: Series, runs: _Runs) -> _Analysed:
-        """Analyse one series. One that fails, because of an odd upload, is logged and has no components."""
+    def _history(self, series: Series) -> History:
+        """Return the history of one series; if an odd upload can't be analysed, log that and return an empty one."""
         with self._database.reading() as session:
             try:
-                return _analysed(session, series, runs)
+                return history_of(session, series, with_positions=False)
             except (ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError):
                 logger.exception("case %d can't be analysed", series.case_number)
-                return _Analysed(series, (), {}, {}, 0.0)
+                return History({}, (), (), {}, 0.0)
 
 
-def _analysed(session: Session, series: Series, runs: _Runs) -> _Analysed:
-    query = select(Result.run_number, Result.ratio, Result.ci_low, Result.ci_high, Result.threshold)
-    edges, measured, apart, threshold = [], [], set(), 0.0
-    trusted = query.where(Result.case_number == series.case_number, Result.trusted)
-    rows = session.execute(trusted.order_by(Result.run_number))
-    for number, ratio, low, high, its_threshold in rows:
-        if number not in runs:
-            continue
-        run, control, treatment = runs[number]
-        if (run.platform, run.threads) != (series.platform, series.threads):
-            continue
-        if not series.is_only and run.branch != series.branch:
-            continue
-        edge = edge_from_interval(control.node, treatment.node, ratio, interval(low, high), run.alpha)
-        if edge is not None:
-            edges.append(edge)
-            measured += sightings_of(run, control, treatment)
-            apart |= {control.node} if AGAINST in run.framework else set()
-            threshold = its_threshold
-    minimal, order = max(0.0, threshold / 2), node_order(measured, apart)
-    components = analyse_network(
-        edges, order, minimal=minimal, alpha=CONFIDENCE_ALPHA, with_positions=False, foreign=apart
-    )
-    return _Analysed(series, components, {build.node: build for _, _, build in measured}, order, minimal)
-
-
-def _store(session: Session, analysed: _Analysed, stamp: Stamp) -> None:
+def _store(session: Session, series: Series, history: History, stamp: Stamp) -> None:
     """Store the analysis of a series, and update its change points."""
-    key = analysed.series.key
-    values = {"run_count": stamp[0], "newest": stamp[1], "method": METHOD, **_figures(analysed)}
-    statement = upsert(session, AnalysedSeries).values(**key, **values)
-    session.execute(statement.on_conflict_do_update(index_elements=list(key), set_=values))
-    series = session.execute(select(AnalysedSeries).filter_by(**key)).scalar_one()
-    changes = detect_changes(analysed.components, analysed.builds, analysed.minimal) if analysed.components else []
-    follow(session, series, changes, analysed.order, analysed.minimal, datetime.now(UTC))
-
-
-def _figures(analysed: _Analysed) -> dict[str, object]:
-    if not analysed.components:
-        none = dict.fromkeys(("drift_log", "drift_low", "drift_high", "minimal"), 0.0)
-        return {"builds": 0, "runs": 0, "p_value": 1.0, "oldest": None, "newest_build": None, **none}
-    drift = analysed.components[0].drift
-    return {
-        "builds": sum(len(part.nodes) for part in analysed.components),
-        "runs": sum(part.edges for part in analysed.components),
-        "p_value": min(1.0, len(analysed.components) * min(part.p_value for part in analysed.components)),
-        "minimal": analysed.minimal,
-        "oldest": asdict(analysed.builds[drift.oldest]),
-        "newest_build": asdict(analysed.builds[drift.newest]),
-        "drift_log": drift.log_ratio,
-        "drift_low": drift.ci[0],
-        "drift_high": drift.ci[1],
+    components = history.components
+    values = {
+        "run_count": stamp[0],
+        "newest": stamp[1],
+        "method": METHOD,
+        "builds": sum(len(part.nodes) for part in components),
+        "runs": sum(part.edges for part in components),
+        "p_value": min(1.0, len(components) * min((part.p_value for part in components), default=1.0)),
+        "drift_log": components[0].drift.log_ratio if components else 0.0,
     }
-
-
-def _runs(session: Session) -> _Runs:
-    """Return all runs but those that slowed cases on purpose, by number."""
-    columns = (Run.number, Run.framework, Run.platform, Run.threads, Run.branch, Run.started, Run.alpha, *BUILD_COLUMNS)
-    rows = session.execute(select(*columns).where(Run.inject.is_(None)))
-    return {row.number: (row, build_of(row, "control"), build_of(row, "treatment")) for row in rows}
+    statement = upsert(session, AnalysedSeries).values(**series.key, **values)
+    session.execute(statement.on_conflict_do_update(index_elements=list(series.key), set_=values))
+    row = session.execute(select(AnalysedSeries).filter_by(**series.key)).scalar_one()
+    changes = detect_changes(components, history.builds, history.minimal)
+    follow(session, row, changes, history.order, history.minimal, datetime.now(UTC))
 
 
 def _stamps(session: Session) -> dict[Series, Stamp]:

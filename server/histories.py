@@ -97,11 +97,13 @@ class MeasuredRun:
 @dataclass(frozen=True)
 class History:
     """The history of one series: its builds by node, its runs, the newest first, and a component for each set of builds
-    that runs connect. ``minimal`` is the smallest change that is reported: half the case's threshold."""
+    that runs connect. ``order`` ranks the builds, and ``minimal`` is the smallest change that is reported: half the
+    case's threshold."""
 
     builds: dict[str, BuildName]
     runs: Sequence[MeasuredRun]
     components: Sequence[Component]
+    order: dict[str, float]
     minimal: float
 
     @property
@@ -151,8 +153,8 @@ def by_branch(all_series: Collection[Series]) -> dict[Series, Series]:
     return parts
 
 
-def history_of(session: Session, series: Series, category: str | None = None) -> History:
-    """Return the history of ``series``, or of its runs in one category."""
+def history_of(session: Session, series: Series, category: str | None = None, with_positions: bool = True) -> History:
+    """Return the history of ``series``, or of its runs in one category. Without positions it is faster."""
     query = _results_of(series) if category is None else _results_of(series).where(Run.category == category)
     rows = session.execute(query.order_by(Run.started.desc(), Run.number.desc())).all()
     measured = [_measured(row) for row in rows]
@@ -166,9 +168,10 @@ def history_of(session: Session, series: Series, category: str | None = None) ->
         order,
         minimal=minimal,
         alpha=CONFIDENCE_ALPHA,
+        with_positions=with_positions,
         foreign=apart,
     )
-    return History(builds, runs, components, minimal)
+    return History(builds, runs, components, order, minimal)
 
 
 def categories_of(session: Session, series: Series) -> list[str]:

@@ -199,8 +199,8 @@ class AnalysedSeries(Base):
     """The latest analysis of one case's history on one platform and branch.
 
     ``run_count``, ``newest`` and ``method`` identify runs and method: while they are the same, so is the result.
-    ``p_value`` tests "no change anywhere"; ``drift_...`` is the newest build against the oldest, in log ratios. A build
-    is stored as a ``BuildName``. ``branch`` is empty if the runs name none.
+    ``p_value`` tests "no change anywhere"; ``drift_log`` is the log ratio of the newest build to the oldest. ``branch``
+    is empty if the runs name none.
     """
 
     __tablename__ = "analysed_series"
@@ -217,18 +217,13 @@ class AnalysedSeries(Base):
     builds: Mapped[int]
     runs: Mapped[int]
     p_value: Mapped[float]
-    minimal: Mapped[float]  # the smallest change that is reported, as a share
-    oldest: Mapped[dict[str, Any] | None]
-    newest_build: Mapped[dict[str, Any] | None]
     drift_log: Mapped[float]
-    drift_low: Mapped[float]
-    drift_high: Mapped[float]
 
     case: Mapped[Case] = relationship()
 
 
 class ChangePoint(Base):
-    """A change in a history, which is followed while runs are added.
+    """A change in a history, which is followed while runs are added. Its builds are stored as ``BuildName``.
 
     ``kind`` is "step", "drift" (gradual, over ``builds`` steps of the order) or "overall" (the newest build against the
     oldest, without a change at a particular build). ``found`` is when it was first detected, ``changed`` when it last

@@ -183,7 +183,7 @@ def followed(server: RunningServer, series: int | None, detected: DetectedChange
             case.lower_is_better = True
             session.add(case)
             session.flush()
-            figures = dict.fromkeys(("p_value", "minimal", "drift_log", "drift_low", "drift_high"), 0.01)
+            figures = dict.fromkeys(("p_value", "drift_log"), 0.01)
             counts = dict.fromkeys(("threads", "run_count", "method", "builds", "runs"), 1)
             row = AnalysedSeries(case_number=case.number, platform="host", branch="", **figures, **counts)
             session.add(row)
