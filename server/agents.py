@@ -1,12 +1,13 @@
-"""The MCP server at /mcp: agents read runs, cases, causes, histories and hosts, as tools and resources.
+"""The MCP server at /mcp: agents read runs, cases, causes, histories and hosts with tools, the endpoints of the API.
 
-It uses the queries, answers and tokens of the API. Every request is answered by itself,
-without a session, by one JSON document.
+Every request is answered by itself, without a session, by one JSON document.
 """
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import date
+from functools import wraps
+from inspect import Parameter
 from typing import Annotated, Any
 
 from fastapi import HTTPException
@@ -23,12 +24,10 @@ from starlette.requests import Request
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from opduel.records import Verdict
-from opduel.server import api, hosts_api, schemas
+from opduel.server import api, hosts_api
 from opduel.server.access import is_own_page, reader
 from opduel.server.database import Database
 from opduel.server.error_handlers import DATABASE_AWAY, database_is_away
-from opduel.server.parameters import Digits, Number, Offset, Words
 from opduel.server.queries import RunFilter
 
 PATH = "/mcp"
@@ -65,124 +64,56 @@ class ReadersOnly:
         await self._app(scope, receive, send)
 
 
-class Results:
-    """The functions behind the tools and resources, on one database; agents read their docstrings."""
+def _tool(database: Database, endpoint: Callable[..., BaseModel], limit: int) -> Callable[..., BaseModel]:
+    """Return an endpoint of the API as a function that agents call, whose docstring they read.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    It begins a session itself, takes the fields of a ``RunFilter`` one by one, and returns ``limit`` rows by default.
+    """
+    own = inspect.signature(endpoint)
+    filters = inspect.signature(RunFilter).parameters if "filters" in own.parameters else {}
+    parameters = {**own.parameters, **filters}
+    if "limit" in parameters:
+        parameters["limit"] = parameters["limit"].replace(annotation=Limit, default=limit)
 
-    def list_runs(
-        self,
-        framework: Words | None = None,
-        spec: Words | None = None,
-        category: Words | None = None,
-        platform: Words | None = None,
-        branch: Words | None = None,
-        verdict: Verdict | None = None,
-        commit: Digits | None = None,
-        text: Words | None = None,
-        since: date | None = None,
-        until: date | None = None,
-        limit: Limit = 20,
-        offset: Offset = 0,
-    ) -> schemas.RunsOut:
-        """Runs, the latest first. verdict: at least one result has it. commit: the first digits of either side's.
-        text: a part of the run's id, spec, builds, commits, or user identifier. since, until: they began on these days,
-        UTC, or between them."""
-        run_filter = RunFilter(framework, spec, category, platform, verdict, commit, text, since, until, branch)
-        with self._reading() as session:
-            return api.list_runs(session, run_filter, limit, offset)
+    @wraps(endpoint)
+    def call(**arguments: Any) -> BaseModel:
+        if filters:
+            arguments["filters"] = RunFilter(**{name: arguments.pop(name) for name in filters})
+        with _reading(database) as session:
+            return endpoint(session, **arguments)
 
-    def run_results(
-        self, run_id: Words, verdict: Verdict | None = None, limit: Limit = 50, offset: Offset = 0
-    ) -> schemas.ResultsOut:
-        """A run's results with their cases, in the order of the cases' names; of one verdict, if given."""
-        with self._reading() as session:
-            return api.run_results(session, run_id, verdict, limit, offset)
+    shown = [parameter for name, parameter in parameters.items() if name not in ("session", "filters")]
+    call.__signature__ = own.replace(parameters=[parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in shown])  # type: ignore[attr-defined]
+    return call
 
-    def find_cases(
-        self,
-        text: Words | None = None,
-        framework: Words | None = None,
-        operator_category: Words | None = None,
-        limit: Limit = 50,
-        offset: Offset = 0,
-    ) -> schemas.CasesOut:
-        """Cases by a part of their id or operator, in the order of their names, with their numbers."""
-        with self._reading() as session:
-            return api.list_cases(session, framework, text, operator_category, limit, offset)
 
-    def case_history(
-        self,
-        number: Number,
-        platform: Words | None = None,
-        category: Words | None = None,
-        branch: Words | None = None,
-        limit: Limit = 50,
-        offset: Offset = 0,
-    ) -> schemas.HistoryOut:
-        """All that runs said of a case, the oldest first; without runs that slowed it on purpose."""
-        with self._reading() as session:
-            return api.case_history(session, number, platform, category, branch, limit, offset)
-
-    def case_cause(self, run_id: Words, number: Number) -> schemas.CauseOut:
-        """Why a case changed in a run: a sentence, and what each source saw, with shares and 95 % intervals."""
-        with self._reading() as session:
-            return api.case_cause(session, run_id, number)
-
-    def list_hosts(self, limit: hosts_api.HostLimit = 20, offset: Offset = 0) -> hosts_api.HostsOut:
-        """Hosts that measured, those seen last first, and of these those that need attention before the others: marks
-        says why. noise is a ratio, 1.0 is usual for the cases that a host measured."""
-        with self._reading() as session:
-            return hosts_api.list_hosts(session, limit, offset)
-
-    def latest_runs(self) -> schemas.RunsOut:
-        """The latest runs."""
-        return self.list_runs()
-
-    def one_run(self, run_id: Words) -> schemas.RunOut:
-        """One run, without its results."""
-        with self._reading() as session:
-            return api.one_run(session, run_id)
-
-    def first_results(self, number: Number) -> schemas.HistoryOut:
-        """The first 50 results of a case, the oldest first; the tool case_history has the rest."""
-        return self.case_history(number)
-
-    def one_host(self, host: Words) -> hosts_api.HostHistoryOut:
-        """A host, with its last runs."""
-        with self._reading() as session:
-            return hosts_api.one_host(session, host)
-
-    @contextmanager
-    def _reading(self) -> Iterator[Session]:
-        """Begin a transaction that only reads. Tools send a ``ResourceError`` to the agent as their answer. Raises
-        ResourceError: there is no such row, or the database is not available."""
-        try:
-            with self._database.reading() as session:
-                yield session
-        except HTTPException as error:
-            raise ResourceNotFoundError(error.detail) from None
-        except DATABASE_AWAY as error:
-            raise ResourceError(database_is_away(str(getattr(error, "orig", error))).detail) from None
+@contextmanager
+def _reading(database: Database) -> Iterator[Session]:
+    """Begin a transaction that only reads. Raises ResourceError, the answer to the agent: there is no such row,
+    or the database is not available."""
+    try:
+        with database.reading() as session:
+            yield session
+    except HTTPException as error:
+        raise ResourceNotFoundError(error.detail) from None
+    except DATABASE_AWAY as error:
+        raise ResourceError(database_is_away(str(getattr(error, "orig", error))).detail) from None
 
 
 def mcp_server(database: Database) -> MCPServer[Any]:
-    """Return the MCP server with its tools and resources on ``database``."""
+    """Return the MCP server with its tools on ``database``."""
     server: MCPServer[Any] = MCPServer("opduel", instructions=_INSTRUCTIONS, log_level="WARNING")
-    results = Results(database)
-    of_runs = (results.list_runs, results.run_results, results.find_cases, results.case_cause, results.case_history)
-    for tool in (*of_runs, results.list_hosts):
-        server.add_tool(tool, annotations=_READS)
-    resources: dict[str, Callable[..., BaseModel]] = {
-        "runs": results.latest_runs,
-        "runs/{run_id}": results.one_run,
-        "runs/{run_id}/cases/{number}/cause": results.case_cause,
-        "cases/{number}/history": results.first_results,
-        "hosts/{host}": results.one_host,
+    tools: dict[str, tuple[Callable[..., BaseModel], int]] = {
+        "list_runs": (api.list_runs, 20),
+        "run_results": (api.run_results, 50),
+        "find_cases": (api.list_cases, 50),
+        "case_cause": (api.case_cause, 1),
+        "case_history": (api.case_history, 50),
+        "list_hosts": (hosts_api.list_hosts, 20),
+        "one_host": (hosts_api.one_host, 1),
     }
-    for path, resource in resources.items():
-        server.resource(f"opduel://{path}", mime_type="application/json")(resource)
+    for name, (endpoint, limit) in tools.items():
+        server.add_tool(_tool(database, endpoint, limit), name, annotations=_READS)
     return server
 
 

@@ -66,7 +66,7 @@ def number_of(server: RunningServer, case: str) -> int:
 def test_every_tool_only_reads(server: RunningServer) -> None:
     tools = ask(server, lambda client: client.list_tools()).tools
     assert {tool.name for tool in tools} == {
-        *("list_runs", "run_results", "find_cases", "case_cause", "case_history", "list_hosts"),
+        *("list_runs", "run_results", "find_cases", "case_cause", "case_history", "list_hosts", "one_host"),
     }
     assert all(tool.annotations.read_only_hint and tool.description for tool in tools)
 
@@ -81,6 +81,7 @@ def test_tools_answer_as_the_api_does(server: RunningServer) -> None:
             ("/cases?limit=1", "find_cases", {"limit": 1}),
             (f"/cases/{slow}/history", "case_history", {"number": slow}),
             ("/hosts?limit=20", "list_hosts", {}),
+            ("/hosts/bench%201", "one_host", {"host": "bench 1"}),
             (f"/runs/run-2/cases/{slow}/cause", "case_cause", {"run_id": "run-2", "number": slow}),
         ):
             assert answer(server, tool, **arguments) == client.get(f"/api/v1{path}").json(), path
@@ -91,20 +92,6 @@ def test_a_cause_has_its_evidence_and_no_frames(server: RunningServer) -> None:
     assert cause["sentence"] == "two calls of numpy.prod"
     assert cause["examinations"][0]["candidates"][0]["ci"] == [0.93, 0.99]
     assert "flame" not in json.dumps(cause)
-
-
-def test_resources_have_the_same(server: RunningServer) -> None:
-    slow = number_of(server, "slow")
-    for uri, path in (
-        ("runs", "/runs?limit=20"),
-        ("runs/run-2", "/runs/run-2"),
-        (f"cases/{slow}/history", f"/cases/{slow}/history"),
-        ("hosts/bench%201", "/hosts/bench%201"),
-        (f"runs/run-2/cases/{slow}/cause", f"/runs/run-2/cases/{slow}/cause"),
-    ):
-        result = ask(server, lambda client, uri=uri: client.read_resource(f"opduel://{uri}"))
-        with server.client("read") as client:
-            assert json.loads(result.contents[0].text) == client.get(f"/api/v1{path}").json(), uri
 
 
 @pytest.mark.parametrize(
