@@ -15,14 +15,9 @@ from opduel.comparator.history.network_meta_analysis import (
     indirect_estimate,
     link,
 )
-from opduel.reporters.units import human_share
-from opduel.server.findings import exp
 from opduel.server.histories import CONFIDENCE_ALPHA, BuildName, build_of, interval, node_order, sightings_of
 from opduel.server.models import Run
 from opduel.server.queries import results_worst_first
-
-_SAME = 0.0005  # a smaller change, as a share, is called none
-_MANY_TIMES = 11.0  # from this ratio on, a change is described as a factor
 
 
 @dataclass(frozen=True)
@@ -32,7 +27,6 @@ class Pair:
     case_number: int
     case: str
     metric: str
-    lower_is_better: bool
     first: Any | None
     second: Any | None
     indirect_estimate: IndirectEstimate | None
@@ -46,11 +40,6 @@ class RunComparison:
     older: BuildName | None  # of the implied changes; None without a link
     newer: BuildName | None
     pairs: Sequence[Pair]
-
-    @property
-    def notable_pairs(self) -> Sequence[Pair]:
-        """Return the pairs whose implied change is significant and large enough for words, the largest first."""
-        return [pair for pair in self.pairs if _is_notable(pair.indirect_estimate)]
 
 
 def compare_runs(session: Session, first: Run, second: Run) -> RunComparison:
@@ -67,7 +56,7 @@ def compare_runs(session: Session, first: Run, second: Run) -> RunComparison:
         estimate = None
         if runs_link is not None and edges[0] and edges[1]:
             estimate = indirect_estimate(runs_link, edges[0], edges[1], z)
-        pairs.append(Pair(number, case.case, case.metric, case.lower_is_better, *rows, estimate))
+        pairs.append(Pair(number, case.case, case.metric, *rows, estimate))
     older, newer = (build_by_node[runs_link.older], build_by_node[runs_link.newer]) if runs_link else (None, None)
     return RunComparison(runs_link, older, newer, sorted(pairs, key=_size, reverse=True))
 
@@ -82,24 +71,6 @@ def _link_runs(first: Run, second: Run) -> tuple[Link | None, dict[str, BuildNam
     return runs_link, {build.node: build for _, _, build in sightings}
 
 
-def in_words(log_ratio: float, metric: str, newer: str, older: str) -> str:
-    """Describe an implied change, such as ``NEW is 6.6 % slower than OLD``."""
-    ratio = exp(log_ratio)
-    share, is_same = human_share(abs(ratio - 1)), abs(ratio - 1) < _SAME
-    if metric == "time":
-        if is_same:
-            return f"{newer} takes as long as {older}"
-        if ratio >= _MANY_TIMES:
-            return f"{newer} takes {ratio:.3g} times as long as {older}"
-        words = f"is {share} slower than" if ratio > 1 else f"takes {share} less time than"
-        return f"{newer} {words} {older}"
-    if is_same:
-        return f"the {metric} of {newer} is that of {older}"
-    if ratio >= _MANY_TIMES:
-        return f"the {metric} of {newer} is {ratio:.3g} times that of {older}"
-    return f"the {metric} of {newer} is {share} {'larger' if ratio > 1 else 'smaller'} than that of {older}"
-
-
 def _edge(run: Run, row: Any | None) -> Edge | None:
     """Return the row's edge; None without an interval, or for a run that slowed cases on purpose."""
     if row is None or run.inject is not None:
@@ -110,8 +81,3 @@ def _edge(run: Run, row: Any | None) -> Edge | None:
 def _size(pair: Pair) -> tuple[bool, float]:
     implied = pair.indirect_estimate
     return implied is not None, 0.0 if implied is None else abs(implied.log_ratio)
-
-
-def _is_notable(estimate: IndirectEstimate | None) -> bool:
-    is_significant = estimate is not None and (estimate.ci[0] > 0 or estimate.ci[1] < 0)
-    return estimate is not None and is_significant and abs(exp(estimate.log_ratio) - 1) >= _SAME
