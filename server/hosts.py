@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from pydantic import BaseModel, Field
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
@@ -43,55 +44,35 @@ class Mark:
     p_value: float
 
 
-@dataclass(frozen=True)
-class HostSummary:
-    """One host. ``latest`` are its last runs, the newest first, ``WINDOW`` at most; each has the columns of
-    ``HostRun``, and ``run_id``, ``framework``, ``spec``, ``platform`` and ``category``. ``runs`` counts all runs.
-    ``level`` is its present noise, as a log ratio against what is usual for its cases; None if it is unknown."""
+class Host(BaseModel):
+    """A host; figures are of its last 100 runs at most. Noise is a ratio: 1.0 is usual for the cases that it
+    measured."""
 
     host: str
-    is_named: bool
+    is_named: bool = Field(description="false where reports don't name it: all such hosts of its kind together")
     kind: str
     last_seen: datetime
-    runs: int
+    runs: int = Field(description="all that it took part in")
+    looked_at: int = Field(description="of the last runs that the figures are from")
+    disturbed: int = Field(description="runs in which what it measured can't be trusted")
+    aa_checked: int
+    aa_failed: int
+    spread: float | None
+    noise: float | None = Field(description="now: the median of its last 5 runs")
+    noisier_since: datetime | None
+    measured: dict[str, list[str]] = Field(description="specs by framework")
+    marks: Sequence[Mark] = Field(description="empty if it needs no attention")
+
+
+@dataclass(frozen=True)
+class HostHistory:
+    """A host and its last runs, the newest first, ``WINDOW`` at most, with the columns of ``HostRun``, and ``run_id``,
+    ``framework``, ``spec``, ``platform`` and ``category``. ``level`` is its present noise as a log ratio."""
+
+    summary: Host
     latest: Sequence[Any]
     level: float | None
     rise: Rise | None
-    rose: datetime | None  # when the first run of the rise began
-    marks: Sequence[Mark]
-
-    @property
-    def disturbed(self) -> int:
-        """Return how many of its last runs have results of this host that can't be trusted."""
-        return sum(not run.valid for run in self.latest)
-
-    @property
-    def aa_failed(self) -> int:
-        """Return how many of its last runs have an A/A check that found a difference."""
-        return sum(run.aa_failed > 0 for run in self.latest)
-
-    @property
-    def aa_checked(self) -> int:
-        """Return how many of its last runs have A/A checks."""
-        return sum(run.aa_checks > 0 for run in self.latest)
-
-    @property
-    def spread(self) -> float | None:
-        """Return the spread of the last run that has one."""
-        return next((run.spread for run in self.latest if run.spread is not None), None)
-
-    @property
-    def noise(self) -> list[float]:
-        """Return the noise of its last runs where it is known, the newest last."""
-        return [run.noise for run in reversed(self.latest) if run.noise is not None]
-
-    @property
-    def measured(self) -> list[tuple[str, list[str]]]:
-        """Return the frameworks that its last runs measured, with their specs, the latest first."""
-        specs_by_framework: dict[str, dict[str, None]] = {}
-        for run in self.latest:
-            specs_by_framework.setdefault(run.framework, {})[run.spec] = None
-        return [(framework, [spec for spec in specs if spec]) for framework, specs in specs_by_framework.items()]
 
 
 def count_hosts(session: Session) -> int:
@@ -99,15 +80,14 @@ def count_hosts(session: Session) -> int:
     return session.scalar(select(func.count(HostRun.host.distinct()))) or 0
 
 
-def list_hosts(session: Session, limit: int, offset: int = 0) -> list[HostSummary]:
+def list_hosts(session: Session, limit: int, offset: int = 0) -> list[HostHistory]:
     """Return the hosts seen last; of these, first those that need attention."""
-    rows = _hosts_last_seen(session, limit, offset)
     around = _around(session)
-    summaries = [_host(session, row, around) for row in rows]
-    return sorted(summaries, key=lambda summary: not summary.marks)
+    hosts = [_host(session, row, around) for row in _hosts_last_seen(session, limit, offset)]
+    return sorted(hosts, key=lambda host: not host.summary.marks)
 
 
-def find_host(session: Session, name: str) -> HostSummary | None:
+def find_host(session: Session, name: str) -> HostHistory | None:
     """Return the host of that name, or None."""
     row = session.execute(_SEEN.where(HostRun.host == name)).one_or_none()
     return None if row is None else _host(session, row, _around(session))
@@ -130,7 +110,7 @@ def _around(session: Session) -> dict[str, dict[str, float]]:
     return level_by_kind
 
 
-def _host(session: Session, seen_row: Any, around: dict[str, dict[str, float]]) -> HostSummary:
+def _host(session: Session, seen_row: Any, around: dict[str, dict[str, float]]) -> HostHistory:
     name = seen_row.host
     query = select(*HostRun.__table__.columns, *_RUN_COLUMNS).join(Run).where(HostRun.host == name)
     latest = session.execute(query.order_by(HostRun.started.desc(), HostRun.run_number.desc()).limit(WINDOW)).all()
@@ -139,10 +119,31 @@ def _host(session: Session, seen_row: Any, around: dict[str, dict[str, float]]) 
     level, rise = level_of(_values(noise)), latest_rise(_values(noise))
     rose = noise[rise.start][0] if rise else None
     other_levels = [other for host, other in around.get(kind, {}).items() if host != name]
-    marks = [*_rise_mark(rise, rose), *_others_mark(level, other_levels), *_aa_mark(latest)]
-    return HostSummary(
-        name, latest[0].is_named, kind, seen_row.last_seen, seen_row.runs, latest, level, rise, rose, marks
+    specs_by_framework: dict[str, dict[str, None]] = {run.framework: {} for run in latest}
+    for run in latest:
+        specs_by_framework[run.framework] |= {run.spec: None} if run.spec else {}
+    summary = Host(
+        host=name,
+        is_named=latest[0].is_named,
+        kind=kind,
+        last_seen=seen_row.last_seen,
+        runs=seen_row.runs,
+        looked_at=len(latest),
+        disturbed=sum(not run.valid for run in latest),
+        aa_checked=sum(run.aa_checks > 0 for run in latest),
+        aa_failed=sum(run.aa_failed > 0 for run in latest),
+        spread=next((run.spread for run in latest if run.spread is not None), None),
+        noise=ratio(level),
+        noisier_since=rose,
+        measured={framework: list(specs) for framework, specs in specs_by_framework.items()},
+        marks=[*_rise_mark(rise, rose), *_others_mark(level, other_levels), *_aa_mark(latest)],
     )
+    return HostHistory(summary, latest, level, rise)
+
+
+def ratio(log_ratio: float | None) -> float | None:
+    """Return a log ratio, if it is known, as a ratio."""
+    return None if log_ratio is None else exp(log_ratio)
 
 
 def _values(noise: Iterable[tuple[datetime, float]]) -> list[float]:
