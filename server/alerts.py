@@ -6,12 +6,10 @@ has claimed. support/outbox.py does not fit: it is a file of one machine, and de
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
-from sqlalchemy import or_, select, update
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import or_, update
 from sqlalchemy.orm import Session
 
 from opduel.records import OpduelError
@@ -53,18 +51,14 @@ def send_alerts(
             states = {finding.point.number: finding.point.changed for finding in due}
         if alert is None:
             continue
-        unsent: dict[int, datetime | None] = dict.fromkeys(states)
+        is_sent = False
         try:
             notifier.send(alert)
+            is_sent = True
         except OpduelError as error:
-            _end_claim(database, receiver, unsent)
             failures.append(f"--{notifier.option} failed: {error}; the next alert tries again")
-        except BaseException:  # which a database that fails, too, must not hide
-            with suppress(DBAPIError):
-                _end_claim(database, receiver, unsent)
-            raise
-        else:
-            _end_claim(database, receiver, states)
+        finally:
+            _end_claim(database, receiver, states, is_sent)
     return failures
 
 
@@ -74,17 +68,10 @@ def _claim(session: Session, receiver: str, finding_filter: FindingFilter, now: 
 
     The statement waits for a row that another process is claiming, and then finds it claimed: so each is claimed once.
     """
-    query = select(Notice.change_point_number, Notice.sent).where(Notice.receiver == receiver)
-    sent_by_number = {row.change_point_number: row.sent for row in session.execute(query)}
-    long_ago = datetime.min.replace(tzinfo=UTC)
-    unsent = [
-        finding
-        for finding in list_findings(session, finding_filter)
-        if (sent_by_number.get(finding.point.number) or long_ago) < finding.point.changed
-    ]
+    findings = list_findings(session, finding_filter)
     claimed: set[int] = set()
     # In one order, so that two processes don't block each other.
-    for finding in sorted(unsent, key=lambda finding: finding.point.number):
+    for finding in sorted(findings, key=lambda finding: finding.point.number):
         values = {"change_point_number": finding.point.number, "receiver": receiver, "claimed": now}
         statement = (
             upsert(session, Notice)
@@ -97,15 +84,15 @@ def _claim(session: Session, receiver: str, finding_filter: FindingFilter, now: 
             )
         )
         claimed.update(session.scalars(statement.returning(Notice.change_point_number)))
-    return [finding for finding in unsent if finding.point.number in claimed]
+    return [finding for finding in findings if finding.point.number in claimed]
 
 
-def _end_claim(database: Database, receiver: str, states: Mapping[int, datetime | None]) -> None:
-    """Release claimed change points; ``states`` has the state in which each was sent, None if it was not sent."""
+def _end_claim(database: Database, receiver: str, states: Mapping[int, datetime], is_sent: bool) -> None:
+    """Release claimed change points, and record the state in which each was sent, if it was."""
     with database.writing() as session:
-        for number, sent in sorted(states.items()):
+        for number, state in sorted(states.items()):
             this = (Notice.change_point_number == number, Notice.receiver == receiver)
-            values = {"claimed": None} if sent is None else {"claimed": None, "sent": sent}
+            values = {"claimed": None, "sent": state} if is_sent else {"claimed": None}
             session.execute(update(Notice).where(*this).values(values))
 
 
