@@ -17,7 +17,6 @@ from opduel.server.settings import Settings
 from opduel.server.tokens import find_login, find_token
 
 COOKIE = "opduel_session"
-_USUAL_PORTS = {"http": 80, "https": 443}
 _BEARER = HTTPBearer(auto_error=False, scheme_name="token", description="`Authorization: Bearer <token>`")
 _BASIC = HTTPBasic(auto_error=False, scheme_name="password", description="for feeds: the token as the password")
 _COOKIE = APIKeyCookie(
@@ -165,12 +164,10 @@ def is_own_page(page: str, request: Request) -> bool:
     only when the request came by TLS, as a proxy may not pass it on."""
     try:
         there = urlsplit(page)
-        here = urlsplit(f"{there.scheme}://{request.headers.get('host', '')}")
-        usual = _USUAL_PORTS.get(there.scheme)
-        same = (there.hostname, there.port or usual) == (here.hostname, here.port or usual)
     except ValueError:
         return False
-    return same and usual is not None and not (request.url.scheme == "https" and there.scheme != "https")
+    is_secure = there.scheme == "https" or (there.scheme == "http" and request.url.scheme != "https")
+    return is_secure and there.netloc.lower() == request.headers.get("host", "").lower()
 
 
 def _unknown(scope: str) -> HTTPException:

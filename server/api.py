@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
+from io import BytesIO
 from typing import IO, Annotated, Any
 from urllib.parse import quote
 
@@ -12,9 +13,8 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 
 from opduel.records import Verdict
 from opduel.server import large, queries, schemas
-from opduel.server.access import CanRead, CanWrite, ReadSession, database_of, settings_of
+from opduel.server.access import CanWrite, ReadSession, database_of, settings_of
 from opduel.server.answers import cause_out, part_of, point_out, require_found, require_run, result_out, run_out
-from opduel.server.middleware import may_be_packed
 from opduel.server.models import Case
 from opduel.server.parameters import MOST_ROWS, Branch, Limit, Number, Offset, OperatorCategory, RunId, Words
 from opduel.server.queries import RunFilter
@@ -67,14 +67,13 @@ async def post_report(request: Request, token: CanWrite, key: IdempotencyKey = N
     apart: SubprocessJobs = request.app.state.posts_apart
     most = settings_of(request).max_report_bytes
     with ExitStack() as stack:
-        posted = stack.enter_context(await receive(request, most, lambda: stack.enter_context(apart.place())))
-        if posted.is_large:
-            run_id, stored = await apart.run(large.keep, SharedFile(posted.file), key, most, token)
+        body = await receive(request, most, lambda: stack.enter_context(apart.place()))
+        stack.callback(body.close)
+        if body.tell() > LARGE_BYTES:
+            run_id, stored = await apart.run(large.keep, SharedFile(body), key, most, token)
         else:
             async with request.app.state.parsing:
-                run_id, stored = await run_in_threadpool(
-                    large.keep, database_of(request), posted.file, key, most, token
-                )
+                run_id, stored = await run_in_threadpool(large.keep, database_of(request), body, key, most, token)
     answer = schemas.StoredReport(run_id=run_id, stored=stored, page=f"/runs/{quote(run_id, safe='')}")
     return JSONResponse(answer.model_dump(), 201 if stored else 200)
 
@@ -83,7 +82,8 @@ async def post_report(request: Request, token: CanWrite, key: IdempotencyKey = N
 def list_runs(
     session: ReadSession, filters: Annotated[RunFilter, Depends()], limit: Limit = 100, offset: Offset = 0
 ) -> schemas.RunsOut:
-    """List runs, the latest first."""
+    """List runs, the latest first. verdict: at least one result has it. commit: the first digits of either side's.
+    text: a part of the run's id, spec, builds, commits, or user identifier."""
     return part_of(session, queries.matching_runs(filters), limit, offset, schemas.RunsOut, "runs", run_out)
 
 
@@ -120,9 +120,10 @@ def case_cause(session: ReadSession, run_id: RunId, number: Number) -> schemas.C
     | {200: {"content": {"application/json": {"schema": {"type": "object"}}}, "description": "report.json"}},
     tags=["runs"],
 )
-async def run_report(request: Request, _reader: CanRead, run_id: RunId) -> Response:
+def run_report(session: ReadSession, run_id: RunId) -> Response:
     """Return the whole report, as a local reporter writes it."""
-    return await sent_report(request, run_id, "json", "report.json")
+    document = queries.document_of(session, require_run(session, run_id).number)
+    return download(BytesIO(document), len(document), "application/json", "report.json")
 
 
 @_api.get("/cases", tags=["cases"])
@@ -158,33 +159,32 @@ def case_history(
 router.include_router(_api)
 
 
-async def sent_report(
-    request: Request, run_id: str, form: large.Form, name: str | None, case: str | None = None
-) -> Response:
-    """Return the whole report of a run in that form, or the flame graphs of a ``case``; as a download called ``name``.
+async def rendered_report(request: Request, run_id: str, kind: str, name: str, case: str | None = None) -> Response:
+    """Return a run's report as HTML, or only the flame graphs of a ``case`` as JSON; as a download called ``name``.
     Raises HTTPException: 404, or 503 while too many large reports are being read."""
     database, apart = database_of(request), request.app.state.reads_apart
     number, size = await run_in_threadpool(large.number_and_size, database, run_id)
-    packed = may_be_packed(request.headers)
     file = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the last of it is sent
     try:
         if size > LARGE_BYTES:
             with apart.place():
-                length = await apart.run(large.write, SharedFile(file), number, form, packed, case)
+                length = await apart.run(large.write, SharedFile(file), number, case)
         else:
             async with request.app.state.parsing:
-                length = await run_in_threadpool(large.write, database, file, number, form, packed, case)
+                length = await run_in_threadpool(large.write, database, file, number, case)
     except BaseException:
         file.close()
         raise
-    headers = {"Content-Length": str(length), "Vary": "Accept-Encoding"}
-    headers |= {"Content-Encoding": "gzip"} if packed else {}
-    headers |= {"Content-Disposition": f'attachment; filename="{name}"'} if name else {}
-    kind = "text/html; charset=utf-8" if form == "html" else "application/json"
-    return StreamingResponse(_pieces(file), media_type=kind, headers=headers)
+    return download(file, length, kind, name)
 
 
-def _pieces(file: IO[bytes]) -> Iterator[bytes]:
-    with file:
-        file.seek(0)
-        yield from iter(lambda: file.read(_PIECE), b"")
+def download(file: IO[bytes], length: int, kind: str, name: str) -> Response:
+    """Return the content of ``file``, which is read and compressed piece by piece, so that other requests go on."""
+
+    def pieces() -> Iterator[bytes]:
+        with file:
+            file.seek(0)
+            yield from iter(lambda: file.read(_PIECE), b"")
+
+    headers = {"Content-Length": str(length), "Content-Disposition": f'attachment; filename="{name}"'}
+    return StreamingResponse(pieces(), media_type=kind, headers=headers)

@@ -1,11 +1,7 @@
 """The server's database: SQLite or PostgreSQL, whose tables must be those of this version."""
 
 import io
-import math
 import os
-import sqlite3
-import stat
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
@@ -19,20 +15,18 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, literal, make_url, select
 from sqlalchemy.dialects import postgresql as postgresql_dialect
 from sqlalchemy.dialects import sqlite as sqlite_dialect
-from sqlalchemy.engine import ExceptionContext
-from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
+from sqlalchemy.exc import ArgumentError, DBAPIError
 from sqlalchemy.orm import DeclarativeBase, Session, sessionmaker
 
 from opduel.records import RunError, UsageError
 from opduel.server.models import Base
+from opduel.support.atomic import is_special
 
 Row = TypeVar("Row")
 Standing = Literal["empty", "current", "older", "newer", "foreign"]
 _EXAMPLES = "sqlite:////var/lib/opduel/results.sqlite or postgresql://user@host/database"
 _AT_A_TIME = 500  # rows of a statement
 _BUSY_TIMEOUT_S = 8.0  # less than the last requests have when the server is stopped
-_SHORT_TIMEOUT_S = 0.1  # of those that come within the time below after one that waited in vain
-_STAYS_LOCKED_S = 30.0
 _MIGRATE = "python -m opduel.server migrate"
 
 
@@ -50,8 +44,6 @@ class Database:
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self.engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
         self._writer = self.engine.execution_options(writes=True)
-        self.damage = ""  # what SQLite said when it first found its file damaged
-        event.listen(self.engine, "handle_error", self._note_damage)
 
     @property
     def name(self) -> str:
@@ -68,19 +60,10 @@ class Database:
         return sessionmaker(self._writer).begin()
 
     def check_readable(self) -> None:
-        """Read a row of each table. OperationalError: that is impossible, or the file was found damaged before."""
+        """Read a row of each table. Raises sqlalchemy.exc.DBAPIError: that is impossible."""
         with self.reading() as session:
             for table in Base.metadata.sorted_tables:
                 session.execute(select(literal(1)).select_from(table).limit(1))
-        if self.damage:
-            raise OperationalError(None, None, sqlite3.DatabaseError(self.damage))
-
-    def _note_damage(self, context: ExceptionContext) -> None:
-        """Turn the error of a damaged file into that of a database that can't be used."""
-        error = context.original_exception
-        if type(error) is sqlite3.DatabaseError:
-            self.damage = self.damage or str(error)
-            raise OperationalError(context.statement, None, error, hide_parameters=True)
 
     def close(self) -> None:
         """Close all connections."""
@@ -94,7 +77,11 @@ class Database:
             self._make_file()
         try:
             with self._writer.begin() as connection:
-                return self._prepared(connection, self.is_sqlite if migrate is None else migrate)
+                action = self._prepared(connection, self.is_sqlite if migrate is None else migrate)
+            if self.is_sqlite:  # not before, because it would change another program's file
+                with closing(self.engine.raw_connection()) as raw:
+                    raw.cursor().execute("PRAGMA journal_mode = WAL")
+            return action
         except DBAPIError as error:
             reason = str(error.orig).strip().partition("\n")[0]
             raise RunError(f"the database {self.name} can't be used ({reason}): start it, or give --database") from None
@@ -123,9 +110,10 @@ class Database:
 
     def _make_file(self) -> None:
         """Create an SQLite file that only its owner can read, and its folder, unless they exist. Raises UsageError: it
-        can't be created, or is another program's database, which is left unchanged."""
+        can't be created, or is no regular file."""
         path = Path(self.url.database or "")
-        _refuse_foreign(path, self.name)
+        if is_special(path):
+            raise UsageError(f"--database {self.name}: is not a regular file: give another")
         try:
             path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
@@ -133,19 +121,6 @@ class Database:
             raise UsageError(
                 f"--database {self.name}: cannot be written ({error.strerror}): give another file"
             ) from None
-
-
-def _refuse_foreign(path: Path, name: str) -> None:
-    """Raise UsageError for another program's database, before opening it as ours would change its journal mode."""
-    try:
-        if not (os.path.isdir(path) or stat.S_ISREG(path.stat().st_mode)):
-            raise UsageError(f"--database {name}: is not a regular file: give another")
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except (OSError, sqlite3.Error):  # missing or not a database: opening it reports that
-        return
-    if tables and "alembic_version" not in tables:
-        raise UsageError(f"the database {name} holds tables that are not opduel's: give an empty one")
 
 
 def state_of(connection: Connection) -> Standing:
@@ -205,32 +180,20 @@ def _postgresql(url: URL) -> Engine:
 def _sqlite(url: URL) -> Engine:
     arguments = {"timeout": _BUSY_TIMEOUT_S, "check_same_thread": False}
     engine = create_engine(url, hide_parameters=True, connect_args=arguments)
-    locked_at = -math.inf  # when a writer last waited in vain
 
     @event.listens_for(engine, "connect")
     def set_up(connection: Any, _record: Any) -> None:
         connection.isolation_level = None  # we begin transactions ourselves, below
         cursor = connection.cursor()
-        for pragma in ("journal_mode = WAL", "synchronous = FULL", "foreign_keys = ON"):
+        for pragma in ("synchronous = FULL", "foreign_keys = ON"):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
-        nonlocal locked_at
-        if not connection.get_execution_options().get("writes"):
-            connection.exec_driver_sql("BEGIN")
-            return
         # A writer takes the lock at once: SQLite waits for it then, but not when a reader becomes a writer.
-        is_locked = time.monotonic() - locked_at < _STAYS_LOCKED_S
-        timeout_s = _SHORT_TIMEOUT_S if is_locked else _BUSY_TIMEOUT_S
-        connection.exec_driver_sql(f"PRAGMA busy_timeout = {1000 * timeout_s:.0f}")
-        try:
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-        except OperationalError:
-            locked_at = time.monotonic()
-            raise
-        locked_at = -math.inf
+        writes = connection.get_execution_options().get("writes")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
     return engine
 

@@ -13,6 +13,7 @@ from opduel.server.answers import require_found
 from opduel.server.api import PROBLEMS, problems
 from opduel.server.change_points import LONGEST_NOTE, acknowledge, withdraw
 from opduel.server.findings import Finding, FindingFilter, exp, find_findings, list_findings
+from opduel.server.histories import BuildName
 from opduel.server.parameters import Limit, Number, Offset
 from opduel.server.schemas import CaseOut, Part, model_from_row, part
 from opduel.server.upload import small_body
@@ -22,17 +23,6 @@ router = APIRouter(
     prefix="/api/v1", responses=problems(PROBLEMS | {422: "a parameter is wrong"}), tags=["change points"]
 )
 _GONE = problems({404: "no such change point"})
-
-
-class BuildOut(BaseModel):
-    """A build; ``time`` is its commit's, in seconds since 1970."""
-
-    label: str
-    requested: str
-    version: str
-    commit: str | None
-    time: int | None
-    subject: str | None
 
 
 class AcknowledgementOut(BaseModel):
@@ -54,8 +44,8 @@ class ChangePointOut(BaseModel):
     threads: int | None
     branch: str | None = Field(description="null where the runs of the history name none")
     kind: str = Field(description="step; drift: gradual, over `builds` builds; overall: newest against oldest")
-    before: BuildOut
-    after: BuildOut
+    before: BuildName
+    after: BuildName
     builds: int
     ratio: float = Field(description="new level / old level")
     ci: tuple[float, float]
@@ -151,8 +141,7 @@ def _out(finding: Finding) -> ChangePointOut:
         point,
         case=CaseOut.model_validate(finding.case),
         **{name: getattr(finding.series, name) for name in ("platform", "threads", "branch")},
-        **{name: model_from_row(BuildOut, getattr(finding, name)) for name in ("before", "after")},
-        **{name: getattr(finding, name) for name in ("ratio", "q_value")},
+        **{name: getattr(finding, name) for name in ("before", "after", "ratio", "q_value")},
         ci=(exp(point.ci_low), exp(point.ci_high)),
         acknowledgement=acknowledgement,
     )

@@ -2,16 +2,16 @@
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, NoReturn
+from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic_core import to_json
 
-from opduel.records import Build, Comparison, Report, UsageError
+from opduel.records import Report, UsageError
 from opduel.records.build import AGAINST
 from opduel.reporters.document import from_text
 from opduel.server.error_handlers import Refused
@@ -66,8 +66,8 @@ class RunFacts(BaseModel):
 
 @dataclass(frozen=True)
 class Submission:
-    """A report that can be stored. ``document`` is all of it as compact JSON in UTF-8, with its keys in the order
-    of the upload; ``sha256`` is of the same JSON with sorted keys."""
+    """A report that can be stored. ``document`` is all of it as local reporters write it, with its keys in the order of
+    the upload; ``sha256`` is of its JSON with sorted keys."""
 
     category: str
     report: Report
@@ -98,69 +98,22 @@ def accept(body: bytes, idempotency_key: str | None, max_report_bytes: int) -> S
 
 def _split_body(body: bytes) -> tuple[str, bytes, str]:
     """Return the category, the report's document, and its SHA-256 with sorted keys."""
-    posted = _parse(body)
-    if not isinstance(posted, dict) or set(posted) != {"category", "report"} or not isinstance(posted["report"], dict):
-        raise Refused(422, 'the body must be {"category": "...", "report": {...}}')
-    category = posted["category"]
-    if not isinstance(category, str) or not category.isprintable() or not 0 < len(category) <= CATEGORY_MOST:
-        raise Refused(422, f"category: must be 1 to {CATEGORY_MOST} printable characters")
-    document = _bytes_of(posted["report"])
-    ordered = json.dumps(posted["report"], sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return category, document, hashlib.sha256(ordered.encode("utf-8")).hexdigest()
-
-
-def readable(document: bytes) -> bytes:
-    """Return a stored document as the local reporters write it, byte for byte."""
-    text = json.dumps(json.loads(document), ensure_ascii=False, allow_nan=False, indent=1)
-    return text.encode("utf-8") + b"\n"
-
-
-def _parse(body: bytes) -> Any:
     try:
-        return json.loads(
-            body.decode("utf-8"),
-            object_pairs_hook=_unique,
-            parse_constant=_refuse,
-            parse_float=_finite,
-            parse_int=_whole_number,
-        )
+        posted = json.loads(body)
+        if not isinstance(posted, dict) or posted.keys() != {"category", "report"}:
+            raise Refused(422, 'the body must be {"category": "...", "report": {...}}')
+        category = posted["category"]
+        if not isinstance(category, str) or not category.isprintable() or not 0 < len(category) <= CATEGORY_MOST:
+            raise Refused(422, f"category: must be 1 to {CATEGORY_MOST} printable characters")
+        ordered = json.dumps(posted["report"], sort_keys=True, ensure_ascii=False, allow_nan=False).encode("utf-8")
+        document = to_json(posted["report"], indent=1) + b"\n"
     except RecursionError:
         raise Refused(400, "the body is nested too deeply") from None
-    except ValueError as error:
-        raise Refused(400, f"the body is no JSON: {error}") from None
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    document = dict(pairs)
-    if len(document) < len(pairs):
-        raise ValueError("an object has the same key twice")
-    return document
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON; null is")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    if not math.isfinite(number):
-        raise ValueError(f"{text} is too large for a number")
-    return number
-
-
-def _whole_number(text: str) -> int:
-    _finite(text)  # the number may go into a column of floats
-    return int(text)
-
-
-def _bytes_of(document: dict[str, Any]) -> bytes:
-    try:
-        text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-        return text.encode("utf-8")
     except UnicodeEncodeError:
         raise Refused(422, "a text has half of a surrogate pair, which is no character") from None
-    except RecursionError:
-        raise Refused(400, "the body is nested too deeply") from None
+    except ValueError as error:
+        raise Refused(400, f"the body is no JSON: {error}") from None
+    return category, document, hashlib.sha256(ordered).hexdigest()
 
 
 def _facts(report: Report) -> RunFacts:
@@ -173,11 +126,15 @@ def _facts(report: Report) -> RunFacts:
 
 def _problems(report: Report) -> Iterator[str]:
     """Yield what is valid in a document but can't be stored as results."""
-    for build in (report.control, report.treatment):
-        if not _is_name(build.framework, _LONGEST_FRAMEWORK) or AGAINST in build.framework:
-            yield f"control.framework: must be 1 to {_LONGEST_FRAMEWORK} printable characters, and the treatment's too"
     for side, build in (("control", report.control), ("treatment", report.treatment)):
-        yield from _build_problems(side, build)
+        if not _is_name(build.framework, _LONGEST_FRAMEWORK) or AGAINST in build.framework:
+            yield f"{side}.framework: must be 1 to {_LONGEST_FRAMEWORK} printable characters"
+        if not build.digest.isprintable() or len(build.digest) > 128:
+            yield f"{side}.digest: must be up to 128 printable characters"
+        if build.commit is not None and not _COMMIT.fullmatch(build.commit.id):
+            yield f"{side}.commit.id: must be 1 to 64 hexadecimal digits"
+        if build.commit is not None and not 0 <= build.commit.time <= _LATEST:
+            yield f"{side}.commit.time: must be seconds since 1970, up to {_LATEST}"
     case_ids = set()
     for index, comparison in enumerate(report.comparisons):
         where = f"comparisons[{index}]"
@@ -188,31 +145,13 @@ def _problems(report: Report) -> Iterator[str]:
         case_ids.add(comparison.case)
         if not 0 <= comparison.rounds <= _LARGEST_NUMBER:
             yield f"{where}.rounds: must be 0 to {_LARGEST_NUMBER}"
-        yield from _figure_problems(where, comparison)
-
-
-def _figure_problems(where: str, comparison: Comparison) -> Iterator[str]:
-    """Yield the figures that can't be a ratio or a probability."""
-    if comparison.ratio is not None and comparison.ratio <= 0:
-        yield f"{where}.ratio: must be more than 0"
-    if comparison.ci is not None and min(comparison.ci) < 0:
-        yield f"{where}.ci: must be 0 or more"
-    for name in ("p_value", "q_value"):
-        value = getattr(comparison, name)
-        if value is not None and not 0 <= value <= 1:
-            yield f"{where}.{name}: must be 0 to 1"
-
-
-def _build_problems(side: str, build: Build) -> Iterator[str]:
-    if not build.digest.isprintable() or len(build.digest) > 128:
-        yield f"{side}.digest: must be up to 128 printable characters"
-    commit = build.commit
-    if commit is None:
-        return
-    if not _COMMIT.fullmatch(commit.id):
-        yield f"{side}.commit.id: must be 1 to 64 hexadecimal digits"
-    if not 0 <= commit.time <= _LATEST:
-        yield f"{side}.commit.time: must be seconds since 1970, up to {_LATEST}"
+        if comparison.ratio is not None and comparison.ratio <= 0:
+            yield f"{where}.ratio: must be more than 0"
+        if comparison.ci is not None and min(comparison.ci) < 0:
+            yield f"{where}.ci: must be 0 or more"
+        for name, value in (("p_value", comparison.p_value), ("q_value", comparison.q_value)):
+            if value is not None and not 0 <= value <= 1:
+                yield f"{where}.{name}: must be 0 to 1"
 
 
 def _is_name(text: str, most: int) -> bool:

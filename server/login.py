@@ -14,7 +14,6 @@ from opduel.server.templating import page, redirect_with_cookie
 from opduel.server.tokens import LOGIN_LASTS, begin_login, end_login, find_token
 from opduel.server.upload import form_of
 
-_LARGEST_FORM, _MOST_FIELDS = 4096, 10  # bytes, fields
 _MOST_FAILURES, _FAILURES_WITHIN_S, _MOST_ADDRESSES = 10, 60.0, 1000
 
 router = APIRouter(include_in_schema=False)
@@ -59,7 +58,7 @@ def login_page(request: Request, next: str = "/") -> Response:
 async def log_in(request: Request) -> Response:
     """Take a token, and redirect to the page that the browser asked for, or show what was wrong."""
     refuse_other_sites(request)
-    form = dict(await form_of(request, _LARGEST_FORM, _MOST_FIELDS))
+    form = dict(await form_of(request))
     target = _local(form.get("next", "/"))
     failures: Failures = request.app.state.failures
     address = request.client.host if request.client else ""

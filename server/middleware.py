@@ -91,16 +91,8 @@ class SecurityMiddleware:
         logger.info("%s %s %s %s %d ms", client, one_field(scope["method"]), path, status or "gone", took_ms)
 
 
-def may_be_packed(headers: Headers) -> bool:
-    """Return whether the answer to a request with these headers may be compressed."""
-    accepted = {
-        encoding.partition(";")[0].strip().lower() for encoding in headers.get("accept-encoding", "").split(",")
-    }
-    return "gzip" in accepted and headers.get("sec-fetch-site", "none") in _OWN
-
-
 class Compression:
-    """Compresses answers, except those that are compressed already, or small."""
+    """Compresses answers, except those that are small, or to requests that another site caused."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._plain = app
@@ -108,5 +100,5 @@ class Compression:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        may_pack = scope["type"] == "http" and may_be_packed(Headers(scope=scope))
+        may_pack = scope["type"] == "http" and Headers(scope=scope).get("sec-fetch-site", "none") in _OWN
         await (self._packing if may_pack else self._plain)(scope, receive, send)

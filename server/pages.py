@@ -20,9 +20,9 @@ from opduel.reporters.units import human_change, human_interval, human_share, hu
 from opduel.server import histories, queries
 from opduel.server.access import CanRead, ReadSession, database_of, settings_of
 from opduel.server.answers import require_found, require_run
-from opduel.server.api import sent_report
+from opduel.server.api import rendered_report
 from opduel.server.causes import causes_for_page, may_have_frames
-from opduel.server.comparing import compare_runs, in_words
+from opduel.server.comparing import compare_runs
 from opduel.server.findings import exp
 from opduel.server.hosts import COMPARED, count_hosts, find_host, list_hosts
 from opduel.server.middleware import SECURITY_HEADERS
@@ -119,14 +119,14 @@ def run_page(request: Request, session: ReadSession, run_id: Words) -> Response:
 @router.get("/runs/{run_id}/report.html")
 async def run_report(request: Request, _reader: CanRead, run_id: Words) -> Response:
     """Return the run's report as one HTML file, always as a download, because it is untrusted."""
-    return await sent_report(request, run_id, "html", f"report-{run_id}.html")
+    return await rendered_report(request, run_id, "text/html; charset=utf-8", f"report-{run_id}.html")
 
 
 @router.get("/runs/{run_id}/cases/{number}/flames.json")
 async def flames(request: Request, _reader: CanRead, run_id: Words, number: Number) -> Response:
     """Return the flame graphs of a case's cause out of the run's report: one for each examination, or null."""
     case = await run_in_threadpool(_explained_case, request, run_id, number)
-    return await sent_report(request, run_id, "flames", None, case)
+    return await rendered_report(request, run_id, "application/json", "flames.json", case)
 
 
 def _explained_case(request: Request, run_id: str, number: int) -> str:
@@ -189,7 +189,8 @@ def compare_page(request: Request, session: ReadSession, first: Words = "", seco
 @router.get("/search")
 def search_page(request: Request, session: ReadSession, q: Words = "") -> Response:
     """Show the runs, commits and cases that contain the words."""
-    runs, cases = (queries.search_runs(session, q), queries.search_cases(session, q)) if q else ([], [])
+    runs = queries.latest_runs(session, queries.RunFilter(text=q), queries.MOST_FOUND) if q else []
+    cases = queries.search_cases(session, q) if q else []
     return page_of(request, "search.html", text=q, runs=runs, cases=cases, most=queries.MOST_FOUND)
 
 
@@ -205,7 +206,8 @@ def hosts_page(request: Request, session: ReadSession, page: PageNumber = 1) -> 
 @router.get("/hosts/{host:path}")
 def host_page(request: Request, session: ReadSession, host: Words) -> Response:
     """Show one host: what it measured, and its noise over time."""
-    return page_of(request, "host.html", host=require_found(find_host(session, host), "host"))
+    history = require_found(find_host(session, host), "host")
+    return page_of(request, "host.html", history=history, host=history.summary)
 
 
 def page_and_pages(page: int, total: int, size: int) -> tuple[int, int]:
@@ -275,7 +277,6 @@ ENVIRONMENT.globals.update(
     change_of=change_of,
     build_of=histories.build_of,
     cause_headings=HEADINGS,
-    in_words=in_words,
     link_of=link_of,
     may_have_frames=may_have_frames,
     verdicts=WORST_FIRST,

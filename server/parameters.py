@@ -7,7 +7,6 @@ from fastapi import Query
 from pydantic import AfterValidator, Field
 
 MOST_ROWS = 1000
-SHORTEST_COMMIT = 4  # digits
 _LARGEST = 2**31 - 1
 
 
@@ -22,7 +21,7 @@ RunId = Annotated[str, Field(max_length=128), AfterValidator(_printable)]
 Number = Annotated[int, Field(ge=1, le=_LARGEST)]
 Offset = Annotated[int, Field(ge=0, le=_LARGEST)]
 Limit = Annotated[int, Field(ge=1, le=MOST_ROWS)]
-Digits = Annotated[str, Field(pattern=rf"^[0-9A-Fa-f]{{{SHORTEST_COMMIT},64}}$", description="the first digits")]
+Digits = Annotated[str, Field(pattern="^[0-9A-Fa-f]{4,64}$", description="the first digits")]
 Branch = Annotated[Words | None, Query(description="of this branch; empty: of runs that name none")]
 OperatorCategory = Annotated[
     Words | None, Query(description="cases of this category of operators, the spec that they are from")

@@ -1,6 +1,5 @@
 """Queries of the API and the pages: runs and cases by filters, results, histories."""
 
-import re
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from opduel.comparator.history.host_noise import WINDOW
 from opduel.records import Verdict
 from opduel.reporters.summary import WORST_FIRST
 from opduel.server.models import Case, CauseFound, Document, HostRun, Result, Run
-from opduel.server.parameters import SHORTEST_COMMIT, Branch, Digits, StartedSince, StartedUntil, Words
+from opduel.server.parameters import Branch, Digits, StartedSince, StartedUntil, Words
 
 MOST_FOUND = 100
 
@@ -114,7 +113,7 @@ def count_rows(session: Session, statement: Select[*tuple[Any, ...]]) -> int:
 
 
 def document_of(session: Session, run_number: int) -> bytes:
-    """Return the run's whole report as compact JSON; ``ingest.readable`` makes report.json of it."""
+    """Return the run's whole report, as local reporters write it."""
     return zlib.decompress(session.get_one(Document, run_number).content)
 
 
@@ -183,14 +182,6 @@ def _factor(row: Any) -> float:
     if ratio is None:
         return float("inf") if row.control != row.treatment else 0.0
     return max(ratio, 1 / ratio) if ratio > 0 else float("inf")
-
-
-def search_runs(session: Session, text: str) -> list[Run]:
-    """Return runs with ``text`` in their id, spec, builds or commits, the latest first, ``MOST_FOUND`` at most."""
-    run_by_number = {run.number: run for run in latest_runs(session, RunFilter(text=text), MOST_FOUND)}
-    if re.fullmatch(rf"[0-9A-Fa-f]{{{SHORTEST_COMMIT},64}}", text):
-        run_by_number |= {run.number: run for run in latest_runs(session, RunFilter(commit=text), MOST_FOUND)}
-    return sorted(run_by_number.values(), key=lambda run: (run.started, run.number), reverse=True)[:MOST_FOUND]
 
 
 def search_cases(session: Session, text: str) -> Sequence[Case]:

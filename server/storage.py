@@ -1,11 +1,11 @@
 """Storage of reports: all of one or nothing, and once, however often it is posted."""
 
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import delete, exists, insert, select, update
+from sqlalchemy import delete, exists, func, insert, select
 from sqlalchemy.orm import Session
 
 from opduel.records import Build, Comparison, Report, UsageError
@@ -85,36 +85,18 @@ def _insert_run(session: Session, submission: Submission, token: str, now: datet
 
 
 def _case_numbers(session: Session, report: Report) -> dict[str, int]:
-    """Insert the report's new cases, update the changed ones, and return the numbers of all by id.
+    """Insert the report's new cases, update the others, and return the numbers of all by id.
 
     The order of the ids is fixed, so that two reports that come at once can't deadlock.
     """
     framework = framework_label(report.control, report.treatment)
-    details_by_case = dict(sorted(_cases(report)))
-    row_by_case = _known_cases(session, framework, details_by_case)
-    new = [case for case in details_by_case if case not in row_by_case]
-    for some in batches([{"framework": framework, "case": case, **details_by_case[case]} for case in new]):
-        session.execute(upsert(session, Case).on_conflict_do_nothing(), some)
-    row_by_case |= _known_cases(session, framework, new)
-    changed = []
-    for case, row in sorted(row_by_case.items()):
-        details = details_by_case[case] | {
-            "operator_category": details_by_case[case]["operator_category"] or row.operator_category
-        }
-        if any(getattr(row, name) != value for name, value in details.items()):
-            changed.append({"number": row.number, **details})
-    if changed:
-        session.execute(update(Case), changed)
-    return {case: row.number for case, row in row_by_case.items()}
-
-
-def _known_cases(session: Session, framework: str, ids: Iterable[str]) -> dict[str, Any]:
-    row_by_case = {}
-    columns = [getattr(Case, name) for name in ("number", "case", *_DETAILS)]
-    for some in batches(list(ids)):
-        for row in session.execute(select(*columns).where(Case.framework == framework, Case.case.in_(some))):
-            row_by_case[row.case] = row
-    return row_by_case
+    rows = [{"framework": framework, "case": case, **details} for case, details in sorted(_cases(report))]
+    statement = upsert(session, Case)
+    latest = {name: statement.excluded[name] for name in _DETAILS}
+    latest["operator_category"] = func.coalesce(latest["operator_category"], Case.operator_category)
+    statement = statement.on_conflict_do_update(index_elements=["framework", "case"], set_=latest)
+    statement = statement.returning(Case.case, Case.number)
+    return {case: number for some in batches(rows) for case, number in session.execute(statement, some)}
 
 
 def _cases(report: Report) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -21,7 +21,7 @@ from fastapi import HTTPException
 from fastapi.concurrency import run_in_threadpool
 
 from opduel.server.database import Database
-from opduel.server.error_handlers import DATABASE_AWAY, database_is_away, later
+from opduel.server.error_handlers import later
 from opduel.server.logs import logger
 
 T = TypeVar("T")
@@ -39,7 +39,6 @@ class SubprocessJobs:
     """One kind of work on large reports, in one process at a time."""
 
     def __init__(self, database: Database, max_report_bytes: int) -> None:
-        self._database = database
         self._url = database.url.render_as_string(hide_password=False)
         self._memory = _MEMORY_BESIDE + _MEMORY_PER_BYTE * max_report_bytes
         self._places_in_use = 0
@@ -61,9 +60,8 @@ class SubprocessJobs:
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
         """Return ``work(database, *arguments)``, run in a process. ``work`` is a module's function with a small result;
-        a file among the arguments is wrapped in a ``SharedFile``. Raises HTTPException: ``work`` raised it; or 413, it
-        took too much memory; or 503, the database is not available or the process was killed; RuntimeError: ``work``
-        failed; the text has its traceback."""
+        a file among the arguments is wrapped in a ``SharedFile``. Raises HTTPException: 413, it took too much memory;
+        503, the process was killed; and what ``work`` raises, with its traceback as a note."""
         async with self._turn:
             receiver, sender = _CONTEXT.Pipe(duplex=False)
             process = _CONTEXT.Process(
@@ -78,9 +76,6 @@ class SubprocessJobs:
                     process.kill()
                     process.join()
                 receiver.close()
-        if isinstance(outcome, _DatabaseAwayError):
-            self._database.damage = self._database.damage or outcome.damage
-            raise database_is_away(outcome.reason)
         if isinstance(outcome, Exception):
             raise outcome
         result: T = outcome
@@ -119,14 +114,6 @@ async def _receive_outcome(connection: Connection) -> Any:
         loop.remove_reader(connection.fileno())
 
 
-class _DatabaseAwayError(Exception):
-    """Sent by the process if the database is not available, or found with ``damage``."""
-
-    def __init__(self, reason: str, damage: str) -> None:
-        super().__init__(reason, damage)
-        self.reason, self.damage = reason, damage
-
-
 def _child(connection: Connection, url: str, memory: int, work: Callable[..., Any], arguments: Any) -> None:
     """Run in the process: do the work and send its outcome."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which lets the last requests end
@@ -140,11 +127,8 @@ def _outcome(url: str, work: Callable[..., Any], arguments: Any) -> Any:
     try:
         with closing(Database(url)) as database:
             return work(database, *arguments)
-    except HTTPException as error:
-        return HTTPException(error.status_code, error.detail, error.headers)
     except MemoryError:
         return HTTPException(413, "the report would take too much memory here: see --max_report_bytes")
-    except DATABASE_AWAY as error:
-        return _DatabaseAwayError(str(getattr(error, "orig", error)), database.damage)
-    except Exception:
-        return RuntimeError(f"work on a large report failed: {traceback.format_exc()}")
+    except Exception as error:
+        error.add_note(traceback.format_exc())
+        return error

@@ -5,8 +5,6 @@ import errno
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import Self
 from urllib.parse import parse_qsl
 
 from fastapi import HTTPException, Request
@@ -24,40 +22,21 @@ LARGEST_FORM, MOST_FIELDS = 65_536, 1000  # bytes, fields
 _FORM_PATIENCE_S = 10.0
 
 
-@dataclass
-class Posted:
-    """A body of ``size`` bytes; a large one is on disk, where another process can read it."""
-
-    file: tempfile.SpooledTemporaryFile[bytes]
-    size: int = 0
-
-    @property
-    def is_large(self) -> bool:
-        """Return whether it is on disk, not in memory."""
-        return self.size > _IN_MEMORY
-
-    def __enter__(self) -> Self:
-        """Return the body, whose file is closed at the end of the ``with``."""
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        with suppress(OSError):  # the disk may be full for what is still buffered
-            self.file.close()
-
-
-async def receive(request: Request, most: int, when_large: Callable[[], None]) -> Posted:
-    """Return the body, of at most ``most`` bytes, which the caller closes.
+async def receive(request: Request, most: int, when_large: Callable[[], None]) -> tempfile.SpooledTemporaryFile[bytes]:
+    """Return the body, of at most ``most`` bytes, as a file at its end, which the caller closes. A large one is on
+    disk, where another process can read it.
 
     ``when_large`` is called once, as soon as it is known that the body is too large for memory; it may raise to refuse
     it. Raises HTTPException: 415 for another type, 413 for a larger body, 408 for an incomplete one, 503 if the disk is
     full; and what ``when_large`` raises."""
     _check_type(request)
-    posted = Posted(tempfile.SpooledTemporaryFile[bytes](_IN_MEMORY))
+    file = tempfile.SpooledTemporaryFile[bytes](_IN_MEMORY)
     try:
         async with asyncio.timeout(_PATIENCE_S):
-            await _fill(posted, request, most, when_large)
+            await _fill(file, request, most, when_large)
     except BaseException as error:
-        posted.__exit__()
+        with suppress(OSError):  # the disk may be full for what is still buffered
+            file.close()
         if isinstance(error, TimeoutError):
             raise HTTPException(408, f"the body was not complete within {_PATIENCE_S:.0f} s") from None
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -67,27 +46,26 @@ async def receive(request: Request, most: int, when_large: Callable[[], None]) -
         if isinstance(error, HTTPException):
             await _discard(request)
         raise
-    return posted
+    return file
 
 
-async def _fill(posted: Posted, request: Request, most: int, when_large: Callable[[], None]) -> None:
-    is_announced = False
-
-    def check(size: int) -> None:
-        nonlocal is_announced
+async def _fill(
+    file: tempfile.SpooledTemporaryFile[bytes], request: Request, most: int, when_large: Callable[[], None]
+) -> None:
+    chunks, is_large = request.stream(), False
+    size = int(request.headers.get("content-length", 0))  # as announced, and then as received
+    chunk: bytes | None = b""
+    while chunk is not None:
+        await run_in_threadpool(file.write, chunk)  # a slow disk must not block other requests
+        size = max(size, file.tell())
         if size > most:
             detail = f"the body is larger than the {most} bytes that are accepted: see --max_report_bytes"
             raise HTTPException(413, detail)
-        if size > _IN_MEMORY and not is_announced:
-            is_announced = True
+        if size > _IN_MEMORY and not is_large:
+            is_large = True
             when_large()
-
-    check(int(request.headers.get("content-length", 0)))
-    async for chunk in request.stream():
-        posted.size += len(chunk)
-        check(posted.size)
-        await run_in_threadpool(posted.file.write, chunk)  # a slow disk must not block other requests
-    await run_in_threadpool(posted.file.flush)
+        chunk = await anext(chunks, None)
+    await run_in_threadpool(file.flush)
 
 
 def _check_type(request: Request) -> None:
@@ -112,24 +90,24 @@ async def _discard(request: Request) -> None:
                     return
 
 
-async def small_body(request: Request, largest: int = LARGEST_FORM) -> bytes:
+async def small_body(request: Request) -> bytes:
     """Return a small body. Raises HTTPException: 413 for a larger one, 408 for an incomplete one."""
     body = b""
     try:
         async with asyncio.timeout(_FORM_PATIENCE_S):
             async for chunk in request.stream():
                 body += chunk
-                if len(body) > largest:
-                    raise HTTPException(413, f"the form is too large: at most {largest} bytes are accepted")
+                if len(body) > LARGEST_FORM:
+                    raise HTTPException(413, f"the form is too large: at most {LARGEST_FORM} bytes are accepted")
     except TimeoutError:
         raise HTTPException(408, "the body was incomplete") from None
     return body
 
 
-async def form_of(request: Request, largest: int = LARGEST_FORM, most: int = MOST_FIELDS) -> list[tuple[str, str]]:
+async def form_of(request: Request) -> list[tuple[str, str]]:
     """Return a form's fields, in order. Raises HTTPException: as ``small_body``, and 400 for too many fields."""
-    body = await small_body(request, largest)
+    body = await small_body(request)
     try:
-        return parse_qsl(body.decode("utf-8", "replace"), max_num_fields=most)
+        return parse_qsl(body.decode("utf-8", "replace"), max_num_fields=MOST_FIELDS)
     except ValueError:
         raise HTTPException(400, "the form has too many fields") from None

@@ -1,11 +1,8 @@
 """How it runs: behind a proxy or not, what it logs of untrusted requests, a full disk, ended amid a request."""
 
-import random
-import sqlite3
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -14,7 +11,6 @@ from raw_requests import raw, wait_for
 from results_server import REPORTS, RunningServer, numbered, running_server
 
 from opduel.server import app
-from opduel.server import database as storage
 from opduel.server import upload as receiving
 
 
@@ -97,54 +93,6 @@ def test_who_is_cut_off_by_its_end_is_asked_to_retry(
     assert answer.startswith(b"HTTP/1.1 503")
     assert b"retry-after: 30" in answer.lower()
     assert "CancelledError" not in caplog.text
-
-
-def damage(server: RunningServer, first_page: int, pages: int) -> None:
-    """Overwrite pages of the database, as a broken disk does."""
-    path = Path(server.database.url.database or "")
-    with closing(sqlite3.connect(path)) as connection:
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        (size,) = connection.execute("PRAGMA page_size").fetchone()
-    with path.open("r+b") as file:
-        file.seek((first_page - 1) * size)
-        file.write(b"\xff" * size * pages)
-
-
-def test_a_damaged_database_is_no_healthy_one(server: RunningServer, caplog: pytest.LogCaptureFixture) -> None:
-    assert server.post(numbered(1)).status_code == 201
-    damage(server, 2, pages=20)
-    with server.client() as client:
-        answers = [client.get("/healthz"), server.post(numbered(2)), client.get("/api/v1/runs")]
-    assert [(answer.status_code, [*answer.json()]) for answer in answers] == [(503, ["detail"])] * 3
-    assert "malformed" in caplog.text
-    assert "Traceback" not in caplog.text
-
-
-@pytest.mark.parametrize("is_large", [False, True])
-def test_damage_that_one_request_met_is_in_the_health_of_all(server: RunningServer, is_large: bool) -> None:
-    assert server.post(numbered(1)).status_code == 201
-    with closing(sqlite3.connect(server.database.url.database or "")) as connection:
-        (pages,) = connection.execute("PRAGMA page_count").fetchone()
-    text = random.Random(0).randbytes(10**6).hex()[: 2 * 10**6 if is_large else 5 * 10**5]
-    assert server.post(numbered(2, user_identifier=text)).status_code == 201
-    damage(server, pages + 20, pages=1)
-    with server.client() as client:
-        paths = ("/healthz", "/api/v1/runs/run-2/report", "/healthz")
-        assert [client.get(path).status_code for path in paths] == [200, 503, 503]
-
-
-def test_posts_beside_a_locked_database_wait_together(server: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One after the other would take 20 times as long, and the senders would give up."""
-    monkeypatch.setattr(storage, "_BUSY_TIMEOUT_S", 1.0)
-    with closing(sqlite3.connect(server.database.url.database or "", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        began = time.monotonic()
-        with ThreadPoolExecutor(20) as pool:
-            answers = list(pool.map(server.post, map(numbered, range(20))))
-        assert time.monotonic() - began < 15
-        other.execute("ROLLBACK")
-    assert {(answer.status_code, answer.headers["Retry-After"]) for answer in answers} == {(503, "30")}
-    assert server.post(numbered(1)).status_code == 201
 
 
 @pytest.mark.parametrize("name", ["evil.example", "evil.example:8000", "127.0.0.1.evil.example", "["])

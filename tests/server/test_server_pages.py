@@ -279,7 +279,7 @@ ODD_FIGURES = (
 
 def test_no_figure_that_a_report_may_hold_breaks_a_page(empty: RunningServer, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor one that is refused today, and may be there from before."""
-    monkeypatch.setattr("opduel.server.ingest._figure_problems", lambda *_: ())
+    monkeypatch.setattr("opduel.server.ingest._problems", lambda _: ())
     for number, figures in enumerate(ODD_FIGURES):
         comparison = samples.comparison("steady", **figures)
         report = replace(compared("a", f"b{number}", number), comparisons=(comparison,))
