@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from opduel.fleet.job import KIND_RESOURCE, tag_resource
-from opduel.harness.machine.host import PROC, gpu_models, text_of
+from opduel.harness.machine.host import PROC, cpu_info, gpu_models
 from opduel.records.case import KIND_NAME
 from opduel.support.digests import cut
 
@@ -16,9 +16,9 @@ _LONGEST = 64
 _NOISE = re.compile(r"\((r|tm)\)|\b(cpu|processor)\b", re.IGNORECASE)
 
 
-def features_of(cpuinfo: str) -> list[str]:
-    """Return those of ``FEATURES`` that the processor has, by the text of ``/proc/cpuinfo``."""
-    flags = set((_value(cpuinfo, "flags") or _value(cpuinfo, "Features")).split())
+def features_of(cpuinfo: Mapping[str, str]) -> list[str]:
+    """Return those of ``FEATURES`` that the processor has."""
+    flags = set(cpuinfo.get("flags", cpuinfo.get("Features", "")).split())
     return [feature for feature in FEATURES if feature in flags]
 
 
@@ -28,9 +28,9 @@ def host_kind(proc: Path = PROC) -> str:
     Such as ``intel-xeon-platinum-8375c-2.90ghz+avx512_vnni``: of the instructions only the newest, or all if the
     machine hides some of the older ones.
     """
-    cpuinfo = text_of(proc / "cpuinfo")
-    parts = [_value(cpuinfo, name) for name in ("CPU implementer", "CPU part")]
-    model = _value(cpuinfo, "model name") or " ".join([platform.machine(), *filter(None, parts)])
+    cpuinfo = cpu_info(proc)
+    parts = [cpuinfo.get(name) for name in ("CPU implementer", "CPU part")]
+    model = cpuinfo.get("model name") or " ".join([platform.machine(), *filter(None, parts)])
     words = [_NOISE.sub(" ", model), *_newest(features_of(cpuinfo)), *dict.fromkeys(gpu_models(proc))]
     return cut("+".join(re.sub(r"[^a-z0-9._]+", "-", word.lower()).strip("-") for word in words), _LONGEST)
 
@@ -42,12 +42,6 @@ def kind_of(resources: Mapping[str, object], platforms: Sequence[str]) -> str | 
         return next((tag for tag in reversed(platforms) if tag_resource(tag) in resources), None)
     marked = (name.removeprefix(KIND_RESOURCE) for name in resources if name.startswith(KIND_RESOURCE))
     return next((name for name in marked if KIND_NAME.fullmatch(name)), None)
-
-
-def _value(cpuinfo: str, name: str) -> str:
-    """Return the first processor's value of this name; empty if there is none."""
-    match = re.search(rf"^{name}\s*:\s*(.*)$", cpuinfo, re.MULTILINE)
-    return match[1].strip() if match else ""
 
 
 def _newest(features: Iterable[str]) -> list[str]:

@@ -24,7 +24,7 @@ from opduel.fleet.host import HostPlugin
 from opduel.fleet.job import KIND_RESOURCE, SLOT, HostSettings, tag_resource
 from opduel.fleet.kinds import features_of, host_kind
 from opduel.fleet.security import security_of
-from opduel.harness.machine.host import PROC, host_name, text_of
+from opduel.harness.machine.host import PROC, cpu_info, host_name
 from opduel.records import RunError
 from opduel.support.text import one_line
 
@@ -86,7 +86,7 @@ def default_folder() -> Path:
 def host_tags(proc: Path = PROC) -> list[str]:
     """Return this machine's tags: ``linux-x86_64``, the instructions that its processor has, ``gpu``."""
     tags = [f"{platform.system()}-{platform.machine()}".lower()]
-    tags += features_of(text_of(proc / "cpuinfo"))
+    tags += features_of(cpu_info(proc))
     return [*tags, "gpu"] if Path("/dev/nvidia0").exists() else tags
 
 

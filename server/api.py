@@ -135,7 +135,7 @@ def list_cases(
     limit: Limit = 100,
     offset: Offset = 0,
 ) -> schemas.CasesOut:
-    """List cases whose id or operator contains a text, in the order of their names."""
+    """List cases in the order of their names; of a text, every word is in their id or operator."""
     statement = queries.find_cases(framework, text, operator_category)
     return part_of(session, statement, limit, offset, schemas.CasesOut, "cases", schemas.CaseOut.model_validate)
 

@@ -1,6 +1,5 @@
 """Logins of browsers: a page takes a token once, and a cookie then holds the id of a login instead of it."""
 
-import threading
 import time
 from collections import OrderedDict, deque
 from datetime import UTC, datetime
@@ -23,24 +22,21 @@ class Failures:
     """Counts failed logins by address: after ten within a minute, further ones are refused unseen."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
         self._times: OrderedDict[str, deque[float]] = OrderedDict()
 
     def wait_s(self, address: str) -> float:
         """Return how many seconds ``address`` has to wait; 0 if it need not."""
-        with self._lock:
-            times = self._times.get(address)
-            if times is None or len(times) < _MOST_FAILURES:
-                return 0.0
-            return max(0.0, times[0] + _FAILURES_WITHIN_S - time.monotonic())
+        times = self._times.get(address)
+        if times is None or len(times) < _MOST_FAILURES:
+            return 0.0
+        return max(0.0, times[0] + _FAILURES_WITHIN_S - time.monotonic())
 
     def add(self, address: str) -> None:
         """Count a failure of ``address``. The addresses that failed longest ago are forgotten beyond 1000."""
-        with self._lock:
-            self._times.setdefault(address, deque(maxlen=_MOST_FAILURES)).append(time.monotonic())
-            self._times.move_to_end(address)
-            while len(self._times) > _MOST_ADDRESSES:
-                self._times.popitem(last=False)
+        self._times.setdefault(address, deque(maxlen=_MOST_FAILURES)).append(time.monotonic())
+        self._times.move_to_end(address)
+        while len(self._times) > _MOST_ADDRESSES:
+            self._times.popitem(last=False)
 
 
 @router.get("/login")

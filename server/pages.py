@@ -190,7 +190,7 @@ def compare_page(request: Request, session: ReadSession, first: Words = "", seco
 def search_page(request: Request, session: ReadSession, q: Words = "") -> Response:
     """Show the runs, commits and cases that contain the words."""
     runs = queries.latest_runs(session, queries.RunFilter(text=q), queries.MOST_FOUND) if q else []
-    cases = queries.search_cases(session, q) if q else []
+    cases = session.scalars(queries.find_cases(text=q).limit(queries.MOST_FOUND)).all() if q else []
     return page_of(request, "search.html", text=q, runs=runs, cases=cases, most=queries.MOST_FOUND)
 
 

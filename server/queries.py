@@ -142,12 +142,13 @@ def noise_of(session: Session, host: str, kind: str, limit: int = WINDOW) -> lis
     return [(row.started, row.noise) for row in session.execute(query)][::-1]
 
 
-def find_cases(framework: str | None, text: str | None, operator_category: str | None) -> Select[Case]:
-    """Return the query of cases in the order of their names; ``text`` is a part of their id or operator."""
+def find_cases(
+    framework: str | None = None, text: str | None = None, operator_category: str | None = None
+) -> Select[Case]:
+    """Return the query of cases in the order of their names, with every word of ``text`` in their id or operator."""
     pairs = ((Case.framework, framework), (Case.operator_category, operator_category))
     conditions: list[ColumnElement[bool]] = [column == value for column, value in pairs if value is not None]
-    if text:
-        conditions.append(_has(text, Case.case, Case.operator))
+    conditions += [_has(word, Case.case, Case.operator) for word in (text or "").split()]
     return select(Case).where(*conditions).order_by(Case.case, Case.framework)
 
 
@@ -182,9 +183,3 @@ def _factor(row: Any) -> float:
     if ratio is None:
         return float("inf") if row.control != row.treatment else 0.0
     return max(ratio, 1 / ratio) if ratio > 0 else float("inf")
-
-
-def search_cases(session: Session, text: str) -> Sequence[Case]:
-    """Return cases with every word of ``text`` in their id or operator, by id, ``MOST_FOUND`` at most."""
-    words = [_has(word, Case.case, Case.operator) for word in text.split()]
-    return session.scalars(select(Case).where(*words).order_by(Case.case).limit(MOST_FOUND)).all()

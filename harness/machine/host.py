@@ -29,8 +29,7 @@ _BUSY_FIELDS = ("user", "nice", "system", "irq", "softirq")
 
 def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> HostRecord:
     """Return what the host is, without its noise; None for whatever it doesn't tell."""
-    first = text_of(proc / "cpuinfo").partition("\n\n")[0]  # of several CPUs
-    cpuinfo = {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
+    cpuinfo = cpu_info(proc)
     memory, swap = _tolerant(psutil.virtual_memory), _tolerant(psutil.swap_memory)
     frequency = _tolerant(psutil.cpu_freq)
     flags = cpuinfo.get("flags")
@@ -51,6 +50,12 @@ def host_fingerprint(proc: Path = PROC, sys_folder: Path = SYS) -> HostRecord:
         swap_used=swap and swap.used,
         python=sys.version.split()[0],
     )
+
+
+def cpu_info(proc: Path = PROC) -> dict[str, str]:
+    """Return what the kernel says of the first processor, by name."""
+    first = text_of(proc / "cpuinfo").partition("\n\n")[0]
+    return {key.strip(): value.strip() for key, _, value in (line.partition(":") for line in first.splitlines())}
 
 
 def gpu_models(proc: Path = PROC) -> tuple[str, ...]:
