@@ -15,7 +15,6 @@ from opduel.server.histories import History, Series, by_branch, history_of
 from opduel.server.logs import logger
 from opduel.server.models import AnalysedSeries, Result, Run
 
-METHOD = 1  # version of the analysis: when it changes, all histories are analysed again
 # The number of runs, and when the last one was received. Its number would not do: that of a removed run may be reused.
 Stamp = tuple[int, datetime | None]
 _PATIENCE_S = 0.5  # how long a page waits for a computation that may be about to end
@@ -37,7 +36,7 @@ class DriftAnalysis:
     def __init__(self, database: Database) -> None:
         """Keep ``database``; the first call of ``progress`` or ``analyse`` starts the work."""
         self._database = database
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # of the start of the work
         self._stamp: Stamp | None = None  # of all runs, at the last computation
         self._total = self._waiting = 0
         self._worker: threading.Thread | None = None
@@ -45,19 +44,13 @@ class DriftAnalysis:
     def progress(self, patience_s: float = _PATIENCE_S) -> Progress:
         """Start the analysis if there are new runs, wait for it ``patience_s`` at most, and return its progress."""
         self._start_if_stale()
-        worker = self._worker
-        if worker is not None:
+        if worker := self._worker:
             worker.join(patience_s)
-        with self._lock:
-            is_complete = self._worker is None or not self._worker.is_alive()
-            return Progress(self._total - self._waiting, self._total, is_complete)
+        is_complete = worker is None or not worker.is_alive()
+        return Progress(self._total - self._waiting, self._total, is_complete)
 
     def analyse(self) -> None:
-        """Analyse all series with new runs.
-
-        Raises:
-            sqlalchemy.exc.DBAPIError: the database can't be used.
-        """
+        """Analyse all series with new runs. Raises sqlalchemy.exc.DBAPIError: the database can't be used."""
         with self._database.reading() as session:
             stamps, analysed_stamps = _stamps(session), _analysed_stamps(session)
         for old, new in _newly_named(analysed_stamps, stamps).items():
@@ -65,8 +58,7 @@ class DriftAnalysis:
                 session.execute(update(AnalysedSeries).filter_by(**old.key).values(branch=new.branch))
             analysed_stamps[new] = analysed_stamps.pop(old)
         stale = [series for series, stamp in stamps.items() if analysed_stamps.get(series) != stamp]
-        with self._lock:
-            self._total, self._waiting = len(stamps), len(stale)
+        self._total, self._waiting = len(stamps), len(stale)
         if removed := [series for series in analysed_stamps if series not in stamps]:
             with self._database.writing() as session:
                 for series in removed:
@@ -77,8 +69,7 @@ class DriftAnalysis:
             with self._database.writing() as session:
                 for series, history in zip(some, histories, strict=True):
                     _store(session, series, history, stamps[series])
-            with self._lock:
-                self._waiting -= len(some)
+            self._waiting -= len(some)
 
     def _start_if_stale(self) -> None:
         with self._database.reading() as session:
@@ -96,8 +87,7 @@ class DriftAnalysis:
         except Exception:
             logger.exception("the histories could not be analysed; the next request tries again")
         else:
-            with self._lock:
-                self._stamp = stamp
+            self._stamp = stamp
 
     def _history(self, series: Series) -> History:
         """Return the history of one series; if an odd upload can't be analysed, log that and return an empty one."""
@@ -115,10 +105,9 @@ def _store(session: Session, series: Series, history: History, stamp: Stamp) -> 
     values = {
         "run_count": stamp[0],
         "newest": stamp[1],
-        "method": METHOD,
         "builds": sum(len(part.nodes) for part in components),
         "runs": sum(part.edges for part in components),
-        "p_value": min(1.0, len(components) * min((part.p_value for part in components), default=1.0)),
+        "p_value": min((1.0, *(len(components) * part.p_value for part in components))),
         "drift_log": components[0].drift.log_ratio if components else 0.0,
     }
     statement = upsert(session, AnalysedSeries).values(**series.key, **values)
@@ -159,6 +148,5 @@ def _newly_named(analysed: Collection[Series], stamps: Collection[Series]) -> di
 
 
 def _analysed_stamps(session: Session) -> dict[Series, Stamp]:
-    """Return the series that have been analysed, with their stamps then; (-1, None) if by another method."""
-    rows = session.scalars(select(AnalysedSeries))
-    return {Series.from_row(row): (row.run_count, row.newest) if row.method == METHOD else (-1, None) for row in rows}
+    """Return the series that have been analysed, with their stamps then."""
+    return {Series.from_row(row): (row.run_count, row.newest) for row in session.scalars(select(AnalysedSeries))}

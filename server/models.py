@@ -198,7 +198,7 @@ class CauseFound(Base):
 class AnalysedSeries(Base):
     """The latest analysis of one case's history on one platform and branch.
 
-    ``run_count``, ``newest`` and ``method`` identify runs and method: while they are the same, so is the result.
+    ``run_count`` and ``newest`` identify its runs: while they are the same, so is the result.
     ``p_value`` tests "no change anywhere"; ``drift_log`` is the log ratio of the newest build to the oldest. ``branch``
     is empty if the runs name none.
     """
@@ -213,7 +213,6 @@ class AnalysedSeries(Base):
     branch: Mapped[str]
     run_count: Mapped[int]
     newest: Mapped[datetime | None]
-    method: Mapped[int]
     builds: Mapped[int]
     runs: Mapped[int]
     p_value: Mapped[float]

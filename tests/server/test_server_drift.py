@@ -184,7 +184,7 @@ def followed(server: RunningServer, series: int | None, detected: DetectedChange
             session.add(case)
             session.flush()
             figures = dict.fromkeys(("p_value", "drift_log"), 0.01)
-            counts = dict.fromkeys(("threads", "run_count", "method", "builds", "runs"), 1)
+            counts = dict.fromkeys(("threads", "run_count", "builds", "runs"), 1)
             row = AnalysedSeries(case_number=case.number, platform="host", branch="", **figures, **counts)
             session.add(row)
             session.flush()
