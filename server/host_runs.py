@@ -14,7 +14,7 @@ from opduel.comparator.history.host_noise import RECENT, REFERENCE_RUNS, level_o
 from opduel.records import METRICS, Comparison, HostRecord, Report
 from opduel.records.run_record import AACheckRecord, FleetHostRecord
 from opduel.server.database import batches, upsert
-from opduel.server.models import UNKNOWN_THREADS, CaseNoise, HostRun, Result, fit
+from opduel.server.models import CaseNoise, HostRun, Result, fit
 from opduel.server.queries import noise_of
 
 MOST_HOSTS = 1000  # of one run
@@ -24,27 +24,15 @@ _LONG = 1000  # characters of a text
 
 @dataclass(frozen=True)
 class HostPart:
-    """One host's part in a run, out of its report; fields are named as the columns of ``HostRun``."""
+    """One host's part in a run, out of its report: columns of ``HostRun``, its comparisons and its A/A checks."""
 
-    host: str
-    is_named: bool
-    kind: str
-    shards: int
-    cases: int
-    rounds: int
-    valid: bool
-    distrust: str | None
+    columns: dict[str, Any]
     comparisons: Sequence[Comparison]
     checks: Sequence[AACheckRecord]
 
 
 def keep_hosts(
-    session: Session,
-    report: Report,
-    run_number: int,
-    started: datetime,
-    threads: int | None,
-    numbers: Mapping[str, int],
+    session: Session, report: Report, run_number: int, started: datetime, threads: int, numbers: Mapping[str, int]
 ) -> None:
     """Store the hosts of a run; ``numbers`` has the numbers of its cases by id."""
     known_noise = _references(session, run_number, threads)
@@ -53,11 +41,13 @@ def keep_hosts(
     excesses: dict[int, float] = {}
     for part in hosts_of(report):
         spreads = _spreads(part, numbers)
-        noise = run_noise(spreads, references)
-        # Where the noise of the cases is unknown, the host's usual noise is subtracted instead.
-        level = noise if noise is not None else _usual(session, part)
+        noise = level = run_noise(spreads, references)
+        if level is None:  # the noise of the cases is unknown: the host's own in its last runs is subtracted instead
+            last_runs = noise_of(session, part.columns["host"], part.columns["kind"], RECENT)
+            level = level_of([value for _, value in last_runs]) or 0.0
         excesses |= {case: spread - level for case, spread in spreads.items()}
-        rows.append({"run_number": run_number, "started": started, "noise": noise, **_row(part, spreads)})
+        columns = {**part.columns, **_noise_columns(part.checks, spreads)}
+        rows.append({"run_number": run_number, "started": started, "noise": noise, **columns})
     if rows:
         session.execute(insert(HostRun), rows)
     _learn(session, excesses, known_noise, threads)
@@ -71,25 +61,32 @@ def hosts_of(report: Report) -> list[HostPart]:
         entry = FleetHostRecord(
             name=host.name or "", shards=1, cases=count, rounds=rounds, valid=validity.valid, host=host
         )
-        return [_host_part(entry, validity.reasons, report.comparisons, validity.aa_checks)]
-    comparisons, checks = _by_host(report)
+        return [HostPart(_columns(entry, validity.reasons), report.comparisons, validity.aa_checks)]
     part_by_host: dict[str, HostPart] = {}
     for entry in fleet.hosts[:MOST_HOSTS]:
-        reasons = _reasons_of(entry, fleet.hosts, validity.reasons[:MOST_HOSTS])
-        part = _host_part(entry, reasons, comparisons.get(entry.name, ()), checks.get(entry.name, ()))
-        part_by_host.setdefault(part.host, part)
+        comparisons = [comparison for comparison in report.comparisons if comparison.host == entry.name]
+        cases = {comparison.case for comparison in comparisons}
+        checks = [check for check in validity.aa_checks if check.case in cases]
+        columns = _columns(entry, _reasons_of(entry, fleet.hosts, validity.reasons[:MOST_HOSTS]))
+        part_by_host.setdefault(columns["host"], HostPart(columns, comparisons, checks))
     return list(part_by_host.values())
 
 
-def _host_part(
-    entry: FleetHostRecord, reasons: Iterable[str], comparisons: Sequence[Comparison], checks: Sequence[AACheckRecord]
-) -> HostPart:
+def _columns(entry: FleetHostRecord, reasons: Iterable[str]) -> dict[str, Any]:
+    """Return the columns that describe a host and its share of the run."""
     kind = kind_of(entry.host)
-    shards, cases, rounds = (max(0, min(count, _LARGEST_NUMBER)) for count in (entry.shards, entry.cases, entry.rounds))
+    name = fit(entry.name.strip())
+    is_named = bool(name.strip("."))  # a name of dots alone can't stand in a URL's path
+    counts = {column: max(0, min(getattr(entry, column), _LARGEST_NUMBER)) for column in ("shards", "cases", "rounds")}
     valid = entry.valid is not False
-    distrust = None if valid else fit("; ".join(reasons), _LONG) or None
-    name, is_named = _name_host(entry.name, kind)
-    return HostPart(name, is_named, kind, shards, cases, rounds, valid, distrust, comparisons, checks)
+    return {
+        "host": name if is_named else fit(f"unnamed: {kind}"),
+        "is_named": is_named,
+        "kind": kind,
+        **counts,
+        "valid": valid,
+        "distrust": None if valid else fit("; ".join(reasons), _LONG) or None,
+    }
 
 
 def _reasons_of(entry: FleetHostRecord, entries: Sequence[FleetHostRecord], reasons: Sequence[str]) -> Iterator[str]:
@@ -104,21 +101,6 @@ def _reasons_of(entry: FleetHostRecord, entries: Sequence[FleetHostRecord], reas
             yield reason_of_host.removeprefix(name_prefix)
 
 
-def _by_host(report: Report) -> tuple[dict[str, list[Comparison]], dict[str, list[AACheckRecord]]]:
-    """Return the comparisons and the A/A checks of each host of a fleet."""
-    comparisons: dict[str, list[Comparison]] = {}
-    host_of = {}
-    for comparison in report.comparisons:
-        if comparison.host is not None:
-            comparisons.setdefault(comparison.host, []).append(comparison)
-            host_of[comparison.case] = comparison.host
-    checks: dict[str, list[AACheckRecord]] = {}
-    for check in report.run.validity.aa_checks:
-        if check.case in host_of:
-            checks.setdefault(host_of[check.case], []).append(check)
-    return comparisons, checks
-
-
 def kind_of(host: HostRecord) -> str:
     """Return the kind of machine in words. Hosts of one kind are compared; the kernel's release changes too often."""
     processors = host.logical_cpus
@@ -129,12 +111,6 @@ def kind_of(host: HostRecord) -> str:
         (host.kernel or "").partition(" ")[0],
     )
     return fit(", ".join(filter(None, parts))) or "unknown kind"
-
-
-def _name_host(name: str, kind: str) -> tuple[str, bool]:
-    """Return what a host is called, and whether that is its name. A name of dots alone can't stand in a URL's path."""
-    cleaned = fit(name.strip())
-    return (cleaned, True) if cleaned.strip(".") else (fit(f"unnamed: {kind}"), False)
 
 
 def _spreads(part: HostPart, numbers: Mapping[str, int]) -> dict[int, float]:
@@ -162,43 +138,36 @@ def _log_ratios(check: AACheckRecord) -> list[float]:
     return [sample.log_ratio for sample in check.samples]
 
 
-def _row(part: HostPart, spreads: Mapping[int, float]) -> dict[str, Any]:
-    ratios = [math.log(check.ratio) for check in part.checks if check.ratio is not None and check.ratio > 0]
-    of_checks = [spread for check in part.checks if (spread := log_spread(_log_ratios(check))) is not None]
-    names = ("host", "is_named", "kind", "shards", "cases", "rounds", "valid", "distrust")
+def _noise_columns(checks: Sequence[AACheckRecord], spreads: Mapping[int, float]) -> dict[str, Any]:
+    ratios = [math.log(check.ratio) for check in checks if check.ratio is not None and check.ratio > 0]
+    of_checks = [spread for check in checks if (spread := log_spread(_log_ratios(check))) is not None]
     return {
-        **{name: getattr(part, name) for name in names},
         "spread": math.exp(statistics.median(spreads.values())) if spreads else None,
         "noise_cases": len(spreads),
-        "aa_checks": len(part.checks),
-        "aa_failed": sum(check.flagged for check in part.checks),
+        "aa_checks": len(checks),
+        "aa_failed": sum(check.flagged for check in checks),
         "aa_log_ratio": max(ratios, key=abs, default=None),
         "aa_spread": math.exp(statistics.median(of_checks)) if of_checks else None,
     }
 
 
-def _usual(session: Session, part: HostPart) -> float:
-    """Return the host's noise in its last runs, a log ratio; 0 if it is unknown."""
-    return level_of([noise for _, noise in noise_of(session, part.host, part.kind, RECENT)]) or 0.0
-
-
-def _references(session: Session, run_number: int, threads: int | None) -> dict[int, tuple[float, int]]:
+def _references(session: Session, run_number: int, threads: int) -> dict[int, tuple[float, int]]:
     """Return the noise sums of the run's cases, by number, each with the number of runs in the sum."""
     query = (
         select(CaseNoise.case_number, CaseNoise.total, CaseNoise.runs)
         .join(Result, Result.case_number == CaseNoise.case_number)
-        .where(Result.run_number == run_number, CaseNoise.threads == _threads(threads))
+        .where(Result.run_number == run_number, CaseNoise.threads == threads)
     )
     return {row.case_number: (row.total, row.runs) for row in session.execute(query)}
 
 
 def _learn(
-    session: Session, excesses: Mapping[int, float], known_noise: Mapping[int, tuple[float, int]], threads: int | None
+    session: Session, excesses: Mapping[int, float], known_noise: Mapping[int, tuple[float, int]], threads: int
 ) -> None:
     """Add a run to the noise of cases that are known from too few runs. The order of the cases' numbers is fixed, so
     that two reports that come at once can't deadlock."""
     rows = [
-        {"case_number": case, "threads": _threads(threads), "total": excess, "runs": 1}
+        {"case_number": case, "threads": threads, "total": excess, "runs": 1}
         for case, excess in sorted(excesses.items())
         if known_noise.get(case, (0.0, 0))[1] < REFERENCE_RUNS
     ]
@@ -207,7 +176,3 @@ def _learn(
     statement = statement.on_conflict_do_update(index_elements=["case_number", "threads"], set_=added)
     for some in batches(rows):
         session.execute(statement, some)
-
-
-def _threads(threads: int | None) -> int:
-    return UNKNOWN_THREADS if threads is None else threads

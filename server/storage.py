@@ -16,7 +16,7 @@ from opduel.server.database import batches, upsert
 from opduel.server.error_handlers import Refused
 from opduel.server.host_runs import keep_hosts
 from opduel.server.ingest import Submission
-from opduel.server.models import Case, CauseFound, Document, Result, Run, fit
+from opduel.server.models import UNKNOWN_THREADS, Case, CauseFound, Document, Result, Run, fit
 
 # Of a case.
 _DETAILS = ("operator", "direction", "metric", "unit", "dtype", "context", "operator_category", "lower_is_better")
@@ -52,7 +52,8 @@ def store(session: Session, submission: Submission, token: str, now: datetime) -
     for table, rows in ((Result, results), (CauseFound, causes)):
         for batch in batches(rows):
             session.execute(insert(table), batch)
-    keep_hosts(session, report, number, facts.started, facts.threads, case_numbers)
+    threads = UNKNOWN_THREADS if facts.threads is None else facts.threads
+    keep_hosts(session, report, number, facts.started, threads, case_numbers)
     return True
 
 

@@ -73,4 +73,4 @@ def test_each_host_has_its_own_reasons(
         for name, kind in zip(expected, kinds, strict=True)
     ]
     report = numbered(1, fleet={"hosts": hosts}, validity={**samples.validity(), "reasons": reasons})
-    assert {part.host: part.distrust for part in hosts_of(report)} == expected
+    assert {part.columns["host"]: part.columns["distrust"] for part in hosts_of(report)} == expected
