@@ -137,7 +137,7 @@ def run_fleet_command(options: FleetPart) -> int:
     own_tags = [*([] if options.set_freq is None else [f"freq-{options.set_freq}"]), *(options.tag or ())]
     tags = tuple(dict.fromkeys([*service.host_tags(), *own_tags]))
     with nullcontext() if options.set_freq is None else frequency_set(options.set_freq):
-        service.run_worker(address, service.WorkerOptions(settings, tags), secured)
+        service.run_worker(address, settings, tags, secured)
     return DONE
 
 

@@ -64,8 +64,8 @@ def _kinds(request: RunRequest, choice: FleetChoice, client: Client) -> Sequence
     if choice.platforms or all(case.kind for case in request.cases):
         return choice.platforms
     run = _identity(request)
-    if logged_kinds := _kept_kinds(request, run):
-        return logged_kinds
+    if logged := next(entries_of(request, KIND, run), None):
+        return [str(kind) for kind in logged["kinds"]]
     wait_for_hosts(client, choice)
     kinds = kinds_there(client, choice)
     if not kinds:
@@ -84,11 +84,6 @@ def _identity(request: RunRequest) -> str:
     return fingerprint(
         {"builds": builds, "cases": [case.measured_by() for case in request.cases], "seed": request.seed}
     )
-
-
-def _kept_kinds(request: RunRequest, run: str) -> list[str]:
-    """Return the kinds in the run's log; [] if there are none."""
-    return next((list(map(str, entry["kinds"])) for entry in entries_of(request, KIND, run)), [])
 
 
 def _request_of_kind(request: RunRequest, rows: Sequence[Case], kind: str) -> RunRequest:

@@ -5,7 +5,6 @@ import secrets
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -27,32 +26,25 @@ log = logging.getLogger(__name__)
 _sending: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
 
 
-@dataclass(frozen=True)
-class _Content:
-    """Something that can be sent: its name, and what writes it to a path, or returns the file that holds it already."""
-
-    name: str
-    pack: Callable[[Path], Path | None]
-
-
 class Archives:
     """The archives of a run by digest; each is packed when the first host needs it."""
 
     def __init__(self, folder: Path, request: RunRequest, suite: ChosenSuite | None) -> None:
         """Collect the builds of commits, the suite, and the files of the cases that were fetched on this host."""
         self._folder, self._suite, self._framework = folder, suite, request.framework
-        self._contents: dict[str, _Content] = {}
+        # digest -> its name, and what writes it to a path, or returns the file that holds it already
+        self._contents: dict[str, tuple[str, Callable[[Path], Path | None]]] = {}
         self._packed: dict[str, tuple[Path, str]] = {}  # digest -> the archive, and its SHA-256
         for build in (request.control, request.treatment):
             if build.commit is not None and build.directory is not None:
-                self._contents[build.digest] = _Content(build.requested, partial(pack, build))
+                self._contents[build.digest] = build.requested, partial(pack, build)
         if suite is not None:
             name = f"the suite {suite.suite.name}"
-            self._contents[suite.suite.digest] = _Content(name, partial(pack_suite, suite.suite))
+            self._contents[suite.suite.digest] = name, partial(pack_suite, suite.suite)
         self._of_all = tuple(self._contents)  # needed by every case
         for file in (file for case in request.cases for file in case.files.values()):
             if file.path is not None:
-                self._contents[checksum_of(file)] = _Content(file.location, partial(_fetched_file, file))
+                self._contents[checksum_of(file)] = file.location, partial(_fetched_file, file)
 
     def needed_by(self, cases: Sequence[Case]) -> tuple[str, ...]:
         """Return the digests of all that these cases need."""
@@ -80,13 +72,13 @@ class Archives:
         return None
 
     def _send_one(self, client: Client, host: str, address: str, digest: str) -> str | None:
-        content, sender = self._contents[digest], secrets.token_hex(8)
+        (name, write), sender = self._contents[digest], secrets.token_hex(8)
         if digest not in self._packed:
-            file = content.pack(self._folder / digest) or self._folder / digest
+            file = write(self._folder / digest) or self._folder / digest
             self._packed[digest] = file, file_digest(file)
         path, sha256 = self._packed[digest]
         size = path.stat().st_size
-        log.info("fleet: sending %s (%.1f MB) to %s", content.name, size / 1e6, host)
+        log.info("fleet: sending %s (%.1f MB) to %s", name, size / 1e6, host)
         with path.open("rb") as stream:
             while (piece := stream.read(PIECE)) or not size:
                 offset = stream.tell() - len(piece)

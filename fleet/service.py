@@ -9,8 +9,7 @@ import signal
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -55,27 +54,19 @@ SETTINGS = {
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
-class WorkerOptions:
-    """The options of a measuring host; ``kind`` is its kind for ``--across hosts``."""
-
-    settings: HostSettings
-    tags: tuple[str, ...] = ()
-    kind: str = field(default_factory=host_kind)
-
-    def of_nanny(self, security: Security | None) -> dict[str, Any]:
-        """Return the arguments of Dask's nanny: a worker with one slot, and the host's kind and tags."""
-        return {
-            "nthreads": 1,
-            "name": self.settings.name,
-            "memory_limit": 0,
-            "dashboard": False,
-            "dashboard_address": NO_PAGES,
-            "resources": dict.fromkeys([SLOT, KIND_RESOURCE + self.kind, *map(tag_resource, self.tags)], 1.0),
-            "security": security,
-            "plugins": (HostPlugin(self.settings),),
-            "local_directory": str(self.settings.folder / ".dask"),
-        }
+def nanny_options(settings: HostSettings, tags: Sequence[str], security: Security | None) -> dict[str, Any]:
+    """Return the arguments of Dask's nanny: a worker with one slot, and the host's kind and tags."""
+    return {
+        "nthreads": 1,
+        "name": settings.name,
+        "memory_limit": 0,
+        "dashboard": False,
+        "dashboard_address": NO_PAGES,
+        "resources": dict.fromkeys([SLOT, KIND_RESOURCE + host_kind(), *map(tag_resource, tags)], 1.0),
+        "security": security,
+        "plugins": (HostPlugin(settings),),
+        "local_directory": str(settings.folder / ".dask"),
+    }
 
 
 def default_folder() -> Path:
@@ -117,19 +108,20 @@ def run_scheduler(address: FleetAddress, security: Security | None, dashboard_po
     _run(serve(), {PAGES: routes} if dashboard_port is not None else {})
 
 
-def run_worker(address: FleetAddress, options: WorkerOptions, security: Security | None) -> None:
+def run_worker(address: FleetAddress, settings: HostSettings, tags: Sequence[str], security: Security | None) -> None:
     """Run a worker until a signal ends it; retry a scheduler that can't be reached."""
+    options = nanny_options(settings, tags, security)
 
     async def serve() -> None:
         signal_came = asyncio.ensure_future(_signal())
         while not signal_came.done():
-            nanny = Nanny(address.text, **options.of_nanny(security))
+            nanny = Nanny(address.text, **options)
             try:
                 started = asyncio.ensure_future(nanny.start())
                 await asyncio.wait({started, signal_came}, return_when=asyncio.FIRST_COMPLETED)
                 if started.done():
                     await started
-                    log.info("%s measures for %s", options.settings.name, address.text)
+                    log.info("%s measures for %s", settings.name, address.text)
                     await asyncio.wait(
                         {asyncio.ensure_future(nanny.finished()), signal_came}, return_when=asyncio.FIRST_COMPLETED
                     )
@@ -234,7 +226,7 @@ def _local_fleet(count: int) -> Iterator[SpecCluster]:
         name = f"local-{number + 1}"
         settings = HostSettings(name, default_folder() / name, cpus=own)
         settings.folder.mkdir(parents=True, exist_ok=True)
-        workers[name] = {"cls": Nanny, "options": WorkerOptions(settings, tuple(host_tags())).of_nanny(None)}
+        workers[name] = {"cls": Nanny, "options": nanny_options(settings, host_tags(), None)}
     options = {"dashboard": False, "dashboard_address": NO_PAGES, "port": 0, "host": LOOPBACK}
     scheduler = {"cls": Scheduler, "options": options}
     if not each:
