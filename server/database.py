@@ -150,17 +150,13 @@ def _parse_url(url: str) -> URL:
         url.encode("utf-8")  # else it can't be shown, either
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        raise UsageError(f"--database: not a URL: give one like {_EXAMPLES}") from None
-    backend = parsed.drivername.partition("+")[0]
-    if backend == "sqlite":
-        if not parsed.database or parsed.database == ":memory:" or parsed.query:
-            raise UsageError(
-                f"--database {url}: SQLite needs a file, and takes nothing else: give one like {_EXAMPLES}"
-            )
+        parsed = URL.create("none")
+    backend, has_file = parsed.drivername.partition("+")[0], parsed.database not in (None, "", ":memory:")
+    if backend == "sqlite" and has_file and not parsed.query:
         return parsed.set(drivername="sqlite+pysqlite")
     if backend in ("postgresql", "postgres"):
         return parsed.set(drivername="postgresql+psycopg")
-    raise UsageError(f"--database {backend}: neither sqlite nor postgresql: give one like {_EXAMPLES}")
+    raise UsageError(f"--database: not the URL of a file of SQLite or of a PostgreSQL: give one like {_EXAMPLES}")
 
 
 def _postgresql(url: URL) -> Engine:

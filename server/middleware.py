@@ -91,14 +91,13 @@ class SecurityMiddleware:
         logger.info("%s %s %s %s %d ms", client, one_field(scope["method"]), path, status or "gone", took_ms)
 
 
-class Compression:
+class Compression(GZipMiddleware):
     """Compresses answers, except those that are small, or to requests that another site caused."""
 
     def __init__(self, app: ASGIApp) -> None:
-        self._plain = app
-        self._packing = GZipMiddleware(app, minimum_size=SMALLEST, compresslevel=_LEVEL)
+        super().__init__(app, minimum_size=SMALLEST, compresslevel=_LEVEL)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         may_pack = scope["type"] == "http" and Headers(scope=scope).get("sec-fetch-site", "none") in _OWN
-        await (self._packing if may_pack else self._plain)(scope, receive, send)
+        await (super().__call__ if may_pack else self.app)(scope, receive, send)

@@ -147,7 +147,7 @@ def test_a_day_in_its_life(tmp_path: Path, run: Callable[..., Done]) -> None:
         (["--commit_url", "javascript:alert({commit})"], "not http or https"),
         (["--commit_url", "https://{commit}.example.org/"], "must have {commit} once"),
         (["--port", "70000"], "must be 0 to 65535"),
-        (["--database", "mysql://me:secret@host/x"], "neither sqlite nor postgresql"),
+        (["--database", "mysql://me:secret@host/x"], "not the URL of a file of SQLite or of a PostgreSQL"),
         (["token", "add", "a"], "give --scope"),
         (["token", "add", " ", "--scope", "read"], "NAME must be 1 to 100 printable characters"),
         (["token", "revoke", "nobody"], "results.sqlite does not exist: give --database, or start the server first"),
