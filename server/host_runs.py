@@ -119,7 +119,7 @@ def _spreads(part: HostPart, numbers: Mapping[str, int]) -> dict[int, float]:
     Changed cases are left out, as one side may run other code. Undecided cases count: on a noisy host only the quietest
     cases get the verdict unchanged.
     """
-    checks = {check.case: _log_ratios(check) for check in part.checks}
+    checks = {check.case: [sample.log_ratio for sample in check.samples] for check in part.checks}
     spread_by_number = {}
     for comparison in part.comparisons:
         metric = METRICS.get(comparison.metric)
@@ -133,21 +133,14 @@ def _spreads(part: HostPart, numbers: Mapping[str, int]) -> dict[int, float]:
     return spread_by_number
 
 
-def _log_ratios(check: AACheckRecord) -> list[float]:
-    """Return the log ratios of an A/A check's process pairs."""
-    return [sample.log_ratio for sample in check.samples]
-
-
 def _noise_columns(checks: Sequence[AACheckRecord], spreads: Mapping[int, float]) -> dict[str, Any]:
     ratios = [math.log(check.ratio) for check in checks if check.ratio is not None and check.ratio > 0]
-    of_checks = [spread for check in checks if (spread := log_spread(_log_ratios(check))) is not None]
     return {
         "spread": math.exp(statistics.median(spreads.values())) if spreads else None,
         "noise_cases": len(spreads),
         "aa_checks": len(checks),
         "aa_failed": sum(check.flagged for check in checks),
         "aa_log_ratio": max(ratios, key=abs, default=None),
-        "aa_spread": math.exp(statistics.median(of_checks)) if of_checks else None,
     }
 
 

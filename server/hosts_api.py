@@ -42,7 +42,6 @@ class HostRunOut(BaseModel):
     aa_checks: int
     aa_failed: int = Field(description="A/A checks that found a difference")
     aa_ratio: float | None = Field(description="of the A/A check that is farthest from 1")
-    aa_spread: float | None
 
 
 class HostsOut(Part):

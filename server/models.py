@@ -306,7 +306,6 @@ class HostRun(Base):
     aa_checks: Mapped[int]
     aa_failed: Mapped[int]
     aa_log_ratio: Mapped[float | None]  # of the A/A check that is farthest from 0
-    aa_spread: Mapped[float | None]  # as ``spread``, of the A/A checks alone
 
 
 class CaseNoise(Base):
