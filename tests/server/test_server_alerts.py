@@ -43,7 +43,7 @@ class Recorder(Notifier):
 def server(tmp_path: Path, database_url: str) -> Iterator[RunningServer]:
     """Yield a server with a step that has not been analysed yet, on either database."""
     with running_server(tmp_path, database_url) as running:
-        keep(running, nights("main", 1.08), analyse=False)
+        keep(running, *nights("main", 1.08), analyse=False)
         yield running
 
 

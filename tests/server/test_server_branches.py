@@ -1,9 +1,7 @@
 """Branches and categories on the server: each branch has a history of its own, and lists, feed and alerts narrow."""
 
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +9,13 @@ import feedparser
 import pytest
 from results_server import RunningServer, body, numbered, running_server
 from sqlalchemy import select
-from test_server_drift import night, points
+from test_server_drift import keep, night, points
 
 from opduel.records import Case as ReportCase
 from opduel.records import Report
 from opduel.server.command_line import main
-from opduel.server.drift import DriftAnalysis
 from opduel.server.histories import Series, by_branch
-from opduel.server.ingest import accept
 from opduel.server.models import Case, Run
-from opduel.server.storage import store
 
 NIGHTS, STEP_AT = 8, 4
 
@@ -48,23 +43,14 @@ def nights(
     return reports
 
 
-def keep(server: RunningServer, reports: Sequence[Report], category: str = "nightly", analyse: bool = True) -> None:
-    for report in reports:
-        with server.database.writing() as session:
-            posted = json.dumps(body(report, category)).encode()
-            assert store(session, accept(posted, None, 2**26), "a test", datetime.now(UTC))
-    if analyse:
-        DriftAnalysis(server.database).analyse()
-
-
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningServer]:
     """Yield a server with two branches, in a category each, and runs that name none; nobody posts to it."""
     with running_server(tmp_path_factory.mktemp("two"), open_read=True) as server:
-        keep(server, nights("main", 1.08, category="unary"), "nightly", analyse=False)
-        keep(server, nights("v1.x", 1.2, first=100, category="unary"), "weekly", analyse=False)
-        keep(server, nights(None, 1.4, first=200), "by hand", analyse=False)
-        keep(server, nights("main", 1.3, first=300, case="other", category="reduction"), "nightly")
+        keep(server, *nights("main", 1.08, category="unary"), category="nightly", analyse=False)
+        keep(server, *nights("v1.x", 1.2, first=100, category="unary"), category="weekly", analyse=False)
+        keep(server, *nights(None, 1.4, first=200), category="by hand", analyse=False)
+        keep(server, *nights("main", 1.3, first=300, case="other", category="reduction"), category="nightly")
         yield server
 
 
@@ -160,8 +146,8 @@ def test_a_category_narrows_histories_and_drift(two: RunningServer) -> None:
 
 def test_a_history_is_weighed_from_the_runs_of_a_category(tmp_path: Path) -> None:
     with running_server(tmp_path, open_read=True) as server:
-        keep(server, nights("main", 1.08), analyse=False)
-        keep(server, nights("main", 1.3, first=50), "trial")
+        keep(server, *nights("main", 1.08), analyse=False)
+        keep(server, *nights("main", 1.3, first=50), category="trial")
         path = f"/cases/{steady(server)}"
         assert f"{2 * NIGHTS + 1} builds and {2 * NIGHTS} runs" in get(server, path)
         page = get(server, path, category="nightly")
@@ -195,15 +181,15 @@ def test_the_alert_command_narrows(two: RunningServer, tmp_path: Path) -> None:
 def test_what_named_no_branch_becomes_the_first_branchs_own(tmp_path: Path, database_url: str) -> None:
     """Runs of harness.py name none: their change points, and who acknowledged them, are kept."""
     with running_server(tmp_path, database_url, open_read=True) as server:
-        keep(server, nights(None, 1.08))
+        keep(server, *nights(None, 1.08))
         (point,) = points(server)
         with server.client("write") as client:
             path = f"/api/v1/change_points/{point['number']}/acknowledgement"
             assert client.put(path, json={"note": "known"}).status_code == 200
-        keep(server, [night(20, 1.08, branch="main")])
+        keep(server, night(20, 1.08, branch="main"))
         first = acknowledged_point(server, "main")
         assert f"{NIGHTS} of {NIGHTS + 1} runs name no branch" in get(server, f"/cases/{steady(server)}", branch="main")
-        keep(server, [night(100, 1.0, branch="v1.x")])  # the first commit of a second branch: main is main's alone
+        keep(server, night(100, 1.0, branch="v1.x"))  # the first commit of a second branch: main is main's alone
         (after,) = (candidate for candidate in points(server, state="all") if candidate["branch"] is None)
         assert first == (point["number"], "known")
         assert after["ratio"] == pytest.approx(1.08, abs=0.01)
@@ -220,7 +206,7 @@ def test_an_operator_category_is_kept_where_a_report_names_none(tmp_path: Path) 
     with running_server(tmp_path) as server:
         for number, category in enumerate(("unary", None)):
             (report, *_) = nights("main", 1.0, first=number * 50, category=category)
-            keep(server, [report], analyse=False)
+            keep(server, report, analyse=False)
         with server.database.reading() as session:
             assert session.scalars(select(Case.operator_category)).all() == ["unary"]
 

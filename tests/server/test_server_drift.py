@@ -47,13 +47,14 @@ def fill(server: RunningServer, size: float = 1.08, nights: Sequence[int] = rang
     keep(server, *(night(number, size if number >= STEP_AT else 1.0) for number in nights))
 
 
-def keep(server: RunningServer, *reports: Report) -> None:
+def keep(server: RunningServer, *reports: Report, category: str = "nightly", analyse: bool = True) -> None:
     """Store reports as posts would, and weigh them."""
     for report in reports:
-        submission = accept(json.dumps(body(report)).encode(), None, 2**26)
+        submission = accept(json.dumps(body(report, category)).encode(), None, 2**26)
         with server.database.writing() as session:
             assert store(session, submission, "a test", datetime.now(UTC))
-    DriftAnalysis(server.database).analyse()
+    if analyse:
+        DriftAnalysis(server.database).analyse()
 
 
 @pytest.fixture
