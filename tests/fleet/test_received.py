@@ -189,9 +189,9 @@ def test_what_hosts_can_not_have_is_sent(suite: Suite, tmp_path: Path) -> None:
     compiled = replace(BUILD, digest="compiled", commit=commit, directory=str(tmp_path))
     request = RunRequest(FRAMEWORK, BUILD, compiled, [case, plain], 1)
     digest = f"sha256-{case.files['model'].sha256}"
-    with Archives.of(request, ChosenSuite(suite, ORDERS, {})) as archives:
-        assert archives.needed_by([plain]) == ("compiled", suite.digest)
-        assert archives.needed_by([case]) == ("compiled", suite.digest, digest)
-    with Archives.of(request, None) as archives:
-        assert archives.needed_by([plain]) == ("compiled",)
-        assert archives.suite_for([plain]) is None
+    archives = Archives(tmp_path, request, ChosenSuite(suite, ORDERS, {}))
+    assert archives.needed_by([plain]) == ("compiled", suite.digest)
+    assert archives.needed_by([case]) == ("compiled", suite.digest, digest)
+    archives = Archives(tmp_path, request, None)
+    assert archives.needed_by([plain]) == ("compiled",)
+    assert archives.suite_for([plain]) is None
