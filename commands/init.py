@@ -69,21 +69,25 @@ def init(options: InitOptions) -> int:
     top = top_of(folder)
     package = package_of(folder, top)
     suite = find_suite(package.folder) or find_suite(top)
-    size = size_of(suite) if suite and not options.statement else SuiteSize(len(options.statement))
-    settings = _settings(package, suite, size, _lines_to_measure(options))
+    size = size_of(suite) if suite else SuiteSize(0)
+    settings = _settings(
+        package, suite, SuiteSize(len(options.statement)) if options.statement else size, _lines_to_measure(options)
+    )
     host = options.ci or _code_host(top)
     measured = suite is not None or settings.measures
     source = _source()
     steps = [settings, *([] if host == "none" else [_workflow(top, package, host, measured, source)])]
-    size_words = f", {size.words}" if size.cases else ""
-    lines = [f"{package.name}: {_described(package, suite)}{size_words}"]
+    what = f"{_described(package, suite)}{f', {size.words}' if size.cases else ''}"
+    if options.statement:
+        what = f"{counted(len(options.statement), 'line')} of Python" + (f", in place of {what}" if suite else "")
+    lines = [f"{package.name}: {what}"]
     for step in steps:
         verb = "would write " if options.dry_run else "wrote "
         lines.append(f"{verb if step.path else ''}{step.words}")
         lines += [f"    {line}".rstrip() for line in step.added.splitlines()]
         if step.path is not None and not options.dry_run:
             _write(step.path, step.content)
-    if not size.fits:
+    if not size.fits and not options.statement:
         lines.append(
             f"note: {size.words} take about {duration(size.needed_s)} on a shared runner where a change reaches all: "
             "with a smaller time_budget some stay undecided; bench in the settings, or --bench, chooses benchmarks"

@@ -13,7 +13,7 @@ from typing import Any
 from opduel.commands.checkout import find_suite, package_of
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.entry import log
-from opduel.commands.harness_options import CommitOptions
+from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.option_rules import EVERYTHING
 from opduel.commands.project import SAYS_WHAT
 from opduel.commands.session import Session
@@ -169,7 +169,7 @@ def _refuse_unknown_names(
     label = session.options.label("statement")
     code = " ".join(f"{of_case['setup']} {of_case['statement']}" for of_case in inputs)
     modules = set(re.findall(r"\b(?:import|from) +(\w+)|(?<![\w.])(\w+)\.", code))
-    _refuse_misspelt_module(label, module, {name for names in modules for name in names})
+    _refuse_misspelt_module(session.options, module, {name for names in modules for name in names})
     for name in sorted(names_of_package(inputs, module)) if module else ():
         if any(repository.mentions(commit, name) for commit in commits):
             continue
@@ -180,9 +180,10 @@ def _refuse_unknown_names(
         raise UsageError(f"{label} {module}.{name}: no file of {own.repo_dir} has {name}: {advice}")
 
 
-def _refuse_misspelt_module(label: str, module: str | None, names: Collection[str]) -> None:
+def _refuse_misspelt_module(options: HarnessOptions, module: str | None, names: Collection[str]) -> None:
     """Raise UsageError if no name that lines of Python use as a module is the package's, and one is like it."""
     if module and module not in names and (close := difflib.get_close_matches(module, names, 1, CLOSE)):
+        label = options.label("setup" if close[0] in (options.setup or "") else "statement")
         raise UsageError(f"{label} {close[0]}: the package is imported as {module}: did you mean that?")
 
 

@@ -24,6 +24,8 @@ KEPT_OPTIONS = frozenset(_KEPT_BESIDE.split()) | {f"--{OPTIONS.get(name, name)}"
 
 def recorded(program: str, arguments: Sequence[str]) -> list[str]:
     """Return the command line of ``program`` (``opduel compare``) as reports keep it."""
+    if program.endswith(" local") and list(arguments[:2]) == ["--local", "."]:  # which is what it stands for
+        arguments = arguments[2:]
     return [*program.split(), *recorded_command(["", *arguments], KEPT_OPTIONS)[1:]]
 
 

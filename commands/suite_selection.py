@@ -376,6 +376,7 @@ def _refuse_metrics(metrics: Sequence[str]) -> None:
     if metrics and not set(metrics) & set(able):
         raise UsageError(
             f"--metric {','.join(metrics)}: is not for a suite's benchmarks: choose among {', '.join(able)}"
+            + ("; lines of Python have it" if "instructions" in metrics else "")
         )
 
 

@@ -107,7 +107,8 @@ def _trust(validity: ValidityRecord) -> dict[str, Any]:
     """Return whether the host was quiet, and what followed from that, in words."""
     facts: dict[str, Any] = {}
     if validity.valid is not None:
-        facts["host"] = "quiet" if validity.valid else "disturbed, or a sentinel differs"
+        disturbed = "a sentinel differs" if validity.is_biased else "disturbed"
+        facts["host"] = "quiet" if validity.valid else disturbed
     if not validity.valid and validity.hold is not None:
         facts["verdicts that do not stand for all that"] = "held back" if validity.hold else "reported"
     return facts | {"reasons": "; ".join(validity.reasons), "frequency in MHz": validity.frequency_mhz}

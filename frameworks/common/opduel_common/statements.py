@@ -31,11 +31,18 @@ MISSING = (
 )
 
 
+class NotCalledError(ValueError):
+    """A line that names a function alone, of which nothing would be executed."""
+
+    kind = "missing"
+    says_all = True
+
+
 def statement_call(inputs):
     """Run the setup once, and return a function that executes the statement once.
 
     Both run in the user's folder, if this machine has it. The names that the setup makes are the function's globals.
-    Raise what the setup raises, and ValueError for a coroutine, of which a call executes nothing.
+    Raise what the setup raises, and ValueError for a coroutine, of which a call executes nothing, or a function's name.
     """
     setup, statement = inputs.get("setup", ""), inputs["statement"]
     if os.path.isdir(inputs.get("folder", "")):
@@ -65,6 +72,8 @@ def statement_call(inputs):
     if inspect.iscoroutine(first):
         first.close()
         raise ValueError("makes a coroutine, of which nothing is executed: write asyncio.run(...)")
+    if callable(first) and re.match(r"\s*[A-Za-z_][\w.]*\s*$", statement):
+        raise NotCalledError("names a function and doesn't call it: did you mean %s()?" % statement.strip())
     namespace["call"].operator = STATEMENT  # as profilers show it
     return namespace["call"]
 
