@@ -64,7 +64,9 @@ class Investigation:
         An untrusted result is reported but not kept: the next pass repeats it. UnbuildableError: control or treatment
         can't be built.
         """
-        benchmark = self._make(f"{self.name}/benchmark", "benchmark", self._line)
+        name, builds = f"{self.name}/benchmark", (self._build(self._line[0]), self._build(self._line[1]))
+        order = self._order(name, "benchmark", self._line, builds)
+        benchmark = self._runs.make(replace(order, sought=frozenset(sought)))
         outcome = self._follow_up(benchmark, sought)
         if outcome.why_untrusted:
             self._runs.forget(f"{self.name}/")

@@ -9,7 +9,7 @@ from math import inf
 from typing import Protocol
 
 from opduel.driver.journal import RUN, Journal, Rounds
-from opduel.records import FLAGGED, Build, Report, RunError, UsageError
+from opduel.records import FLAGGED, Build, Report, RunError, UsageError, Verdict
 from opduel.support.outbox import Attempt, Entry
 from opduel.support.text import duration
 
@@ -30,7 +30,7 @@ class RunOrder:
     benchmark's verdicts (``is_awaited``). ``branch`` is the one that it is made for, if known; ``replicates`` the
     benchmark's report whose flagged ``cases`` are measured again. ``earlier``: the report of the start that ended when
     its time budget did, and from whose rounds this one goes on, with a time budget of its own. ``explains``: whether
-    the causes of its changes are looked for; None: as usual.
+    the causes of its changes are looked for; None: as usual. ``sought``: the findings that are followed by a search.
     """
 
     name: str
@@ -45,6 +45,7 @@ class RunOrder:
     is_awaited: bool = False
     explains: bool | None = None
     earlier: Report | None = None
+    sought: frozenset[Verdict] = frozenset()
 
     @property
     def suspects_only(self) -> bool:
@@ -116,11 +117,7 @@ class Runs:
         self._repeats = repeats
         self.is_awaited = is_awaited
         self._budget_s, self._clock = budget_s, clock
-        self._count, self._earlier_s, self._began = (
-            0,
-            0.0,
-            0.0,
-        )  # of runs; what earlier ones took; the present one's start
+        self._count, self._earlier_s, self._began = 0, 0.0, 0.0  # of runs; what earlier ones took; this one's start
         self._journal = journal
         self.harness = harness
         self._retry_after_s = retry_after_s
@@ -133,7 +130,8 @@ class Runs:
         difference. A run that leaves a suspect open gets another time budget at the next call, ``BUDGETS`` in all, and
         more as long as no case has reached its first look; a step of a search that is awaited gets it at once, if
         earlier runs left so much of theirs, and is answered as it is otherwise. A benchmark that is awaited gets
-        another at each call, as long as its time was too short to decide all cases.
+        another at each call, as long as its time was too short to decide all cases; but where a search follows one
+        that it has found, the search begins.
 
         Raises:
             NotSettled: the run is to have another time budget; its rounds are kept and its report delivered.
@@ -149,7 +147,10 @@ class Runs:
     def _make(self, order: RunOrder) -> Report:
         for name in (order.name, *(f"{order.name}/try-{number}" for number in range(2, TRIES + 1))):
             finished_report = self._finished(name)
-            if finished_report is not None and self._goes_on(name, finished_report):
+            latest = self._named(order, name).earlier
+            if self._is_found(order, latest):
+                finished_report = latest
+            elif finished_report is not None and self._goes_on(name, finished_report):
                 finished_report = None
             if finished_report is not None:
                 log.info("%s", _describe_finished(order, finished_report))
@@ -159,7 +160,7 @@ class Runs:
                 log.info("%s: another time budget%s", describe_open(report), spare)
                 report = self._measure(self._named(order, name), is_repeat=False)
             self.deliver_all()
-            if report.run.continues:
+            if report.run.continues and not self._is_found(order, report):
                 is_last = self.is_awaited or not self._repeats
                 again = "repeat the command to measure on" if is_last else "the next pass continues"
                 says_how = report.run.forecast is not None and report.run.forecast.further is not None
@@ -187,6 +188,11 @@ class Runs:
         budgets, earlier = 1 + len(open_runs), [self._finished(run) for run in (name, *open_runs)]
         latest = max((report for report in earlier if report), key=_budget_of, default=None)
         return replace(order, name=name, log=log_of_run, budgets=budgets, is_awaited=self.is_awaited, earlier=latest)
+
+    def _is_found(self, order: RunOrder, report: Report | None) -> bool:
+        """Tell whether a benchmark that somebody waits for has found what a search follows."""
+        findings = {comparison.finding for comparison in report.comparisons} if report and self.is_awaited else set()
+        return not order.sought.isdisjoint(findings)
 
     def _goes_on(self, name: str, report: Report) -> bool:
         """Tell whether a finished run is measured on: a benchmark that somebody waits for, whose time was too short to

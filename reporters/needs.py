@@ -94,7 +94,9 @@ def _time_words(needed_s: float, report: Report, most_s: float) -> str:
         return f"{words}: {fewer} instead"
     if forecast.further is None:
         return f"{words}: --time_budget {budget_s}"
-    return f"{words}: repeat the command" + (f" with --time_budget {budget_s}" if budget_s > own_budget_s else "")
+    if budget_s > own_budget_s:
+        return f"about {duration(budget_s)} more: repeat the command with --time_budget {budget_s}"
+    return f"{words}: repeat the command"
 
 
 def _unknown_time_words(comparison: Comparison, report: Report) -> str:

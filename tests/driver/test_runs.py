@@ -9,7 +9,7 @@ from made_runs import MadeHarness, a_build
 
 from opduel.driver.journal import MOST_WITH_ROUNDS, Journal
 from opduel.driver.runs import BUDGETS, TRIES, NotSettled, RunOrder, Runs
-from opduel.records import Report, RunError
+from opduel.records import Report, RunError, Verdict
 from opduel.records.run_record import LeftOutRecord
 
 CONTROL, TREATMENT = a_build("old"), a_build("new")
@@ -244,6 +244,24 @@ def test_a_benchmark_that_was_too_short_for_who_waits_for_it_is_measured_on_with
     awaited(start)
     assert start.make() == last, "it is complete"
     assert len(start.harness.orders) == 3
+
+
+def test_a_search_begins_as_soon_as_the_benchmark_has_found_what_it_follows(start: Start) -> None:
+    """It waited for the last open case first."""
+    start.harness.endings = ["short", "short"]
+    awaited(start)
+    report = start.make()
+    regressed = replace(report.comparisons[0], case="b", verdict="regressed")
+    start.harness.reports[report.run.id] = replace(report, comparisons=[*report.comparisons, regressed])
+    awaited(start)
+    order = RunOrder(
+        "run", "benchmark", CONTROL, TREATMENT, start.journal.rounds_of("run"), sought=frozenset(["regressed"])
+    )
+    assert start.runs.make(order).run.id == report.run.id
+    assert len(start.harness.orders) == 1
+    awaited(start)
+    start.runs.make(replace(order, log=start.journal.rounds_of("run"), sought=frozenset[Verdict](["improved"])))
+    assert len(start.harness.orders) == 2
 
 
 def test_a_benchmark_that_nobody_waits_for_is_not_measured_on(start: Start) -> None:

@@ -61,7 +61,7 @@ def test_where_a_further_start_goes_on_the_same_command_is_enough_or_the_budget_
     assert "needs about 40 s more: repeat the command" in text
     assert "time_budget" not in text
     longer = that_goes_on(70.0, case)
-    assert needs_of(longer) == {"a": "about 40 s more: repeat the command with --time_budget 70"}
+    assert needs_of(longer) == {"a": "about 1 min 10 s more: repeat the command with --time_budget 70"}
 
 
 @pytest.mark.parametrize(
