@@ -82,8 +82,8 @@ def _tool(database: Database, endpoint: Callable[..., BaseModel], limit: int) ->
         with _reading(database) as session:
             return endpoint(session, **arguments)
 
-    shown = [parameter for name, parameter in parameters.items() if name not in ("session", "filters")]
-    call.__signature__ = own.replace(parameters=[parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in shown])  # type: ignore[attr-defined]
+    inputs = [parameter for name, parameter in parameters.items() if name not in ("session", "filters")]
+    call.__signature__ = own.replace(parameters=[parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in inputs])  # type: ignore[attr-defined]
     return call
 
 
