@@ -82,8 +82,12 @@ def _tool(database: Database, endpoint: Callable[..., BaseModel], limit: int) ->
         with _reading(database) as session:
             return endpoint(session, **arguments)
 
-    inputs = [parameter for name, parameter in parameters.items() if name not in ("session", "filters")]
-    call.__signature__ = own.replace(parameters=[parameter.replace(kind=Parameter.KEYWORD_ONLY) for parameter in inputs])  # type: ignore[attr-defined]
+    inputs = [
+        parameter.replace(kind=Parameter.KEYWORD_ONLY)
+        for name, parameter in parameters.items()
+        if name not in ("session", "filters")
+    ]
+    call.__signature__ = own.replace(parameters=inputs)  # type: ignore[attr-defined]
     return call
 
 
