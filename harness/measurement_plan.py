@@ -52,7 +52,8 @@ class MeasurementPlan:
     of other hosts belong to the family of this run's, in the false-discovery correction.  ``reached``: the ids of cases
     that the change between the builds is known to reach; in a time budget they come to their first look before others.
     ``is_awaited``: a time budget is to bring some cases to a verdict, although a later start could go on with all.
-    ``advises``: where the time is short, say what to change; within a search that can't be done.
+    ``advises``: where the time is short, say what to change; within a search that can't be done. ``unrunnable``: the
+    ids of cases that neither build runs, of which no A/A check is made.
     """
 
     cases: Sequence[Case]
@@ -74,6 +75,7 @@ class MeasurementPlan:
     reached: frozenset[str] = frozenset()
     is_awaited: bool = False
     advises: bool = True
+    unrunnable: frozenset[str] = frozenset()
 
     @property
     def budget_in_words(self) -> str:
@@ -101,7 +103,7 @@ class MeasurementPlan:
         """The cases of the A/A checks."""
         if self.first_measurement is not None:
             return self.first_measurement.aa_cases
-        return draw_aa_cases([case for case in self.cases if case.id not in self.failed], self.aa_count, self.seed)
+        return draw_aa_cases([case for case in self.cases if case.id not in self.unrunnable], self.aa_count, self.seed)
 
     @cached_property
     def forecast(self) -> RunForecast | None:

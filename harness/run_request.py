@@ -129,6 +129,7 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         prior_runs=request.prior_runs,
         other_comparisons=request.other_comparisons,
         failed=request.failures,
+        unrunnable=frozenset(request.failures),
         reached=request.labels.left_out.known_to_be_reached if request.labels.left_out else frozenset(),
     )
 

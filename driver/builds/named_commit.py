@@ -17,7 +17,7 @@ from opduel.driver.builds.builder import BuildSettings
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.compiler import Limits
 from opduel.driver.builds.package_builder import PackageBuilder
-from opduel.driver.builds.package_sources import PROJECT_FILE, read_project
+from opduel.driver.builds.package_sources import read_project
 from opduel.driver.git.access import check_remote
 from opduel.driver.git.at_hand import errors_about, repository_at
 from opduel.driver.git.gitpython import git
@@ -26,6 +26,7 @@ from opduel.driver.git.refs import USUAL_BRANCHES
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, UsageError
+from opduel.support.project_file import PROJECT_FILE
 from opduel.support.redaction import redact
 from opduel.support.text import counted
 

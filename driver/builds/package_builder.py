@@ -18,7 +18,6 @@ from opduel.driver.builds.environment_build import release_build, site_packages
 from opduel.driver.builds.framework_data import load_platform
 from opduel.driver.builds.package_build import BuiltWheel, Donor, find_wheel, package_build
 from opduel.driver.builds.package_sources import (
-    PROJECT_FILE,
     NotInstalledError,
     Project,
     Rules,
@@ -35,6 +34,7 @@ from opduel.driver.builds.requirements import lock, python_of, with_packages
 from opduel.driver.suites.commands import BUILD_COMMANDS, BUILT_WITH
 from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError
 from opduel.support.digests import data_digest, file_digest
+from opduel.support.project_file import PROJECT_FILE
 from opduel.support.redaction import is_secret_name
 
 _COMMAND = "build_command"  # of asv.conf.json, in messages

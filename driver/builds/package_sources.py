@@ -17,8 +17,8 @@ from pydantic import Field
 from opduel.driver.builds.data_file import Strict, read_data
 from opduel.records import UsageError
 from opduel.support.digests import data_digest
+from opduel.support.project_file import PROJECT_FILE, table_in
 
-PROJECT_FILE = "pyproject.toml"
 RULES = "rules.yaml"
 LEGACY_BACKEND = "setuptools.build_meta:__legacy__"  # where a project names none (PEP 517)
 _LEGACY_REQUIRES = ("setuptools", "wheel")
@@ -110,11 +110,6 @@ def name_in_setup_cfg(content: bytes | None) -> str | None:
     except ConfigParserError:
         return None
     return parser.get("metadata", "name", fallback=None)
-
-
-def table_in(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return a table of a project file; empty if it is missing, or something else."""
-    return _of_type(table, name, dict) or {}
 
 
 def _of_type(table: Mapping[str, Any], name: str, kind: type[_Value]) -> _Value | None:

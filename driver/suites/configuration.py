@@ -17,11 +17,10 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from opduel.driver.builds.package_sources import table_in
 from opduel.driver.suites.commands import BUILD_COMMANDS, WHEEL_EXTRAS, NotFollowedError, build_script, installed_by
-from opduel.driver.suites.dependency_groups import project_file_above
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
+from opduel.support.project_file import project_file_above, table_in
 from opduel.support.redaction import redact
 from opduel.support.text import counted
 

@@ -12,9 +12,10 @@ from typing import Any
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from opduel.driver.builds.package_sources import PROJECT_FILE, read_project, table_in
+from opduel.driver.builds.package_sources import read_project
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
+from opduel.support.project_file import PROJECT_FILE, project_file_above, table_in
 
 _TOOLS = "dev|develop|development"  # groups that have other tools, too
 _NAMES = ("benchmarks?|bench|benchmarking", "tests?|testing", _TOOLS)  # the likeliest first
@@ -42,18 +43,6 @@ def group_for_tests(folder: Path, tests: Sequence[str] = ()) -> PackageGroup | N
     path = project_file_above(folder)
     with suppress(UnreadableError, UsageError, tomllib.TOMLDecodeError):
         return _group_in(read_text(path, pipes=False), path.parent.name, imported) if path else None
-    return None
-
-
-def project_file_above(folder: Path, subfolder: str = "") -> Path | None:
-    """Return the nearest pyproject.toml above a suite's folder, up to its repository's top, of which ``subfolder`` may
-    have it; None without one."""
-    for place in (folder, *folder.parents):
-        for path in (place / subfolder / PROJECT_FILE, place / PROJECT_FILE):
-            if path.is_file():
-                return path
-        if (place / ".git").exists():
-            break
     return None
 
 

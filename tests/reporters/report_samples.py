@@ -88,6 +88,7 @@ def run(**changes: Any) -> dict[str, Any]:
         "stop_reason": None,
         "forecast": None,
         "expected_s": None,
+        "earlier_budget": None,
         "noise": None,
         "prior_runs": None,
         "fleet": None,

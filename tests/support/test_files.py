@@ -13,7 +13,6 @@ import pytest
 
 from opduel.commands.config import read_config
 from opduel.driver.builds.data_file import Strict, read_data
-from opduel.driver.catalogue.graph import check_graph_file
 from opduel.driver.descriptor import read_info
 from opduel.harness.specs.read import read_plain
 from opduel.records import UsageError
@@ -32,7 +31,6 @@ READERS = {  # every reader of a file that a user names
     "--notify_webhook": lambda path: NotifyWebhook.from_option(f"@{path}"),
     "--remote_access_token_file": lambda path: find_token(None, str(path), {}),
     "a framework's data": lambda path: read_data(path, Strict, "a test"),
-    "a saved network": check_graph_file,
 }
 
 

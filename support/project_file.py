@@ -1,0 +1,25 @@
+"""A Python project's pyproject.toml: where it is, and its tables."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+PROJECT_FILE = "pyproject.toml"
+
+
+def project_file_above(folder: Path, subfolder: str = "") -> Path | None:
+    """Return the nearest pyproject.toml above a suite's folder, up to its repository's top, of which ``subfolder`` may
+    have it; None without one."""
+    for place in (folder, *folder.parents):
+        for path in (place / subfolder / PROJECT_FILE, place / PROJECT_FILE):
+            if path.is_file():
+                return path
+        if (place / ".git").exists():
+            break
+    return None
+
+
+def table_in(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a table of a project file; empty if it is missing, or something else."""
+    value = table.get(name)
+    return value if isinstance(value, dict) else {}
