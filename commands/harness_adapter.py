@@ -56,10 +56,7 @@ class HarnessAdapter:
         self._measuring = session
         self._session = session
         measurer(session.options)  # what is wrong with its options is said before anything is built
-        self._failing_lines: tuple[str, Sequence[Case]] = (
-            "",
-            (),
-        )  # of a control by its digest: lines that it can't execute
+        self._failing_lines: tuple[str, Sequence[Case]] = "", ()  # a control's digest, and lines that fail on it
         self.delivered: set[str] = set()  # ids of the reports delivered by this process
         # The last run's id, and its folder of callgrind's files until it is delivered.
         self._explained: tuple[str, Path | None] = "", None
