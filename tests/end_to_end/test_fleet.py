@@ -39,7 +39,7 @@ def test_a_run_on_a_fleet(fleet: Fleet, tmp_path: Path) -> None:
     process = subprocess.run(
         command(tmp_path, fleet, "--fleet_tag", "fast"), capture_output=True, text=True, check=False
     )
-    assert process.returncode in (0, 1), process.stderr
+    assert process.returncode in (0, 1, 3), process.stderr  # 3: its rounds may be too few for a verdict
     document = report(tmp_path)
     assert {row["case"]: row["host"] for row in document["comparisons"]} == {
         f"{name}(64, float64)": "one" for name in FUNCTIONS

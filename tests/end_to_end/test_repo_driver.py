@@ -117,7 +117,7 @@ def test_the_builds_described_by_the_driver_are_understood_by_the_harness(traced
     outcome = driver.run_other(
         "harness", "-b", spec, "--info", str(info), *options, "--simple_local_reporter", str(folder)
     )
-    assert outcome.code in (0, 1), outcome.err
+    assert outcome.code in (0, 1, 3), outcome.err  # 3: two rounds may be too few for a verdict
     report = json.loads((folder / "report.json").read_text())
     for side in ("control", "treatment"):
         assert report[side]["commit"]["id"] == described[side]["commit"]
@@ -141,7 +141,7 @@ def test_a_run_of_the_harness_that_was_killed_goes_on_where_it_was(
         process.kill()
     round_count = rounds.read_bytes().count(b'"kind": "round"')
     outcome = driver.run_other("harness", *options)
-    assert outcome.code in (0, 1), outcome.err
+    assert outcome.code in (0, 1, 3), outcome.err  # 3: at so low a threshold there may be no verdict
     (path,) = reports.rglob("report.json")
     run = json.loads(path.read_text())["run"]
     assert len(run["resumed"]) == 1
@@ -162,7 +162,8 @@ def test_builds_that_are_paths_need_no_data_of_the_framework(traced: tuple[Outco
     sides = [word for side in ("control", "treatment") for word in (f"--{side}", described[side]["program"])]
     options = ["-b", str(spec), "--operators", "mul", "--max_rounds", "2", "--sentinels", "0", "--busy_host", "report"]
     outcome = alone.run_other("harness", *options, *sides, "--simple_local_reporter", str(tmp_path))
-    assert outcome.code in (0, 1), outcome.err
+    assert outcome.code in (0, 1, 3), outcome.err  # 3: two rounds may be too few for a verdict
+    assert json.loads((tmp_path / "report.json").read_text())["comparisons"][0]["rounds"]
     for metric, function in (("error", "results(case, seed, folder, limit)"), ("memory", "memory(case, seed, calls)")):
         refused = alone.run_other("harness", *options, *sides, "--metric", metric)
         assert (refused.code, refused.err.count("\n")) == (2, 1)
