@@ -2,7 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from functools import cache
+from typing import TYPE_CHECKING, Any, Self
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 class Record:
@@ -14,9 +18,14 @@ class Record:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """Return the record of plain data. ValueError: a value has another type than its field."""
+        return cls._adapter().validate_python(values)
+
+    @classmethod
+    @cache  # making an adapter takes milliseconds
+    def _adapter(cls) -> "TypeAdapter[Self]":
         from pydantic import TypeAdapter
 
-        return TypeAdapter(cls).validate_python(values)
+        return TypeAdapter(cls)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,6 +64,12 @@ def test_a_report_written_again_is_the_same() -> None:
     assert (from_text(text), to_bytes(from_text(text)).decode()) == (report, text)
 
 
+def test_records_of_a_class_share_what_validates_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    RunRecord.of({"complete": True})
+    monkeypatch.setattr("pydantic.TypeAdapter", None)
+    assert not RunRecord.of({"complete": False}).complete
+
+
 def test_it_does_not_change() -> None:
     with pytest.raises(AttributeError, match="cannot assign"):
         samples.report().run.id = "b"  # type: ignore[misc]
