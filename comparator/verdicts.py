@@ -117,17 +117,26 @@ def _explain(analysis: CaseAnalysis, family: int, suspected: Verdict | None) -> 
 
 
 def _range_in_words(effect: EffectEstimate, measure: Metric) -> str:
-    """Return ``faster by 0.4 to 2.2 %``, ``between 2.2 % faster and 1.1 % slower``, or differences."""
+    """Return ``faster by 0.4 to 2.2 %: may be beyond the threshold of 2 %``, ``between 2.2 % faster and 1.1 % slower``
+    likewise, or differences."""
+    is_open = max(map(abs, effect.interval)) > effect.bound > 0
+    beyond = f": may be beyond the threshold of {_bound_in_words(effect, measure)}" if is_open else ""
     if effect.reference is not None:
         low_words, high_words = (f"{effect.as_change(limit):+.3g} {measure.unit}".rstrip() for limit in effect.interval)
-        return f"between {low_words} and {high_words}"
+        return f"between {low_words} and {high_words}{beyond}"
     low, high = (100 * (as_ratio(limit) - 1) for limit in effect.interval)
     digits = 1 if max(-low, high) >= 1 else 2
     rise, fall = _directions(measure)
     if low < 0 < high:
-        return f"between {-low:.{digits}f} % {fall} and {high:.{digits}f} % {rise}"
+        return f"between {-low:.{digits}f} % {fall} and {high:.{digits}f} % {rise}{beyond}"
     near, far = sorted((abs(low), abs(high)))
-    return f"{rise if low >= 0 else fall} by {near:.{digits}f} to {far:.{digits}f} %"
+    return f"{rise if low >= 0 else fall} by {near:.{digits}f} to {far:.{digits}f} %{beyond}"
+
+
+def _bound_in_words(effect: EffectEstimate, measure: Metric) -> str:
+    if effect.reference is None:
+        return f"{100 * (as_ratio(effect.bound) - 1):.3g} %"
+    return f"{effect.as_change(effect.bound):.3g} {measure.unit}".rstrip()
 
 
 def _directions(measure: Metric) -> tuple[str, str]:
@@ -149,9 +158,9 @@ def _why_open(analysis: CaseAnalysis, family: int) -> str:
     elif threshold == 0:
         lacking = "it may be equal, and with a threshold of 0 nothing can be shown to be unchanged"
     elif figures.reference is None:
-        lacking = f"may be more than {100 * (as_ratio(bound) - 1):.3g} % {' or '.join(directions)}"
+        lacking = f"may be more than {_bound_in_words(figures, measure)} {' or '.join(directions)}"
     else:
-        lacking = f"may differ by more than {figures.as_change(bound):.3g} {measure.unit}".rstrip()
+        lacking = f"may differ by more than {_bound_in_words(figures, measure)}"
     if test.exhausted:
         return f"{lacking}; all {test.n} rounds are used"
     return f"{lacking}; given up after {test.n} rounds" if test.futile else lacking

@@ -61,7 +61,7 @@ def cases_lines(report: Report, comparisons: Sequence[Comparison], width: int) -
         failed = [comparison for comparison in comparisons_of_group if comparison.failure and not comparison.rounds]
         if len(failed) > _MOST_UNMEASURED:
             lines.append(Text(f"  {len(failed)} without figures: see below, under failures", style="italic"))
-            comparisons_of_group = [comparison for comparison in comparisons_of_group if comparison not in failed]
+            comparisons_of_group = [other for other in comparisons_of_group if other.rounds or not other.failure]
         for alike in _alike(comparisons_of_group, needs):
             visible = alike if alike[0].rounds and not alike[0].is_unreached else alike[:_MOST_UNMEASURED]
             for comparison in visible:

@@ -95,7 +95,6 @@
       for (const verdict of VERDICTS) {
         const rows = this.rows.filter((row) => row.dataset.verdict === verdict);
         if (!rows.length) continue;
-        const words = new Set(rows.map((row) => row.querySelector(".verdict").textContent)); // "not slower", "not larger"
         const box = document.createElement("input");
         box.type = "checkbox";
         box.checked = true;
@@ -104,7 +103,7 @@
         const label = document.createElement("label");
         const word = document.createElement("span");
         word.className = `verdict ${verdict}`;
-        word.textContent = `${[...words].join(", ")} ${rows.length}`;
+        word.textContent = `${rows[0].querySelector(".verdict").textContent} ${rows.length}`;
         label.append(box, word);
         group.append(label);
       }
