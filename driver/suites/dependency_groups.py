@@ -1,4 +1,4 @@
-"""Find what a project's tests need in its pyproject.toml: a dependency group (PEP 735), or else an extra."""
+"""Find what a project's tests need in its pyproject.toml: a dependency group (PEP 735, or Poetry's), or an extra."""
 
 import re
 import sys
@@ -20,7 +20,8 @@ from opduel.support.project_file import PROJECT_FILE, project_file_above, table_
 _TOOLS = "dev|develop|development"  # groups that have other tools, too
 _NAMES = ("benchmarks?|bench|benchmarking", "tests?|testing", _TOOLS)  # the likeliest first
 
-Lists = Mapping[tuple[str, str], Any]  # ("group" or "extra", its name) -> the entries
+_OWN = ("own", "")  # the key of what the project itself needs
+Lists = Mapping[tuple[str, str], Any]  # ("group" or "extra", its name), or _OWN -> the entries
 
 
 @dataclass(frozen=True)
@@ -34,8 +35,9 @@ class PackageGroup:
 
 def group_for_tests(folder: Path, tests: Sequence[str] = ()) -> PackageGroup | None:
     """Return the group for benchmarks, or else for tests, or else for development, in the nearest pyproject.toml above
-    a suite's folder, up to its repository's top; of one for development, pytest's plugins and what the files ``tests``
-    and their conftest.py import. Return None if there is none, or the file can't be read."""
+    a suite's folder, up to its repository's top, and of other groups what the files ``tests`` and their conftest.py
+    import; of one for development that and pytest's plugins alone. Return None if there is none, or the file can't be
+    read."""
     files = {folder / name for name in tests}
     files |= {place / "conftest.py" for file in files for place in file.parents if place.is_relative_to(folder)}
     text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file())
@@ -48,30 +50,77 @@ def group_for_tests(folder: Path, tests: Sequence[str] = ()) -> PackageGroup | N
 
 def _group_in(text: str, usual_name: str, imported: Collection[str]) -> PackageGroup | None:
     file = tomllib.loads(text)
-    tables = {"group": file, "extra": table_in(file, "project")}
-    keys = {"group": "dependency-groups", "extra": "optional-dependencies"}
-    lists: Lists = {
-        (kind, canonicalize_name(name)): entries
-        for kind, table in tables.items()
-        for name, entries in table_in(table, keys[kind]).items()
-    }
-    project = read_project(text.encode(), usual_name)
+    lists, project = _lists_of(file), read_project(text.encode(), usual_name)
     elsewhere = map(canonicalize_name, table_in(table_in(table_in(file, "tool"), "uv"), "sources"))
-    left_out = {name.replace("-", "_") for name in (project.name, *elsewhere)}
+    left_out = {_module_of(name) for name in (project.name, *elsewhere)}
+
+    def modules_of(*keys: tuple[str, str]) -> list[tuple[str, str]]:
+        """Return what these lists require of an index: what each is imported as, and the requirement."""
+        requirements = [entry for entry in _expanded([*keys], lists, project.name) if entry.url is None]
+        modules = [(_module_of(requirement.name), str(requirement)) for requirement in requirements]
+        return [(module, requirement) for module, requirement in modules if module not in left_out]
+
     usual = "{}.{}".format(*sys.version_info)
     oldest = re.search(r">=?\s*(3\.\d+)", project.requires_python or "")
     python = usual if project.allows(usual) or oldest is None else oldest[1]
     for kind, name in (key for names in _NAMES for key in lists if re.fullmatch(names, key[1])):
-        requirements = dict.fromkeys(
-            str(requirement)
-            for requirement in _expanded([(kind, name)], lists, project.name)
-            if requirement.url is None
-            and (module := canonicalize_name(requirement.name).replace("-", "_")) not in left_out
-            and (not re.fullmatch(_TOOLS, name) or module.startswith("pytest") or module in imported)
-        )
-        if requirements:
-            return PackageGroup(f"the {kind} {name} of {PROJECT_FILE}", tuple(requirements), python)
+        chosen = modules_of((kind, name))
+        if re.fullmatch(_TOOLS, name):
+            chosen = [entry for entry in chosen if entry[0].startswith("pytest") or entry[0] in imported]
+        if chosen:
+            further = set(imported) - {module for module, _ in (*chosen, *modules_of(_OWN))}
+            chosen += [entry for entry in modules_of(*lists) if entry[0] in further]
+            return PackageGroup(
+                f"the {kind} {name} of {PROJECT_FILE}", tuple(dict.fromkeys(text for _, text in chosen)), python
+            )
     return None
+
+
+def _module_of(name: str) -> str:
+    """Return what the package of that name is usually imported as."""
+    return canonicalize_name(name).replace("-", "_")
+
+
+def _lists_of(file: Mapping[str, Any]) -> Lists:
+    """Return the lists of requirements in a project file; of one name Poetry's come after others."""
+    project, poetry = table_in(file, "project"), table_in(table_in(file, "tool"), "poetry")
+    groups = {name: table_in(group, "dependencies") for name, group in table_in(poetry, "group").items()}
+    groups.setdefault("dev", table_in(poetry, "dev-dependencies"))
+    return {
+        _OWN: project.get("dependencies", list(map(_from_poetry, table_in(poetry, "dependencies").items()))),
+        **{
+            ("group", canonicalize_name(name)): list(map(_from_poetry, table.items())) for name, table in groups.items()
+        },
+        **{
+            ("group", canonicalize_name(name)): entries for name, entries in table_in(file, "dependency-groups").items()
+        },
+        **{
+            ("extra", canonicalize_name(name)): entries
+            for name, entries in table_in(project, "optional-dependencies").items()
+        },
+    }
+
+
+def _from_poetry(dependency: tuple[str, Any]) -> str:
+    """Return a name with its version in Poetry's form, ``^1.2``, as a requirement, ``>=1.2,<2``; an empty text of what
+    no index has (python-poetry.org/docs/dependency-specification)."""
+    name, value = dependency
+    table = value if isinstance(value, dict) else {"version": value}
+    version, extras, markers = table.get("version"), table.get("extras", ()), table.get("markers")
+    if name == "python" or version is None:
+        return ""
+    parts = [part.strip() for part in version.split(",")] if isinstance(version, str) else []
+    specifiers = ",".join(_specifier(part) for part in parts if part != "*")
+    return f"{name}[{','.join(map(str, extras))}]{specifiers}" + (f"; {markers}" if markers else "")
+
+
+def _specifier(version: str) -> str:
+    if version[:1] not in ("^", "~") or version.startswith("~="):
+        return version if version[:1] in ("<", ">", "=", "!", "~") else f"=={version}"
+    numbers = [int(number) for number in re.findall(r"\d+", version)[:3]] or [0]
+    first = next((place for place, number in enumerate(numbers) if number), len(numbers) - 1)
+    place = first if version[0] == "^" else min(1, len(numbers) - 1)
+    return f">={version[1:]},<{'.'.join(map(str, (*numbers[:place], numbers[place] + 1)))}"
 
 
 def _expanded(keys: list[tuple[str, str]], lists: Lists, project: str) -> Iterator[Requirement]:

@@ -157,7 +157,13 @@ def test_a_job_fails_where_no_case_is_compared_and_warns_of_a_run_that_is_not_co
 
 @pytest.mark.parametrize(
     ("changed", "is_measured"),
-    [("docs/index.md", False), ("README.md", False), ("src/notes.rst", False), ("src/smoother/__init__.py", True)],
+    [
+        ("docs/index.md", False),
+        ("doc/index.txt", False),
+        ("README.md", False),
+        ("src/notes.rst", False),
+        ("src/smoother/__init__.py", True),
+    ],
 )
 def test_documentation_alone_is_not_measured(home: Path, changed: str, is_measured: bool) -> None:
     package = PlainPackage(home / "checkout")

@@ -50,6 +50,47 @@ def test_a_project_may_list_none(text: str, tmp_path: Path) -> None:
     assert group_for_tests(tmp_path) is None
 
 
+POETRY = """
+[tool.poetry]
+name = "own-pkg"
+[tool.poetry.dependencies]
+python = "^3.10"
+attrs = "^23"
+[tool.poetry.dev-dependencies]
+ruff = "*"
+[tool.poetry.group.bench.dependencies]
+a = "^1.2.3"
+b = {version = "~0.4", extras = ["x"], markers = "python_version > '3'"}
+c = "^0.0.3"
+d = {path = "../d"}
+e = ">=2,<3"
+f = "1.2.*"
+g = "*"
+h = [{version = "1", python = "<3.11"}, {version = "2", python = ">=3.11"}]
+"""
+
+
+def test_groups_of_poetry_are_read(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text(POETRY)
+    group = group_for_tests(tmp_path)
+    assert group is not None
+    assert group.label == "the group bench of pyproject.toml"
+    own = ("a<2,>=1.2.3", "b[x]<0.5,>=0.4; python_version > '3'", "c<0.0.4,>=0.0.3", "e<3,>=2", "f==1.2.*", "g", "h")
+    assert group.requirements == tuple(text.replace("'", '"') for text in own)
+
+
+def test_what_the_tests_import_is_taken_from_other_groups(tmp_path: Path) -> None:
+    rivals = "rivals = ['mist-une ~= 3.0', 'markdown', 'attrs < 1', 'unused']\nbench = ['pytest']\n"
+    text = PROJECT + "dependencies = ['attrs']\n" + EXTRAS + rivals
+    (tmp_path / "pyproject.toml").write_text(text)
+    (tmp_path / "bench_it.py").write_text(
+        "import attrs\ndef test_it(benchmark):\n    import mist_une\n    import markdown.x\n"
+    )
+    group = group_for_tests(tmp_path, ["bench_it.py"])
+    assert group is not None
+    assert group.requirements == ("pytest", "mist-une~=3.0", "markdown")
+
+
 def test_a_pyproject_above_the_repository_is_another_projects(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text(GROUPS + "test = ['six']\n")
     for name in (".git", "tests"):
