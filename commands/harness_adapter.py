@@ -27,6 +27,7 @@ from opduel.comparator import plan_looks, replicate_report
 from opduel.driver.descriptor import info_document
 from opduel.driver.runs import RunOrder
 from opduel.frameworks.roles import PackageBuilds
+from opduel.harness.checkpoint import count_rounds
 from opduel.harness.measurement_plan import FirstMeasurement, Progress
 from opduel.harness.planning.aa_selection import usual_count
 from opduel.harness.run import InterruptedRunError
@@ -116,8 +117,8 @@ class HarnessAdapter:
             if not request.cases:
                 return without_measuring(replace(request, cases=cases), NOT_REACHED)
         warn_of_python(order.control, order.treatment)
-        recorded_rounds = len(order.log.rounds())
-        again = f", resuming after {counted(recorded_rounds, 'round')}" if recorded_rounds else ""
+        rounds = count_rounds(order.log)
+        again = f", resuming after {counted(rounds, 'round')}" if rounds else ""
         names = order.control.requested, order.treatment.requested
         count = counted(len(request.cases), "case")
         budget_s = request.configuration.time_budget

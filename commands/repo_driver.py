@@ -27,7 +27,7 @@ from opduel.commands.programs import program_of
 from opduel.commands.session import Session, plan_session, refuse_two_sided
 from opduel.commands.suite_selection import SuiteSelection, suite_of_driver
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
-from opduel.driver.builds.builder import Builder, BuildSettings
+from opduel.driver.builds.builder import IN_CACHE, Builder, BuildSettings
 from opduel.driver.builds.builders import builder_of, platform_of
 from opduel.driver.builds.cache import prune
 from opduel.driver.builds.compiler import Limits
@@ -47,7 +47,7 @@ from opduel.driver.suites.configuration import SuiteConfiguration
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR, Framework
 from opduel.harness.machine.cpus import plan_cpus
-from opduel.records import WORSE, Build, OpduelError, Report, RunError, UsageError, Verdict
+from opduel.records import WORSE, Build, Case, Commit, OpduelError, Report, RunError, UsageError, Verdict
 from opduel.reporters import Reporter
 from opduel.reporters.base import FindingsReporter
 from opduel.reporters.notifier import Notifier
@@ -296,7 +296,7 @@ class _Driver:
         """Say what would be done; of all that can be done only the fetching was."""
         tally = Tally()
         watch.fetch(tally)
-        queue = watch.due(tally)
+        queue, cases = watch.due(tally), self._measuring.cases  # of a suite, none before there are builds
         for branch, treatment in queue:
             control, why, line, strategy = branch.plan(treatment)
             say(plan_lines(control, why, treatment, line, strategy, branch.holder(treatment)))
@@ -304,12 +304,22 @@ class _Driver:
             say(compile_lines(*builder.to_compile(line, strategy), has_releases))
             say([f"  {control.short}: {builder.describe(control, strategy)}"])
             say([f"  {treatment.short}: {builder.describe(treatment, strategy, [control])}"])
+            if self._suite and not cases:
+                cases = self._suite_cases(builder, control, strategy)
         follow = ", then verify and bisect" if self._sought() else ""
-        cases = self._measuring.cases  # of a suite, none before there are builds
         chosen = f" that match {' or '.join(self._suite.patterns)}" if self._suite and self._suite.patterns else ""
         words = counted(len(cases), "case") if cases else f"the suite's cases{chosen}"
         say([f"{len(queue)} to measure on {words}{follow}; nothing was built or measured"])
         return INCOMPLETE if tally.failures else DONE
+
+    def _suite_cases(self, builder: Builder, control: Commit, strategy: str) -> Sequence[Case]:
+        """List the cases that a suite has on the control, if its build is there; else say so, and return none."""
+        if self._suite is None or builder.describe(control, strategy) != IN_CACHE:
+            say([f"  the suite's cases are listed here once {control.short} is built"])
+            return ()
+        cases = self._suite.collect(self._suite.on_sides({"control": builder.build(control, strategy)})).cases
+        say([f"  {case.id}" for case in cases])
+        return cases
 
     def _build_settings(self) -> BuildSettings:
         own = self._own

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
@@ -52,6 +53,16 @@ OWN = {
     "peakmem": "process_memory",
 }
 FURTHER = dict.fromkeys(("time", "test"), ("memory", "process_memory"))
+
+
+@dataclass(frozen=True)
+class Collection:
+    """The cases that are chosen, the benchmarks that they are of, all that there are on each side, and problems."""
+
+    cases: Sequence[Case]
+    chosen: Sequence[SuiteCase]
+    benchmarks_by_side: Mapping[Side, Discovered]
+    problems: list[str]
 
 
 class SuiteSelection:
@@ -129,11 +140,10 @@ class SuiteSelection:
             self.work.link_neighbours(side, build)
         return {side: self.work.on_side(side, build) for side, build in builds.items()}
 
-    def choose(self, sides: Mapping[Side, Build], seed: int = 0) -> Choice:
-        """The cases of the suite that the options choose, on what ``on_sides`` returned; their ``setup_cache`` is run,
-        unless a fleet measures them: then each of its hosts does that. ``seed`` draws those of ``--sample``.
-        UsageError: the suite can't be imported, has no benchmarks, or none is chosen; RunError: a build doesn't
-        answer."""
+    def collect(self, sides: Mapping[Side, Build], seed: int = 0) -> "Collection":
+        """The cases of the suite that the options choose, on what ``on_sides`` returned, of which nothing is run.
+        ``seed`` draws those of ``--sample``. UsageError: the suite can't be imported, has no benchmarks, or none is
+        chosen; RunError: a build doesn't answer."""
         options, benchmarks_by_side = self.options, self._discovered(sides)
         every = all_cases(benchmarks_by_side)
         problems = [self._with_fix(line) for line in problems_of(benchmarks_by_side)]
@@ -164,21 +174,24 @@ class SuiteSelection:
             for suite_case in chosen
             if (suite_case.benchmark.name, tuple(suite_case.parameters.values())) in case_keys
         ]
-        orders = cache_orders(chosen, options.timeout, usual_s)
+        return Collection(cases, chosen, benchmarks_by_side, problems)
+
+    def choose(self, sides: Mapping[Side, Build], seed: int = 0) -> Choice:
+        """As ``collect``, and their ``setup_cache`` is run, unless a fleet measures them: then each of its hosts does
+        that."""
+        options, collection = self.options, self.collect(sides, seed)
+        benchmarks = [suite_case.benchmark for suite_case in collection.chosen]
+        orders = cache_orders(collection.chosen, options.timeout, self.suite.configuration.timeout_s)
         if options.fleet is None:
-            problems += self.work.make_caches(sides, self.framework, orders, options.variables)
-        _log_problems(problems)
-        framework = self.work.framework(self.framework)
-        record = self._record(benchmarks_by_side, chosen, problems)
-        keys = {
-            suite_case.benchmark.name: suite_case.benchmark.setup_cache
-            for suite_case in chosen
-            if suite_case.benchmark.setup_cache
-        }
-        suite = ChosenSuite(self.suite, orders, keys)
-        name = self.suite.name
-        return Choice(
-            self.framework.name, None, cases, name, framework, resources=self.work, suite=suite, suite_record=record
+            collection.problems.extend(self.work.make_caches(sides, self.framework, orders, options.variables))
+        _log_problems(collection.problems)
+        keys = {benchmark.name: benchmark.setup_cache for benchmark in benchmarks if benchmark.setup_cache}
+        return dataclasses.replace(
+            self.none_yet(),
+            cases=collection.cases,
+            framework=self.work.framework(self.framework),
+            suite=ChosenSuite(self.suite, orders, keys),
+            suite_record=self._record(collection),
         )
 
     def _with_fix(self, problem: str) -> str:
@@ -219,15 +232,13 @@ class SuiteSelection:
         log.info("%s: %s, %s", self.suite.name, counted(len(names), "benchmark"), counted(cases, "case"))
         return benchmarks_by_side
 
-    def _record(
-        self, benchmarks_by_side: Mapping[Side, Discovered], chosen: Sequence[SuiteCase], problems: Sequence[str]
-    ) -> SuiteRecord:
+    def _record(self, collection: "Collection") -> SuiteRecord:
         """What the report says of the suite."""
-        benchmarks = {suite_case.benchmark.name: suite_case.benchmark for suite_case in chosen}
+        benchmarks = {suite_case.benchmark.name: suite_case.benchmark for suite_case in collection.chosen}
         one_sided = {
             suite_case.name: suite_case.sides[0]
-            for suite_case in chosen
-            if len(suite_case.sides) < len(benchmarks_by_side)
+            for suite_case in collection.chosen
+            if len(suite_case.sides) < len(collection.benchmarks_by_side)
         }
         suite = self.suite
         return SuiteRecord(
@@ -244,8 +255,8 @@ class SuiteSelection:
                 for name, benchmark in benchmarks.items()
             },
             one_sided=one_sided,
-            skipped_by_parameters=skipped_by_parameters(benchmarks_by_side, benchmarks),
-            problems=tuple(problems),
+            skipped_by_parameters=skipped_by_parameters(collection.benchmarks_by_side, benchmarks),
+            problems=tuple(collection.problems),
         )
 
 

@@ -168,6 +168,11 @@ def from_text(text: str) -> Entry:
         raise ValueError(explain(error, "the entry")) from None
 
 
+def count_rounds(round_log: RoundLog) -> int:
+    """Return how many rounds a log has, beside the starts of processes."""
+    return sum(text.endswith('"kind": "round"}') for text in round_log.rounds())
+
+
 class Checkpoint:
     """A run's log, read once and written on. Without a log it remembers nothing and keeps nothing."""
 

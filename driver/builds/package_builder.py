@@ -12,7 +12,7 @@ from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from opduel.driver.builds import uv
-from opduel.driver.builds.builder import Builder
+from opduel.driver.builds.builder import IN_CACHE, Builder
 from opduel.driver.builds.compiler import Compiler, toolchain_of
 from opduel.driver.builds.environment_build import release_build, site_packages
 from opduel.driver.builds.framework_data import load_platform
@@ -107,7 +107,7 @@ class PackageBuilder(Builder):
         except OpduelError as error:
             return f"can't be built: {error}"
         if self._cache.find(self._framework.name, recipe) is not None:
-            return "in the build cache"
+            return IN_CACHE
         if strategy != "source" and self._donor(commit, recipe) is not None:
             return "its Python code over a cached build"
         first = self._earlier_compile(commit, earlier, strategy)

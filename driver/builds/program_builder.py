@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from opduel.driver.builds.builder import Builder
+from opduel.driver.builds.builder import IN_CACHE, Builder
 from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import named_after
 from opduel.driver.builds.framework_data import load_platform
@@ -72,7 +72,7 @@ class ProgramBuilder(Builder):
         return self._cache.find(self._framework.name, self._recipe(commit)) is not None
 
     def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
-        return "in the build cache" if self.is_cached(commit, strategy) else f"built by {self._platform.script}"
+        return IN_CACHE if self.is_cached(commit, strategy) else f"built by {self._platform.script}"
 
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
         return [commit for commit in commits if not self.is_cached(commit, strategy)], None

@@ -149,9 +149,7 @@ def test_a_replication_reports_its_own_samples_alone(session: Session, recorded:
     samples = [sample for comparison in second.comparisons for sample in comparison.samples]
     assert {sample.stage for sample in samples} == {"confirmation"}
     assert all(comparison.rounds == len(comparison.samples) for comparison in second.comparisons)
-    assert all(
-        comparison.decided_on == "confirmation" for comparison in second.comparisons if comparison.failure is None
-    )
+    assert {comparison.decided_on for comparison in second.comparisons if not comparison.failure} == {"confirmation"}
     assert second.run.replicates == benchmark.run.id
     assert benchmark.run.replicates is None
     first_checks, checks = (comparison.run.validity.aa_checks for comparison in (benchmark, second))
@@ -196,16 +194,15 @@ def _once(recorded: Recorded) -> Callable[..., None]:
 def test_a_start_that_goes_on_has_a_time_budget_on_top_and_the_cases_of_the_one_before(
     session: Session, order: Order, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    session = dataclasses.replace(
-        session, configuration=dataclasses.replace(session.configuration, time_budget=30.0, run_type="benchmark")
-    )
+    configuration = replace(session.configuration, time_budget=30.0, run_type="benchmark")
+    session = replace(session, configuration=configuration)
     adapter, left_out = HarnessAdapter(session, reached_only=True), LeftOutRecord(cases=("a",), total=2)
     first = order("benchmark", is_awaited=True)
     request = adapter._request(first)
     assert plan_measurement(request).budget_in_words == "the time budget of 30 s"
     earlier = without_measuring(request.configured(time_budget=20.0), "")
-    earlier = dataclasses.replace(earlier, run=dataclasses.replace(earlier.run, left_out=left_out))
-    further = dataclasses.replace(first, budgets=2, earlier=earlier)
+    earlier = replace(earlier, run=replace(earlier.run, left_out=left_out))
+    further = replace(first, budgets=2, earlier=earlier)
     request = adapter._request(further)
     assert (request.configuration.time_budget, request.labels.earlier_budget) == (50.0, 20.0)
     assert not request.suspects_only
@@ -226,12 +223,18 @@ def test_an_identical_pair_has_none_of_the_values_of_the_pair_before(
     assert [comparison.case for comparison in report.comparisons] == [case.id for case in session.cases]
 
 
-def test_a_replication_is_resumed(session: Session, recorded: Recorded, order: Order) -> None:
+def test_a_replication_is_resumed(
+    session: Session, recorded: Recorded, order: Order, caplog: pytest.LogCaptureFixture
+) -> None:
     benchmark, second = found_by_the_driver(session, recorded, order)
     measured = recorded.rounds
     cases = [comparison.case for comparison in second.comparisons]
-    again = HarnessAdapter(session).measure(order("verify", cases=cases, replicates=benchmark))
+    caplog.set_level("INFO")
+    replication = order("verify", cases=cases, replicates=benchmark)
+    entries = len(replication.log.rounds())
+    again = HarnessAdapter(session).measure(replication)
     assert recorded.rounds == measured, "every round is in the log"
+    assert f", resuming after {entries - 1} rounds" in caplog.text, "the other entry is the first start"
     assert [comparison.verdict for comparison in again.comparisons] == [
         comparison.verdict for comparison in second.comparisons
     ]
@@ -282,6 +285,10 @@ class Cached:
 """
 
 
+def one_of(name: str) -> Build:
+    return Build("asv", name, "interpreter", sys.executable, "1", "3", name, environment={"NAME": name})
+
+
 def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
     tmp_path: Path, order: Order, measuring: Measuring
 ) -> None:
@@ -297,16 +304,9 @@ def test_what_a_suite_left_of_one_commit_is_not_there_for_the_next(
 
     def look(request: RunRequest) -> Report:
         work = Path(request.treatment.environment["OPDUEL_SUITE_WORK"])
-        leftovers.append(
-            (
-                list(request.labels.suite.problems if request.labels.suite else ()),
-                [path.name for path in work.rglob("failed.txt")],
-            )
-        )
+        problems = list(request.labels.suite.problems if request.labels.suite else ())
+        leftovers.append((problems, [path.name for path in work.rglob("failed.txt")]))
         return without_measuring(request, "only looked at")
-
-    def one_of(name: str) -> Build:
-        return Build("asv", name, "interpreter", sys.executable, "1", "3", name, environment={"NAME": name})
 
     measuring.measure = look
     for name in ("broken", "good"):
@@ -332,9 +332,6 @@ def test_a_suite_is_measured_ahead_in_copies_of_its_own(
             return without_measuring(request, "only looked at")
 
         return look
-
-    def one_of(name: str) -> Build:
-        return Build("asv", name, "interpreter", sys.executable, "1", "3", name, environment={"NAME": name})
 
     monkeypatch.setattr("opduel.commands.harness_adapter.measurer", measures)
     adapter = HarnessAdapter(plan_session(options, {}, ["repo_driver.py"], chosen=suite.none_yet), suite)

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 from command_line import ANYWAY, Outcome, fresh_logging
+from made_suite import BUILD
 from plain_package import CODE, SLOWER, PlainPackage
 
 from opduel.commands.opduel import main
+from opduel.driver.builds.builder import IN_CACHE
+from opduel.driver.builds.package_builder import PackageBuilder
 
 MODULE = "src/smoother/__init__.py"
 STATEMENT = ("smoother.smooth(x)", "--setup", "x = range(1000)")
@@ -281,9 +284,24 @@ def test_settings_of_the_project_s_suite_do_not_stop_a_line_of_python(run: Run, 
     package.write("pyproject.toml", f"{(package.folder / 'pyproject.toml').read_text()}{settings}")
     package.write("benchmarks/asv.conf.json", '{"project": "smoother", "repo": ".."}')
     package.write("benchmarks/benchmarks/own.py", "def time_own():\n    pass\n")
-    assert "1 to measure on the suite's cases that match time_;" in run("--dry_run").out
+    outcome = run("--dry_run")
+    assert "1 to measure on the suite's cases that match time_;" in outcome.out
+    assert "  the suite's cases are listed here once " in outcome.out
     assert "the suite's cases that match own;" in run("--suite", "benchmarks", "--bench", "own", "--dry_run").out
     assert "1 to measure on 1 case" in run(*STATEMENT, "--dry_run").out
+
+
+def test_a_dry_run_lists_the_suite_s_cases_where_the_control_is_built(
+    run: Run, package: PlainPackage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package.write("benchmarks/asv.conf.json", '{"project": "smoother", "repo": ".."}')
+    package.write("benchmarks/benchmarks/own.py", "def time_own():\n    pass\n\ndef time_other():\n    pass\n")
+    package.write(MODULE, SLOWER)
+    monkeypatch.setattr(PackageBuilder, "describe", lambda *_: IN_CACHE)
+    monkeypatch.setattr(PackageBuilder, "build", lambda *_: BUILD)
+    outcome = run("--bench", "time_own", "--dry_run")
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.splitlines()[-2:] == ["  own.time_own", "1 to measure on 1 case; nothing was built or measured"]
 
 
 def test_a_package_in_a_folder_of_its_repository(run: Run, package: PlainPackage) -> None:
