@@ -63,8 +63,8 @@ def check_driver_options(options: DriverOptions) -> None:
         compare = command_name("compare")
         raise UsageError(f"add --ab_testing: a commit is measured against another one ({compare} measures two builds)")
     _check_branches(own)
-    if own.all_cases and own.local is None:
-        raise UsageError("--all_cases: works with --local, which leaves cases out; without it all are measured")
+    if own.all_cases and not (own.local is not None or own.regression or bisected):
+        raise UsageError("--all_cases: works with --local or --regression, which leave cases out; add one of them")
     if own.exact_base and not own.base_commit:
         raise UsageError("--exact_base: add --base_commit, or leave it out")
     if own.improved and not (own.regression or bisected):
@@ -137,7 +137,7 @@ def _add_commits(parser: Parser) -> None:
         nargs="?",
         const=path("."),
     )
-    add("--all_cases", "with --local: measure the cases that the difference can't reach, too")
+    add("--all_cases", "with --local, or in a search: measure the cases that the difference can't reach, too")
     add("--repo_dir DIR", "your own clone; it is only read, never changed", type=path)
     add(
         "--remote_repository REMOTE",

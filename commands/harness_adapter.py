@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
 from dataclasses import replace
@@ -13,7 +13,7 @@ from opduel.commands.entry import log
 from opduel.commands.fleet import count_hosts, measurer
 from opduel.commands.named_operators import failing_lines, refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
-from opduel.commands.reached_cases import NotMeasured, leave_out
+from opduel.commands.reached_cases import NotMeasured, leave_out, record_reaches
 from opduel.commands.session import (
     Session,
     callgrind_folder,
@@ -35,6 +35,7 @@ from opduel.harness.run_recording import without_measuring
 from opduel.harness.run_request import RunRequest
 from opduel.harness.verification import first_measurement_of
 from opduel.records import DEFAULT_METRIC, Build, Case, Report, UsageError, split_kind
+from opduel.records.reach import Reach
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
@@ -48,11 +49,18 @@ NOT_REACHED = "not measured: the change can't reach it"
 class HarnessAdapter:
     """Measures what the driver orders, with the options of one command."""
 
-    def __init__(self, session: Session, suite: SuiteSelection | None = None, reached_only: bool = False) -> None:
-        """``suite``: what is measured, if it is no spec; its cases are known when two builds are there.
-        ``reached_only``: leave out the cases that the difference between two builds of a package can't reach, also in
-        a step of a search."""
-        self._reached_only = reached_only and isinstance(session.framework.builds, PackageBuilds)
+    def __init__(
+        self,
+        session: Session,
+        suite: SuiteSelection | None = None,
+        reached_only: bool = False,
+        all_cases: bool = False,
+    ) -> None:
+        """``suite``: what is measured, if it is no spec; its cases are known when two builds are there. A search leaves
+        out the cases that the difference between two builds of a package can't reach, and its benchmark, too, if
+        ``reached_only``; none with ``all_cases``."""
+        can_record = isinstance(session.framework.builds, PackageBuilds) and not all_cases
+        self._reached_only, self._reached_steps = can_record and reached_only, can_record and not session.options.fleet
         self._suite = suite
         self._measuring = session
         self._session = session
@@ -112,7 +120,7 @@ class HarnessAdapter:
             return without_measuring(request, IDENTICAL)
         if not order.log.rounds() and self._suite is None:
             self._look_for_operators(request, order)
-        if self._reached_only and (order.cases is None or self._is_step_here(order)):
+        if self._reached_steps if order.run_type == STEP else self._reached_only and order.cases is None:
             cases, request = request.cases, self._reached(request, order)
             if not request.cases:
                 return without_measuring(replace(request, cases=cases), NOT_REACHED)
@@ -130,10 +138,14 @@ class HarnessAdapter:
             warn_of_report(report, self._measuring.reporters)
         return report
 
-    def _is_step_here(self, order: RunOrder) -> bool:
-        """Tell whether it is a step of a search on this host alone: recording would disturb what a fleet measures
-        at the same time."""
-        return order.run_type == STEP and not self._session.options.fleet
+    def reaches(self, order: RunOrder) -> tuple[Mapping[str, Reach], Mapping[str, Reach]] | None:
+        """What each case of the order runs in the control, and in the treatment; None if nobody records it."""
+        if not self._reached_steps:
+            return None
+        self._choose_cases(order)
+        if self._suite is not None:
+            order = self._of_suite(self._suite, order)
+        return record_reaches(self._request(order))
 
     def _reached(self, request: RunRequest, order: RunOrder) -> RunRequest:
         """The request without the cases that the builds' difference can't reach, with a record of them, and with the

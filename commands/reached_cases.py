@@ -52,16 +52,29 @@ class NotMeasured:
         return dataclasses.replace(request, cases=cases, failures={**request.failures, **self.failures})
 
 
+def record_reaches(request: RunRequest) -> tuple[Mapping[str, Reach], Mapping[str, Reach]] | None:
+    """Return what each case of the request runs in the control, and in the treatment, by its id; None where that can't
+    be recorded."""
+    if not _can_record(request):
+        return None
+    sides: tuple[Side, Side] = ("control", "treatment")
+    control, treatment = (_recorded(request, side, request.cases) for side in sides)
+    return control, treatment
+
+
+def _can_record(request: RunRequest) -> bool:
+    control, treatment = request.control, request.treatment
+    return control.directory is not None and treatment.directory is not None and control.python == treatment.python
+
+
 def leave_out(request: RunRequest, level: int = logging.INFO) -> NotMeasured | None:
     """Return which cases of the request the change between its builds can't reach, and which neither runs; None if it
     may reach all, which is logged with the reason, at this ``level``. What each case runs is recorded once for a build,
     and kept."""
-    control, treatment = request.control, request.treatment
-    if control.directory is None or treatment.directory is None or control.python != treatment.python:
+    if not _can_record(request):
         log.log(level, "measuring every case: the two builds are no commits of a package in one version of Python")
         return None
-    ours, theirs = site_packages(Path(control.directory)), site_packages(Path(treatment.directory))
-    difference = compare_installed(ours, theirs)
+    difference = compare_installed(_site_of(request.control), _site_of(request.treatment))
     if difference.everything:
         log.log(level, "measuring every case: %s can reach each", listed(difference.everything, 3))
         return None
@@ -69,10 +82,10 @@ def leave_out(request: RunRequest, level: int = logging.INFO) -> NotMeasured | N
         log.log(level, "nothing to measure: no code that is executed differs; --all_cases measures all the same")
         return NotMeasured(LeftOutRecord(cases=tuple(case.id for case in request.cases), total=len(request.cases)))
     cases = sorted(request.cases, key=lambda case: (not is_akin(case, difference.parts), case.operator, case.id))
-    reaches = _recorded(request, "control", ours, cases, lambda reach: difference.reason(reach) is not None)
-    failures = _failures_on_both(request, theirs, reaches)
+    reaches = _recorded(request, "control", cases, lambda reach: difference.reason(reach) is not None)
+    failures = _failures_on_both(request, reaches)
     reasons = {case.id: difference.reason(reaches[case.id]) for case in request.cases if case.id not in failures}
-    reasons |= _reasons_on_treatment(request, difference, theirs, reaches, reasons)
+    reasons |= _reasons_on_treatment(request, difference, reaches, reasons)
     unreached = tuple(case_id for case_id, reason in reasons.items() if reason is None)
     reached = {case_id: reason for case_id, reason in reasons.items() if reason is not None}
     _log_choice(len(request.cases), reached, difference.parts, level)
@@ -87,11 +100,10 @@ def is_akin(case: Case, parts: Sequence[str]) -> bool:
     return any(word in case.operator.lower() for word in words)
 
 
-def _failures_on_both(request: RunRequest, root: Path, reaches: Mapping[str, Reach]) -> dict[str, Failure]:
-    """Return the failures of the cases that the control can't run, and the treatment neither, for the same reason.
-    ``root``: the treatment's site-packages."""
+def _failures_on_both(request: RunRequest, reaches: Mapping[str, Reach]) -> dict[str, Failure]:
+    """Return the failures of the cases that the control can't run, and the treatment neither, for the same reason."""
     failing = [case for case in request.cases if reaches[case.id].failure]
-    theirs = _recorded(request, "treatment", root, failing) if failing else {}
+    theirs = _recorded(request, "treatment", failing) if failing else {}
     failures: dict[str, Failure] = {}
     for case in failing:
         failure, other = reaches[case.id].failure, theirs[case.id].failure
@@ -121,7 +133,6 @@ def _log_failures(failures: Mapping[str, Failure]) -> None:
 def _reasons_on_treatment(
     request: RunRequest,
     difference: CodeDifference,
-    root: Path,
     reaches: Mapping[str, Reach],
     reasons: Mapping[str, str | None],
 ) -> dict[str, str | None]:
@@ -133,7 +144,7 @@ def _reasons_on_treatment(
     ]
     if not cases:
         return {}
-    theirs = _recorded(request, "treatment", root, cases)
+    theirs = _recorded(request, "treatment", cases)
     return {case.id: difference.reason_on_both(reaches[case.id], theirs[case.id]) for case in cases}
 
 
@@ -151,7 +162,6 @@ def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str], 
 def _recorded(
     request: RunRequest,
     side: Side,
-    root: Path,
     cases: Sequence[Case],
     is_likely: Callable[[Reach], bool] = lambda _: False,
 ) -> dict[str, Reach]:
@@ -168,11 +178,15 @@ def _recorded(
         limit_s = min(LONGEST_S, max(LEAST_S, BUDGET_SHARE * (request.configuration.time_budget or math.inf)))
         words = "recording what %s on %s, once for a build, in at most %s"
         log.info(words, _runs(len(missing)), build.requested[:12], duration(round(limit_s)))
-        new = record_reach(request, side, missing, root, limit_s, is_likely)
+        new = record_reach(request, side, missing, _site_of(build), limit_s, is_likely)
         reaches |= {keys[case_id]: reach for case_id, reach in new.items()}
         with suppress(OSError):  # a cache
             _write(file, reaches)
     return {case.id: reaches[keys[case.id]] for case in cases}
+
+
+def _site_of(build: Build) -> Path:
+    return site_packages(Path(str(build.directory)))
 
 
 def _runs(count: int) -> str:

@@ -138,7 +138,7 @@ class _Driver:
         self._cache = BuildCache(own.exec_dir)
         self._suite = suite
         is_local = own.local is not None
-        self._harness = HarnessAdapter(session, suite, reached_only=is_local and not own.all_cases)
+        self._harness = HarnessAdapter(session, suite, reached_only=is_local, all_cases=own.all_cases)
         show_again = self._harness.show_again if is_local else lambda _: None
         self._teller = Teller(self._notifications, session.reporters, ours, bool(self._sought()), budget_s, show_again)
         self._runs = Runs(

@@ -54,6 +54,8 @@ class Step:
 # Runs an A/B of two revisions, control and treatment, on some cases: returns a step for each of them.
 Measure = Callable[[int, int, Sequence[str]], Mapping[str, Step]]
 Prepare = Callable[[int], bool]  # builds a revision; returns False when it can't be built
+# Returns, for cases that only a part of the revisions in a range can have changed, the range that holds them all.
+Narrow = Callable[[Range, Sequence[str]], Mapping[str, Range]]
 
 
 @dataclass(frozen=True)
@@ -87,17 +89,19 @@ def bisect(
     cached: Collection[int],
     thresholds: Mapping[str, float],
     start: int = 0,
+    narrow: Narrow = lambda _, __: {},
 ) -> list[CulpritRange]:
     """Return the culprits between revision ``start`` and the one ``revisions`` further, from left to right.
 
     ``cases`` has the A/B of the two ends, by case id; its verdict is the one that is sought in that case: "regressed",
     "improved" or "failed" (on the treatment alone).  ``thresholds`` are shares.  Both ends must be built; ``cached``
     are revisions whose builds were there when the search began: a set rather than a callable, because a search that
-    is run again after a crash must be given the same one.
+    is run again after a crash must be given the same one.  Revisions outside of what ``narrow`` returns are not split
+    at, if another one can be.
 
     No case is measured twice between the same two revisions, no revision prepared twice.  Cases are sorted by id.
     """
-    search = _Search((start, start + revisions), cases, measure, prepare, thresholds, frozenset(cached))
+    search = _Search((start, start + revisions), cases, measure, prepare, narrow, thresholds, frozenset(cached))
     search.descend()
     return search.culprits()
 
@@ -129,6 +133,7 @@ class _Search:
     cases: Mapping[str, Step]
     measure: Measure
     prepare: Prepare
+    narrow: Narrow
     thresholds: Mapping[str, float]
     cached: Collection[int]
     buildable: dict[int, bool] = field(default_factory=dict)  # revisions that were prepared
@@ -150,7 +155,9 @@ class _Search:
                 for suspicion in suspicions
                 if (suspicion.range, suspicion.failing) == (widest.range, widest.failing)
             ]
-            suspicions = [suspicion for suspicion in suspicions if suspicion not in group] + self._halve(group)
+            suspicions = [suspicion for suspicion in suspicions if suspicion not in group]
+            for inner, part in self._by_inner_range(widest.range, group):
+                suspicions += self._halve(part, self._middle(widest.range, inner, widest.failing))
 
     def culprits(self) -> list[CulpritRange]:
         """Return the culprits, from left to right: of each suspicion's path the smallest range that an A/B confirms.
@@ -188,10 +195,20 @@ class _Search:
                     remaining.append(replace(suspicion, path=suspicion.path[:-1]))
         return confirmed
 
-    def _halve(self, group: Sequence[_Suspicion]) -> list[_Suspicion]:
+    def _by_inner_range(
+        self, between: Range, group: Sequence[_Suspicion]
+    ) -> Iterator[tuple[Range, Sequence[_Suspicion]]]:
+        """Yield the suspicions of one range by the smaller one that holds all that can have changed their cases."""
+        can_be_narrowed = between[1] - between[0] > 2  # there is a choice of where to split
+        inner_ranges = self.narrow(between, [suspicion.case for suspicion in group]) if can_be_narrowed else {}
+        by_range: dict[Range, list[_Suspicion]] = {}
+        for suspicion in group:
+            by_range.setdefault(inner_ranges.get(suspicion.case, between), []).append(suspicion)
+        yield from sorted(by_range.items(), key=lambda item: item[0])
+
+    def _halve(self, group: Sequence[_Suspicion], middle: int | None) -> list[_Suspicion]:
         """Return the suspicions that follow from those of one range: measure its left half, the right one if needed."""
         start, end = group[0].range
-        middle = self._middle(start, end, group[0].failing)
         if middle is None:
             self.final_suspicions += group
             return []
@@ -242,23 +259,25 @@ class _Search:
                     suspicion.case, (*suspicion.path, half), remainder if change is UNKNOWN else change, failing
                 )
 
-    def _middle(self, start: int, end: int, failing: Collection[int]) -> int | None:
-        """Return the revision to split at: buildable, and nearest to the middle; None if there is none.
+    def _middle(self, between: Range, inner: Range, failing: Collection[int]) -> int | None:
+        """Return the revision to split at: buildable, within the ``inner`` range or as near to it as there is one, and
+        nearest to its middle; None if there is none.
 
         A cached revision in the middle half is preferred.  Where a case fails at revisions in between, the middle is
         that of the widest stretch without one; after 1 + log2(end - start) such revisions no more are tried.
         """
-        if len(failing) > 1 + math.log2(end - start):
+        if len(failing) > 1 + math.log2(between[1] - between[0]):
             return None
-        stretch_start, stretch_end = max(
-            pairwise(sorted({start, end, *failing})), key=lambda stretch: stretch[1] - stretch[0]
-        )
+        points = {*inner, *(revision for revision in failing if inner[0] < revision < inner[1])}
+        stretch_start, stretch_end = max(pairwise(sorted(points)), key=lambda stretch: stretch[1] - stretch[0])
 
-        def preference(revision: int) -> tuple[bool, int, int]:
+        def preference(revision: int) -> tuple[int, bool, int, int]:
+            outside = max(-1, inner[0] - revision, revision - inner[1])
             off = abs(2 * revision - stretch_start - stretch_end)  # twice the distance from the middle
-            return not (revision in self.cached and 2 * off <= stretch_end - stretch_start), off, revision
+            is_near = 2 * off <= stretch_end - stretch_start
+            return outside, not (revision in self.cached and is_near), off, revision
 
-        for revision in sorted(set(range(start + 1, end)) - set(failing), key=preference):
+        for revision in sorted(set(range(between[0] + 1, between[1])) - set(failing), key=preference):
             if revision not in self.buildable:
                 self.buildable[revision] = self.prepare(revision)
             if self.buildable[revision]:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 
 from opduel.driver.compiled_files import is_loaded_alike
 from opduel.driver.module_code import ModuleCode, compare_modules
@@ -50,6 +51,10 @@ class CodeDifference:
         changed = self.functions & {self.control.named(place) for place in reach.functions | reach.imported}
         return min(self.everything, default=None) or min(changed, default=None) or self._imported(reach)
 
+    def cannot_reach(self, reach: Reach) -> bool:
+        """Tell whether a case provably does the same on both sides, by what it does on the control alone."""
+        return self.reason(reach) is None and not self.needs_treatment(reach)
+
     def needs_treatment(self, reach: Reach) -> bool:
         """Tell whether the case might find a name or file that one side alone has: then look at the treatment, too."""
         return "" in self.lookups or not self.lookups.isdisjoint(reach.modules)
@@ -69,15 +74,22 @@ class CodeDifference:
 class Installed:
     """A build's Python files that differ from another's."""
 
-    def __init__(self, root: Path) -> None:
-        self._root = root
+    def __init__(self, root: Path, changes: Mapping[str, bytes | None] = MappingProxyType({})) -> None:
+        """``changes``: files that are to have another content than below ``root``; None for a removed one."""
+        self.root, self._changes = root, changes
         self._code: dict[str, ModuleCode | None] = {}
         self._names: dict[str, str] = {}
 
+    def has(self, path: str) -> bool:
+        """Tell whether there is such a file."""
+        return self._changes[path] is not None if path in self._changes else (self.root / path).is_file()
+
     def read(self, path: str) -> ModuleCode | None:
         """Return a file's code, empty if there is no such file; None if this Python can't parse it."""
-        file = self._root / path
-        self._code[path] = ModuleCode.of(file.read_bytes()) if file.exists() else ModuleCode()
+        content = self._changes.get(path)
+        if content is None and self.has(path):
+            content = (self.root / path).read_bytes()
+        self._code[path] = ModuleCode() if content is None else ModuleCode.of(content)
         return self._code[path]
 
     def named(self, place: str) -> str:
@@ -91,20 +103,31 @@ class Installed:
 
 def compare_installed(control: Path, treatment: Path) -> CodeDifference:
     """Compare two folders site-packages. Raise OSError if a file can't be read."""
-    ours, theirs = Installed(control), Installed(treatment)
-    our_files, their_files = _files(control), _files(treatment)
+    ours, theirs = _files(control), _files(treatment)
+    paths = sorted(ours.keys() | theirs.keys())
+    extensions = {_module_of(match) for match in map(_EXTENSION.fullmatch, paths) if match}
+    differing = [path for path in paths if not (path in ours and path in theirs and _is_same(ours[path], theirs[path]))]
+    sources = {path for path in differing if (match := _SOURCE.fullmatch(path)) and _module_of(match) in extensions}
+    # What was compiled of those sources counts.
+    return _compare([path for path in differing if path not in sources], Installed(control), Installed(treatment))
+
+
+def compare_changed(site: Path, changes: Mapping[str, bytes | None]) -> CodeDifference:
+    """Compare a folder site-packages with itself after changes of Python files: path -> content, None for a removed
+    one."""
+    return _compare(sorted(changes), Installed(site), Installed(site, changes))
+
+
+def _compare(differing: Sequence[str], ours: Installed, theirs: Installed) -> CodeDifference:
+    """Compare two builds, of which these files differ."""
     parts: list[str] = []
     functions: set[str] = set()
     files: dict[str, list[str]] = {}
     lookups: set[str] = set()
     everything: list[str] = []
-    paths = sorted(our_files.keys() | their_files.keys())
-    extensions = {_module_of(match) for match in map(_EXTENSION.fullmatch, paths) if match}
-    for path in paths:
-        is_in_both = path in our_files and path in their_files
-        if is_in_both and _is_same(our_files[path], their_files[path]):
-            continue
-        owner = _package_of(path, control)
+    for path in differing:
+        is_in_both = ours.has(path) and theirs.has(path)
+        owner = _package_of(path, ours.root)
         if path.endswith(".py"):
             change = compare_modules(path, ours.read(path), theirs.read(path))
             changed = sorted(f"{path}:{name}" for name in change.functions)
@@ -115,8 +138,6 @@ def compare_installed(control: Path, treatment: Path) -> CodeDifference:
             lookups |= {path} if change.adds else set()
             lookups |= set() if is_in_both else {owner or ""}
             continue
-        if (source := _SOURCE.fullmatch(path)) and _module_of(source) in extensions:
-            continue  # what was compiled of it counts
         parts.append(path)
         if _EXTENSION.fullmatch(path):
             files.setdefault(path, []).append(path)

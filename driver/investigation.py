@@ -17,15 +17,17 @@ from opduel.driver.attribution import (
     place_on_line,
     remaining_change,
 )
-from opduel.driver.bisection import CulpritRange, Measure, Prepare, Step, bisect
+from opduel.driver.bisection import CulpritRange, Measure, Narrow, Prepare, Step, bisect
 from opduel.driver.build_turns import LAST, BuildTurns
 from opduel.driver.journal import Journal
 from opduel.driver.known_changes import KnownChanges
+from opduel.driver.line_builds import LineBuilds
 from opduel.driver.outcome import UNTRUSTED, Culprit, Outcome, merge_culprits
-from opduel.driver.revisions import Revision, UnbuildableError
+from opduel.driver.revisions import Revision
 from opduel.driver.runs import TRIES, RunOrder, Runs
 from opduel.driver.speculation import Question, searching_ahead
 from opduel.driver.steps import known_step, step_of, steps_of
+from opduel.driver.unreached import reachable_ranges
 from opduel.records import Build, Comparison, Report, RunError, Verdict
 from opduel.support.digests import data_digest
 
@@ -52,10 +54,10 @@ class Investigation:
         self._journal = journal
         self._branch = branch
         self._line: Range = 0, len(revisions) - 1
-        self._builds: dict[int, Build] = {}
         self._unsure: set[str] = set()  # cases with a measurement of a part of the line that can't be trusted
         self._turns = turns or BuildTurns()
         self.name = f"{revisions[0].name}..{revisions[-1].name}/{data_digest(settings)[:8]}"
+        self._builds = LineBuilds(revisions, journal, self._turns, self.name)
         self._known_changes = KnownChanges(journal, settings, self.name, [revision.name for revision in revisions])
 
     def investigate(self, sought: Sequence[Verdict]) -> Outcome:
@@ -64,8 +66,7 @@ class Investigation:
         An untrusted result is reported but not kept: the next pass repeats it. UnbuildableError: control or treatment
         can't be built.
         """
-        name, builds = f"{self.name}/benchmark", (self._build(self._line[0]), self._build(self._line[1]))
-        order = self._order(name, "benchmark", self._line, builds)
+        order = self._order(f"{self.name}/benchmark", "benchmark", self._line, self.build_ends())
         benchmark = self._runs.make(replace(order, sought=frozenset(sought)))
         outcome = self._follow_up(benchmark, sought)
         if outcome.why_untrusted:
@@ -74,7 +75,7 @@ class Investigation:
 
     def build_ends(self) -> tuple[Build, Build]:
         """Build control and treatment. Raise UnbuildableError if one can't be built."""
-        return self._build(self._line[0]), self._build(self._line[1])
+        return self._builds.ends(self._line)
 
     def compare_ends(self, sought: Mapping[str, Verdict]) -> Mapping[str, Step]:
         """Measure the ends of the line on the cases of ``sought``, by case the verdict that is sought. RunError: the
@@ -93,7 +94,7 @@ class Investigation:
         ``investigate`` only has to report it. UnbuildableError: control or treatment can't be built; KeyboardInterrupt:
         the benchmark was given up.
         """
-        builds = self._build_ahead(self._line, rank, given_up)
+        builds = self._builds.ends_ahead(self._line, rank, given_up)
         if builds is None or not measures:
             return False
         order = self._order(f"{self.name}/benchmark", "benchmark", self._line, builds)
@@ -253,34 +254,48 @@ class Investigation:
         start, end = between
         among = f"; looking for the culprit among {end - start} revisions" if end - start > 1 else ""
         log.info("confirmed: %s%s", ", ".join(steps), among)
-        cached = self._cached_revisions()
+        cached = self._builds.cached()
 
-        def search(measure: Measure, prepare: Prepare = self._is_buildable) -> list[CulpritRange]:
-            return bisect(end - start, steps, measure, prepare, cached, thresholds, start=start)
+        def search(
+            measure: Measure, prepare: Prepare = self._builds.is_buildable, narrow: Narrow = lambda _, __: {}
+        ) -> list[CulpritRange]:
+            return bisect(end - start, steps, measure, prepare, cached, thresholds, start, narrow)
 
         sought = {case: step.verdict for case, step in steps.items()}
         compare, compare_ahead = partial(self._compare, sought=sought), partial(self._measure_ahead, sought)
         hosts, stop = self._runs.harness.hosts, self._turns.stop_given_up
         with searching_ahead(search, steps, hosts, compare, compare_ahead, stop) as measure:
-            ranges = search(measure, self._prepare)
+            ranges = search(measure, self._builds.prepare, partial(self._narrow, between))
         self._runs.forget_begun(f"{self.name}/regress/")  # what was measured ahead in vain
         return tuple(map(self._culprit_of, ranges))
+
+    def _narrow(self, outermost: Range, between: Range, cases: Sequence[str]) -> Mapping[str, Range]:
+        """Return by case the part of a range whose revisions can have changed it, where it is known to be smaller; of
+        the ``outermost`` range of a search it is logged."""
+        builds = self._builds.ends(between)
+        reaches = self._runs.harness.reaches(self._order("", "regress", between, builds, sorted(cases)))
+        if reaches is None:
+            return {}
+        inner_ranges = reachable_ranges(self._revisions, between, builds, reaches)
+        total = between[1] - between[0]
+        counts = sorted({total - (end - start) for start, end in inner_ranges.values()})
+        if counts and between == outermost:
+            count = " to ".join(str(number) for number in dict.fromkeys((counts[0], counts[-1])))
+            runs = f"{next(iter(cases))} runs" if len(cases) == 1 else "the cases run"
+            log.info("left out of the search: %s of %d commits, which change nothing that %s", count, total, runs)
+        return inner_ranges
 
     def _measure_ahead(
         self, sought: Mapping[str, Verdict], question: Question, given_up: threading.Event
     ) -> Mapping[str, Step] | None:
         """Measure a step that the search will probably need; return None if that can't be done."""
         between, cases = question
-        builds = self._build_ahead(between, LAST, given_up)
+        builds = self._builds.ends_ahead(between, LAST, given_up)
         if builds is None or given_up.is_set():
             return None
         order = self._order(self._step_name(*between, cases), "regress", between, builds, sorted(cases))
         report = self._runs.measure_ahead(order, LAST, given_up.is_set)
         return None if report is None else steps_of(report, cases, sought)
-
-    def _is_buildable(self, index: int) -> bool:
-        """Tell whether a revision can be built, as far as is known."""
-        return self._journal.get_fact(self._unbuildable(index)) is None
 
     def _culprit_of(self, between: CulpritRange) -> Culprit:
         """Return the culprit in a range, with the evidence and causes of its direct A/B."""
@@ -293,15 +308,6 @@ class Investigation:
         }
         ids = tuple(str(report.run.id) for report in reports)
         return Culprit(between, tuple(self._revisions[between.start : between.end + 1]), ids, causes, reports=reports)
-
-    def _cached_revisions(self) -> list[int]:
-        """Return the revisions that needed no compiler when the search began; a later start gets the same ones."""
-        fact = f"{self.name}/cached"
-        indices = self._journal.get_fact(fact)
-        if indices is None or not all(word.isdecimal() for word in indices.split()):
-            indices = " ".join(str(index) for index, revision in enumerate(self._revisions) if revision.is_cached())
-            self._journal.set_fact(fact, indices)
-        return [int(word) for word in indices.split()]
 
     def _compare(self, start: int, end: int, cases: Sequence[str], sought: Mapping[str, Verdict]) -> dict[str, Step]:
         """Measure one step of a search for the verdicts ``sought``; return it by case. RunError: the step can't be
@@ -326,8 +332,8 @@ class Investigation:
     def _make(
         self, name: str, run_type: str, between: Range, cases: Sequence[str] | None = None, first: Report | None = None
     ) -> Report:
-        builds = self._build(between[0]), self._build(between[1])
-        return self._runs.make(replace(self._order(name, run_type, between, builds, cases), replicates=first))
+        order = self._order(name, run_type, between, self._builds.ends(between), cases)
+        return self._runs.make(replace(order, replicates=first))
 
     def _order(
         self,
@@ -346,7 +352,7 @@ class Investigation:
         search, only in a range that can't be split, whose changes are the culprit's. None: as usual."""
         if not self._runs.is_awaited or run_type == "benchmark":
             return None
-        return not any(map(self._is_buildable, range(between[0] + 1, between[1])))
+        return not any(map(self._builds.is_buildable, range(between[0] + 1, between[1])))
 
     def _step_name(self, start: int, end: int, cases: Sequence[str]) -> str:
         sides = f"{self._revisions[start].name}..{self._revisions[end].name}"
@@ -358,35 +364,3 @@ class Investigation:
             return reports
         names = f"{self._revisions[between.start].name}..{self._revisions[between.end].name}"
         return self._runs.reports(f"{self.name}/regress/{names}/")
-
-    def _prepare(self, index: int) -> bool:
-        """Build a revision; return False, and record it for later starts, if it can't be built. RunError: the build
-        failed for a reason other than the revision itself."""
-        if not self._is_buildable(index):
-            return False
-        try:
-            self._build(index)
-        except UnbuildableError as error:
-            if not error.lasting:
-                raise
-            log.warning("passed over: %s", error)
-            self._journal.set_fact(self._unbuildable(index), error.reason)
-            self._journal.note("unbuildable", str(error))
-            return False
-        return True
-
-    def _unbuildable(self, index: int) -> str:
-        return f"{self.name}/unbuildable/{self._revisions[index].name}"
-
-    def _build(self, index: int) -> Build:
-        if index not in self._builds:
-            self._builds[index] = self._turns.now(self._revisions[index].build)
-        return self._builds[index]
-
-    def _build_ahead(self, between: Range, rank: int, given_up: threading.Event) -> tuple[Build, Build] | None:
-        """Build two revisions in one turn, so that no later commit's build comes between; None if it was given up."""
-
-        def build(index: int) -> Build:
-            return self._builds.get(index) or self._revisions[index].build()
-
-        return self._turns.ahead(lambda: (build(between[0]), build(between[1])), rank, given_up)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from opduel.driver.builds.builder import Builder
+from opduel.driver.code_difference import CodeDifference
 from opduel.records import BrokenBuildError, Build, Commit, NoSpaceError, RunError
 
 
@@ -22,13 +23,15 @@ class Revision:
     """One revision of a line: a commit, a release, or a build of the user's own.
 
     ``name`` is unique and short; ``make`` makes the build of that name; ``is_cached`` tells whether that needs no
-    compiler; ``commit`` is None for a release.
+    compiler; ``commit`` is None for a release. ``difference`` returns how the revision differs from a build, without
+    being built; None if that isn't known.
     """
 
     name: str
     make: Callable[[str], Build]
     commit: Commit | None = None
     is_cached: Callable[[], bool] = lambda: True
+    difference: Callable[[Build], CodeDifference | None] = lambda _: None
 
     def build(self) -> Build:
         """Return the build, from the cache or made now.
@@ -55,4 +58,5 @@ def commit_revision(
         lambda _: builder.build(commit, strategy, processors),
         commit,
         lambda: builder.is_cached(commit, strategy),
+        lambda build: builder.difference(build, commit),
     )

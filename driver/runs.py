@@ -3,13 +3,14 @@
 import hashlib
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
 from typing import Protocol
 
 from opduel.driver.journal import RUN, Journal, Rounds
 from opduel.records import FLAGGED, Build, Report, RunError, UsageError, Verdict
+from opduel.records.reach import Reach
 from opduel.support.outbox import Attempt, Entry
 from opduel.support.text import duration
 
@@ -79,6 +80,9 @@ class Harness(Protocol):
         Of several runs the one with the lowest ``rank`` goes first. Return None if the run can't be made ahead. Raise
         KeyboardInterrupt if it was given up.
         """
+
+    def reaches(self, order: RunOrder) -> Sequence[Mapping[str, Reach]] | None:
+        """Return what each case of the order runs in the control, and in the treatment; None if nobody records it."""
 
     def replicate(self, first: Report, second: Report) -> Report:
         """Return the first report, in which only cases that the second one replicates stay flagged or failed."""

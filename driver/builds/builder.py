@@ -12,6 +12,7 @@ from pathlib import Path
 
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.compiler import Compiler, Limits, require_space
+from opduel.driver.code_difference import CodeDifference
 from opduel.driver.git.repository import Repository
 from opduel.driver.lock import explained_disk_errors
 from opduel.frameworks import Framework
@@ -75,6 +76,11 @@ class Builder(ABC):
     def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
         """Return the commits that need a compile, as far as can be foreseen, and about how many minutes the first of
         them takes here without a cache (None: not known)."""
+
+    def difference(self, build: Build, commit: Commit) -> CodeDifference | None:
+        """Return how the build of another commit would differ from this one, without making it; None if that isn't
+        known."""
+        return None
 
     def stop(self) -> None:
         """End a compile that another thread is at, and let none begin until ``resume``."""

@@ -16,6 +16,7 @@ from opduel.driver.builds.builder import IN_CACHE, Builder
 from opduel.driver.builds.compiler import Compiler, toolchain_of
 from opduel.driver.builds.environment_build import release_build, site_packages
 from opduel.driver.builds.framework_data import load_platform
+from opduel.driver.builds.manifest import Manifest, UnusableBuild, read_manifest
 from opduel.driver.builds.package_build import BuiltWheel, Donor, find_wheel, package_build
 from opduel.driver.builds.package_sources import (
     NotInstalledError,
@@ -31,6 +32,7 @@ from opduel.driver.builds.package_sources import (
 from opduel.driver.builds.process import clean_environment
 from opduel.driver.builds.recipes import LockedRecipe, PackageRecipe, package_of
 from opduel.driver.builds.requirements import lock, python_of, with_packages
+from opduel.driver.code_difference import CodeDifference, compare_changed
 from opduel.driver.suites.commands import BUILD_COMMANDS, BUILT_WITH
 from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError
 from opduel.support.digests import data_digest, file_digest
@@ -124,6 +126,14 @@ class PackageBuilder(Builder):
                 recipe = self._recipe(commit)
                 commit_by_native.setdefault(recipe.key if strategy == "source" else recipe.native, commit)
         return list(commit_by_native.values()), None
+
+    def difference(self, build: Build, commit: Commit) -> CodeDifference | None:
+        place = Path(str(build.directory))
+        try:
+            donor = self._as_donor(place, read_manifest(place), commit, self._recipe(commit))
+        except (OpduelError, UnusableBuild):  # what can't be built is said when its turn comes
+            return None
+        return None if donor is None else compare_changed(site_packages(place), donor.files)
 
     def _recipe(self, commit: Commit) -> PackageRecipe:
         """Return the recipe, which has all that decides the commit's build."""
@@ -220,13 +230,17 @@ class PackageBuilder(Builder):
 
     def _donor(self, commit: Commit, recipe: PackageRecipe) -> Donor | None:
         """Return a build with the commit's native sources, into which its Python code can be put; or None."""
-        for place, manifest in self._cache.builds_of_commits(self._framework.name):
-            source, theirs = manifest.source, manifest.recipe
-            if source and isinstance(theirs, PackageRecipe) and replace(theirs, code=recipe.code) == recipe:
-                files = self._differing_files(commit, source.commit, place)
-                if files is not None:
-                    return Donor(place, files)
-        return None
+        builds = self._cache.builds_of_commits(self._framework.name)
+        donors = (self._as_donor(place, manifest, commit, recipe) for place, manifest in builds)
+        return next((donor for donor in donors if donor is not None), None)
+
+    def _as_donor(self, place: Path, manifest: Manifest, commit: Commit, recipe: PackageRecipe) -> Donor | None:
+        """Return the build at ``place`` as a donor for the commit; None if it can't be."""
+        source, theirs = manifest.source, manifest.recipe
+        if source is None or not isinstance(theirs, PackageRecipe) or replace(theirs, code=recipe.code) != recipe:
+            return None
+        files = self._differing_files(commit, source.commit, place)
+        return None if files is None else Donor(place, files)
 
     def _differing_files(self, commit: Commit, other_id: str, place: Path) -> dict[str, bytes | None] | None:
         """Return the Python files that differ from those of another commit, whose build is at ``place``: path there

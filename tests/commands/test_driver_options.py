@@ -45,7 +45,7 @@ def test_a_folder_of_a_user_who_is_not_there(drive: Drive, option: str) -> None:
         ("--ab_testing -b smoke --profile_output x", "--profile_output: is for one run of harness.py"),
         ("--ab_testing -b smoke --env LC_ALL=C", "--env LC_ALL: is set by opduel itself"),
         ("--ab_testing -b smoke --exact_base", "--exact_base: add --base_commit"),
-        ("--ab_testing -b smoke --all_cases", "--all_cases: works with --local, which leaves cases out"),
+        ("--ab_testing -b smoke --all_cases", "--all_cases: works with --local or --regression, which leave cases out"),
         ("--ab_testing -b smoke --improved", "--improved: works only with --regression; add it"),
         ("--ab_testing -b smoke --platforms host,cuda", "--platforms host,cuda: this host is one platform"),
         ("--ab_testing -b smoke --build wheel", "--build: invalid choice: 'wheel'"),

@@ -218,12 +218,12 @@ def test_builds_that_are_no_commits_are_measured_on_every_case(tmp_path: Path) -
     assert leave_out(replace(first, control=replace(first.control, python="4"))) is None
 
 
-def adapter_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reached_only: bool = True) -> HarnessAdapter:
+def adapter_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **choice: bool) -> HarnessAdapter:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     options = read_options(["--local_reporter", str(tmp_path / "reports"), "--max_rounds", "2"], "opduel local")
     options = replace(options, setup="import pkg", statement=("pkg.threaded()", "pkg.by_key([3])", "pkg.process()"))
     session = plan_session(options, {}, [], chosen=lambda _: statement_choice(options))
-    return HarnessAdapter(session, reached_only=reached_only)
+    return HarnessAdapter(session, **choice)
 
 
 COMMENTS = f"{WORK}\n# more\n"
@@ -231,16 +231,16 @@ IN_THREAD = WORK.replace("def in_thread():\n    return 1", "def in_thread():\n  
 
 
 @pytest.mark.parametrize(
-    ("changed", "reached_only", "expected_cases"),
+    ("changed", "all_cases", "expected_cases"),
     [
-        (COMMENTS, True, []),
-        (IN_THREAD, True, ["pkg.threaded()", "pkg.process()"]),  # of the latter it isn't known
-        (COMMENTS, False, ["pkg.threaded()", "pkg.by_key([3])", "pkg.process()"]),
+        (COMMENTS, False, []),
+        (IN_THREAD, False, ["pkg.threaded()", "pkg.process()"]),  # of the latter it isn't known
+        (COMMENTS, True, ["pkg.threaded()", "pkg.by_key([3])", "pkg.process()"]),
     ],
 )
 def test_a_step_of_a_search_measures_the_cases_that_run_what_differs(
     changed: str,
-    reached_only: bool,
+    all_cases: bool,
     expected_cases: list[str],
     measuring: Measuring,
     tmp_path: Path,
@@ -248,7 +248,7 @@ def test_a_step_of_a_search_measures_the_cases_that_run_what_differs(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
-    adapter = adapter_of(tmp_path, monkeypatch, reached_only)
+    adapter = adapter_of(tmp_path, monkeypatch, all_cases=all_cases)
     sought_cases = ["pkg.threaded()", "pkg.by_key([3])", "pkg.process()"]
     log = FileRoundLog(tmp_path / "log", lambda: 1)
     order = RunOrder("x", "regress", build(tmp_path / "c", WORK), build(tmp_path / "t", changed), log, sought_cases)
@@ -270,8 +270,25 @@ def test_a_run_without_reached_cases_passes_and_says_so(tmp_path: Path, monkeypa
     control, treatment = (build(tmp_path / side, text) for side, text in (("c", WORK), ("t", COMMENTS)))
     log = FileRoundLog(tmp_path / "log", lambda: 1)
     order = RunOrder("x", "benchmark", control, treatment, log)
-    report = adapter_of(tmp_path, monkeypatch).measure(order)
+    report = adapter_of(tmp_path, monkeypatch, reached_only=True).measure(order)
     report = from_text(to_bytes(report).decode())
     assert [comparison.note for comparison in report.comparisons] == [NOT_REACHED] * 3
     assert exit_code(report) == 0
     assert notes(report)[0] == ("3 of 3 cases can't be reached by this change: left out; --all_cases measures them")
+
+
+def test_what_the_cases_of_a_step_run_is_recorded_on_both_sides(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    control, treatment = (build(tmp_path / side, text) for side, text in (("c", WORK), ("t", "\n" + WORK)))
+    log = FileRoundLog(tmp_path / "log", lambda: 1)
+    order = RunOrder("", "regress", control, treatment, log, ["pkg.by_key([3])"])
+    first_lines = []
+    for reach in adapter_of(tmp_path, monkeypatch).reaches(order) or ():
+        places = reach["pkg.by_key([3])"].functions
+        first_lines.append(sorted(int(place.removeprefix("pkg.py:")) for place in places))
+    assert first_lines[1] == [line + 1 for line in first_lines[0]]
+    assert len(first_lines[0]) == 2, "by_key and negative"
+    assert adapter_of(tmp_path, monkeypatch, all_cases=True).reaches(order) is None
+    elsewhere = replace(order, control=replace(control, directory=None))
+    assert adapter_of(tmp_path, monkeypatch).reaches(elsewhere) is None

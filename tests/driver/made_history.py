@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from opduel.driver.bisection import CulpritRange, Step, bisect
+from opduel.driver.bisection import CulpritRange, Narrow, Step, bisect
 
 THRESHOLD = 0.02
 BOUND = math.log1p(THRESHOLD)
@@ -63,9 +63,11 @@ class History:
     def total_steps(self, cases: Sequence[str] = ()) -> dict[str, Step]:
         return {case: self.step(0, self.revisions, case) for case in cases or self.changes}
 
-    def bisect(self, sought: Mapping[str, Step] | None = None) -> list[CulpritRange]:
+    def bisect(self, sought: Mapping[str, Step] | None = None, narrow: Narrow = lambda _, __: {}) -> list[CulpritRange]:
         sought = self.total_steps() if sought is None else sought
-        return bisect(self.revisions, sought, self.measure, self.prepare, self.cached, dict.fromkeys(sought, THRESHOLD))
+        thresholds = dict.fromkeys(sought, THRESHOLD)
+        measure, prepare = self.measure, self.prepare
+        return bisect(self.revisions, sought, measure, prepare, self.cached, thresholds, narrow=narrow)
 
     def smallest(self, revision: int) -> tuple[int, int]:
         """The smallest range that holds a point's change and ends at points that can be built."""

@@ -22,6 +22,7 @@ from opduel.records import (
     Verdict,
 )
 from opduel.records.measurement import Side
+from opduel.records.reach import Reach
 
 NOTHING: dict[str, Any] = dict.fromkeys(("p_value", "q_value", "mde", "control", "treatment", "decided_on"))
 
@@ -129,6 +130,9 @@ class MadeHarness:
             configuration={"run_type": order.run_type, "time_budget": earlier_s + self.budget_s},
             **flags,
         )
+
+    def reaches(self, order: RunOrder) -> Sequence[Mapping[str, Reach]] | None:
+        return None
 
     def replicate(self, first: Report, second: Report) -> Report:
         return replicate_report(first, second)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from made_history import BOUND, History, judged, ranges
 from scipy import stats
 
+from opduel.driver.attribution import Range
 from opduel.driver.bisection import CulpritRange, Measure, Step, bisect
 from opduel.records import Verdict
 
@@ -43,6 +44,28 @@ def test_exact_measurements_find_exactly_the_culprits_or_the_smallest_ranges(his
             case: history.step(found_culprit.start, found_culprit.end, case) for case in found_culprit.cases
         }
         assert all(step.verdict == "regressed" for step in found_culprit.cases.values())
+
+
+@given(histories(), st.integers(0, 3))
+def test_what_can_not_have_changed_a_case_is_not_split_at_and_no_culprit_is_lost(
+    history: History, innocent: int
+) -> None:
+    """Known is the range from the first culprit, but for some ``innocent`` commits before it, to the last one."""
+
+    def narrow(between: Range, cases: Sequence[str]) -> dict[str, Range]:
+        assert {*between} <= {0, history.revisions, *history.prepared}, "its ends are built"
+        inner_ranges = {}
+        for case in cases:
+            if inside := [point for point in history.changes[case] if between[0] < point <= between[1]]:
+                inner_ranges[case] = max(between[0], min(inside) - 1 - innocent), max(inside)
+        return inner_ranges
+
+    plain = replace(history, measured=[], prepared=[])
+    assert history.bisect(narrow=narrow) == plain.bisect()
+    lone = next(iter(history.changes))
+    if len(history.changes) == len(history.changes[lone]) == 1 and not history.unbuildable and history.revisions > 2:
+        (culprit,) = history.changes[lone]
+        assert {*history.prepared[:1]} <= {*range(culprit - 1 - innocent, culprit + 1)}
 
 
 @given(histories(falling=True))

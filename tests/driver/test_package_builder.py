@@ -63,6 +63,11 @@ def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny,
     assert "compiler of tinysum" in first.details
     assert set(first.packages) == {"tiny-sum", "packaging"}
     assert differing_packages(first, native) == {}  # but for the package itself
+    difference = builder.difference(first, line[1])
+    assert difference is not None
+    assert difference.functions == {"tinysum/__init__.py:answer"}
+    assert builder.difference(python, line[2]).parts == []  # type: ignore[union-attr]
+    assert [builder.difference(first, tiny.commit(name)) for name in ("native", "no TOML")] == [None, None]
     assert (Path(str(first.directory)) / "bin" / "python").exists()
     # what an overlay holds is what compiling the same commit gives, tests that were changed, added and removed included
     assert [first_commit.stem for first_commit in sorted(Path(str(python.directory)).rglob("tinysum/tests/*.py"))] == [
@@ -226,6 +231,7 @@ def test_a_suite_s_own_commands_build_and_install(tmp_path: Path, makes_wheel: b
     builder = builder_of(PYTHON, tiny.repository, tiny.cache, settings, tiny.work / "builds")
     build = builder.build(tiny.commit("first"), "auto")
     assert answer(build) == "7"
+    assert builder.difference(build, tiny.commit("first")).parts == []  # type: ignore[union-attr]
     assert set(build.packages) == {"tiny-sum", "packaging", "six"}
 
 
