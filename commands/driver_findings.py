@@ -42,7 +42,9 @@ class Teller:
         self._notifications = notifications
         self._reporters = reporters
         self._prints_json = any(isinstance(reporter, JsonReporter) for reporter in reporters)
-        self._findings = [reporter for reporter in ours if isinstance(reporter, FindingsReporter)]
+        self._findings = [
+            reporter for reporter in (*reporters, *ours) if isinstance(reporter, FolderReporter | FindingsReporter)
+        ]
 
     def begin_pass(self) -> None:
         """Tell first what earlier passes, or earlier starts, could not."""
@@ -72,16 +74,17 @@ class Teller:
         lines = culprit_lines(outcome) if culprits is None else [*culprits]
         if outcome.verification is not None and not outcome.confirmed:
             lines.append("not confirmed: a second measurement did not find what the first one flagged")
-        if document is not None:
-            lines.append(f"culprits: {document}")
-        lines += self._further(outcome) if culprits is None else []
-        for text in lines:
+        places = [] if document is None else [f"culprits: {document}"]
+        places += self._further(outcome) if culprits is None else []
+        for text in (*lines, *places):
             logging.getLogger(PRINTED).info("%s", text)
-        self.say(lines)
+        self.say([*lines, *places])
         self._notifications.report_outcome(outcome, document)
+        report = verified_report(outcome)
         for reporter in self._findings:
             try:
-                reporter.report_findings(verified_report(outcome), lines)
+                if line := reporter.report_findings(report, lines):
+                    self.say([line])
             except Exception as error:  # it costs nobody the next commit
                 log.error("--%s failed: %s", reporter.option, error)
 

@@ -88,12 +88,12 @@ class FindingsReporter(Reporter):
     """A reporter that gets from the driver each commit that was investigated, with the culprits, and not each run."""
 
     @abstractmethod
-    def report_findings(self, report: Report, culprits: Sequence[str]) -> None:
-        """Deliver ``report``; ``culprits`` are lines for its head. Raises OpduelError: it could not be delivered; the
-        text says why and names the fix."""
+    def report_findings(self, report: Report, culprits: Sequence[str]) -> str | None:
+        """Deliver ``report``; ``culprits`` are lines for its head. Return a line for the user, or None. Raises
+        OpduelError: it could not be delivered; the text says why and names the fix."""
 
-    def report(self, report: Report) -> None:
-        self.report_findings(report, [])
+    def report(self, report: Report) -> str | None:
+        return self.report_findings(report, [])
 
 
 class PartlyReportedError(OpduelError):

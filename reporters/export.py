@@ -7,8 +7,9 @@ from typing import Self
 
 from opduel.records import Report, UsageError
 from opduel.records.measurement import SIDES, Side
-from opduel.reporters.base import Reporter, writing
-from opduel.reporters.formats import FORMATS, check_side, write_format
+from opduel.reporters.base import FindingsReporter, Reporter, writing
+from opduel.reporters.formats import FORMATS, Rendered, check_side, write_format
+from opduel.reporters.html import to_html
 from opduel.reporters.options import RUN, SIDE
 from opduel.support.atomic import check_file, check_folder, path_part, user_path, write_atomically
 from opduel.support.text import printable
@@ -38,12 +39,12 @@ class Export:
             named = [folder for folder in path.parents if RUN in folder.name]  # made when the run's id is known
             check_folder((named or [path])[-1].parent, self.option.removeprefix("--"))
 
-    def write(self, report: Report) -> list[str]:
-        """Write the file, or both; returns a line for each, which says what the format left out. Raises RunError: a
-        file could not be written; whatever was in its place is still there."""
+    def write(self, report: Report, content: Rendered | None = None) -> list[str]:
+        """Write the file, or both, with ``content`` in place of the usual; returns a line for each, which says what the
+        format left out. Raises RunError: a file could not be written; whatever was in its place is still there."""
         lines = []
         for side, path in zip(self._sides(), self.files(path_part(str(report.run.id or "unknown"))), strict=True):
-            written = write_format(report, self.to, side, self.option)
+            written = content or write_format(report, self.to, side, self.option)
             with writing(path, f"{self.option} a file that can be written"):
                 if not path.parent.exists():  # the run's id may name it
                     path.parent.mkdir(parents=True, exist_ok=True)
@@ -86,12 +87,12 @@ class ExportReporter(Reporter, option="export_reporter"):
     def check(self) -> None:
         self.target.check()
 
-    def report(self, report: Report) -> str:
+    def report(self, report: Report) -> str | None:
         """Write the file or files, and return a line for each."""
         return "\n".join(self.target.write(report))
 
 
-class HtmlReporter(ExportReporter, option="html_reporter"):
+class HtmlReporter(FindingsReporter, ExportReporter, option="html_reporter"):
     """Writes FILE: one self-contained page, to be opened from disk without a network."""
 
     @classmethod
@@ -99,6 +100,7 @@ class HtmlReporter(ExportReporter, option="html_reporter"):
         option = f"--{cls.option}"
         return cls(Export("html", str(user_path(value or ".", option).absolute()), option))
 
-    def report(self, report: Report) -> str:
+    def report_findings(self, report: Report, culprits: Sequence[str]) -> str:
         """Write the page and return its path as a line."""
-        return super().report(report).replace("html: ", "page: ", 1)
+        (line,) = self.target.write(report, Rendered(to_html(report, culprits)))
+        return line.replace("html: ", "page: ", 1)

@@ -5,7 +5,7 @@ import os
 import secrets
 import shutil
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import chain, count
@@ -50,6 +50,17 @@ class FolderReporter(Reporter):
     def report(self, report: Report, callgrind: Path | None = None) -> str:
         """Write the report and the files beside it, and return its path as a line. ``callgrind``: a folder with
         callgrind's files of explained cases, which is copied if it exists."""
+
+    def report_findings(self, report: Report, culprits: Sequence[str]) -> str | None:
+        """Write the page of a report again, with what a search found; return its path as a line, or None if the report
+        is not here. Raises RunError: it can't be written."""
+        path = self.saved_path(report) if culprits else None
+        if path is None:
+            return None
+        page = path.with_suffix(PAGE)
+        with writing(page, f"--{self.option} a folder that can be written"):
+            write_page(page, report, culprits)
+        return f"page: {printable(str(page))}"
 
     @abstractmethod
     def places(self, report: Report) -> Iterable[Path]:

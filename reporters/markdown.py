@@ -10,8 +10,8 @@ import jinja2
 from opduel.records import Report, Verdict
 from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.needs import needs_of, reason_and_needs
-from opduel.reporters.run_text import differences_text, effort_text, frameworks_text, host_text
-from opduel.reporters.summary import by_verdict, caveats, notes, verdict_counts
+from opduel.reporters.run_text import differences_text, effort_text, frameworks_text, host_text, interval_words
+from opduel.reporters.summary import by_verdict, caveats, next_line, notes, verdict_counts
 from opduel.reporters.templates import environment
 from opduel.reporters.text import printable
 from opduel.support.text import counted
@@ -31,7 +31,7 @@ def to_markdown(report: Report, most: int | None = None) -> str:
         report=report,
         counts=verdict_counts(report.comparisons),
         caveats=caveats(report),
-        notes=notes(report),
+        notes=[line for line in (*notes(report), next_line(report)) if line],
         frameworks=frameworks_text(report.control, report.treatment),
         differences=differences_text(report.control, report.treatment),
         kinds=kinds,
@@ -41,6 +41,7 @@ def to_markdown(report: Report, most: int | None = None) -> str:
         folded=FOLDED,
         hidden=counted(hidden, "case") if hidden > 0 else "",
         effort=effort_text(report),
+        interval_words=interval_words(report.configuration.alpha),
         host=host_text(report.host),
     )
     return text.rstrip() + "\n"

@@ -31,6 +31,7 @@ from opduel.reporters.stream import write_text
 from opduel.reporters.summary import (
     VerdictCount,
     listed,
+    next_line,
     notes,
     unsettled_lines,
     validity_line,
@@ -153,8 +154,8 @@ def _warning(line: str, width: int) -> list[Text]:
 def _footer_lines(
     report: Report, counts: Sequence[VerdictCount], hidden: Sequence[VerdictCount], width: int
 ) -> list[Text]:
-    """Return the counts, what the table left out, failures, incidents, whether the run is complete, and the
-    injection."""
+    """Return the counts, what the table left out, failures, incidents, whether the run is complete, notes, and
+    what to do next."""
     lines = [line for line in (*_counts_lines(counts, width), Text(effort_text(report))) if line]
     if hidden:
         groups = " and ".join(f"the {group.count} {group.words}" for group in hidden)
@@ -165,7 +166,7 @@ def _footer_lines(
         lines += _warning(f"NOT COMPLETE: {why}", width)
     for line in unsettled_lines(report, with_names=False):
         lines += _warning(line, width)
-    for line in notes(report):
+    for line in filter(None, (*notes(report), next_line(report))):
         lines += _folded(printable(line), width)
     # What does not fit is folded, and then without colours.
     return [piece for line in lines for piece in ([line] if line.cell_len <= width else _folded(line.plain, width))]

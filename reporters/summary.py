@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 from opduel.records import FLAGGED, ONE_SIDED, Comparison, Report, Verdict, verdict_words
 from opduel.reporters.changes import change_text
 from opduel.reporters.needs import time_line
+from opduel.support.command_names import command_name
 from opduel.support.text import counted
 
 WORST_FIRST: tuple[Verdict, ...] = (
@@ -307,3 +308,17 @@ def injection_line(report: Report) -> str:
         f"missed {len(injected) - detected}; false alarms {sum(clean)} of {len(clean)}"
     )
     return f"{line}; failed {failed}" if failed else line
+
+
+def next_line(report: Report) -> str:
+    """Return what tells more of cases that changed: ``next: --verify measures again what changed; --explain all says
+    why``; empty if none changed, or that is known."""
+    flagged = [comparison for comparison in report.comparisons if comparison.verdict in FLAGGED]
+    changed = [] if report.configuration.inject else flagged
+    are_commits = report.control.commit and report.treatment.commit and report.configuration.control
+    steps = [
+        "" if any(comparison.verification for comparison in changed) else "--verify measures again what changed",
+        "" if any(comparison.cause for comparison in changed) else "--explain all says why",
+        f"{command_name('bisect')} finds the commit" if are_commits else "",
+    ]
+    return f"next: {'; '.join(filter(None, steps))}" if changed and any(steps) else ""

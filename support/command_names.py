@@ -31,8 +31,9 @@ def named_for(command: str) -> Iterator[None]:
 
 
 def command_name(subcommand: str) -> str:
-    """Return what to call for a subcommand: ``opduel list``, or ``run_bench.py --list``."""
-    return SCRIPTS[subcommand] if _are_scripts[-1] else f"opduel {subcommand}"
+    """Return what to call for a subcommand: ``opduel list``, or ``run_bench.py --list`` if there is such a script."""
+    usual = f"opduel {subcommand}"
+    return SCRIPTS.get(subcommand, usual) if _are_scripts[-1] else usual
 
 
 def option_prefix(subcommand: str) -> str:

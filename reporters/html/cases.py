@@ -22,6 +22,7 @@ from opduel.reporters.changes import change_and_interval, effect_text
 from opduel.reporters.needs import reason_and_needs
 from opduel.reporters.run_text import certainty, failure_text, rates_words
 from opduel.reporters.units import (
+    ABSENT,
     human_share,
     human_size,
     human_value,
@@ -132,9 +133,13 @@ def implementation_rows(examination: Examination) -> list[list[str]]:
 
 def case_facts(comparison: Comparison, case: Case | None, report: Report) -> dict[str, str]:
     """Return the facts of a case by their labels, which are the same for all cases; unknown facts are empty."""
-    ci, held_back, unit = comparison.ci, comparison.held_back, comparison.unit
+    held_back, unit = comparison.held_back, comparison.unit
     change, interval = change_and_interval(comparison, unit)
     files = {name: file.location for name, file in case.files.items()} if case else {}
+
+    def known(words: str) -> str:
+        return "" if words == ABSENT else words
+
     return {
         "operator": comparison.operator if comparison.direction else "",
         "function": comparison.operator if "." in comparison.operator and not comparison.direction else "",
@@ -143,20 +148,16 @@ def case_facts(comparison: Comparison, case: Case | None, report: Report) -> dic
         "dtype": case.dtype if case else "",
         "context": case.context if case else "",
         "mode": case.mode if case else "",
-        "inputs": _plain(case.inputs) if case else "",
+        "inputs": _plain(case.inputs) if case and case.inputs else "",
         "files": _plain(files) if files else "",
-        "change": _with_number(change, comparison.ratio, "times")
-        if comparison.difference is None
-        else _with_number(change, comparison.difference, unit),
-        f"interval{certainty(report.configuration.alpha)}": (
-            f"{interval} ({ci[0]!r} to {ci[1]!r} times)" if ci else interval if comparison.difference_ci else ""
-        ),
-        "control": _with_number(human_value(comparison.control, unit), comparison.control, unit),
-        "treatment": _with_number(human_value(comparison.treatment, unit), comparison.treatment, unit),
-        "p value": exact(comparison.p_value),
-        "q value": exact(comparison.q_value),
+        "change": known(change),
+        f"interval{certainty(report.configuration.alpha)}": known(interval),
+        "control": known(human_value(comparison.control, unit)),
+        "treatment": known(human_value(comparison.treatment, unit)),
+        "p value": known(probability(comparison.p_value)),
+        "q value": known(probability(comparison.q_value)),
         "threshold": human_share(comparison.threshold),
-        "minimum detectable effect": "" if comparison.mde is None else human_share(comparison.mde),
+        "minimum detectable effect": known(human_share(comparison.mde)),
         "rounds": str(comparison.rounds),
         "effort": _effort(comparison.effort) if comparison.effort else "",
         "decided on": comparison.decided_on or "",
@@ -217,14 +218,10 @@ def _plain(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
 
 
-def _with_number(text: str, number: float | None, unit: str) -> str:
-    return f"{text} ({number!r} {unit})" if number is not None else ""
-
-
 def probability(value: float | None) -> str:
     """Return a probability with two digits; ``-`` if it is unknown."""
     if value is None or not math.isfinite(value):
-        return "-"
+        return ABSENT
     return "<0.0001" if value < 0.0001 else f"{value:.2g}"
 
 

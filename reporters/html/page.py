@@ -4,7 +4,7 @@ The templates escape all texts of a report, and characters that could disguise o
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,11 @@ from opduel.records import Comparison, Report
 from opduel.reporters.assets import PLOT_CLASS, PLOT_STYLE, asset, csp_hash, flame_style
 from opduel.reporters.document import strict
 from opduel.reporters.html.cases import case_data, case_facts, exact, fragment, probability, remark
-from opduel.reporters.html.run_details import heading, run_details
+from opduel.reporters.html.run_details import heading, not_measured, run_details
 from opduel.reporters.kinds import kinds_table, verdict_text
 from opduel.reporters.needs import needs_of
 from opduel.reporters.reproduce import reproduction
-from opduel.reporters.run_text import certainty, failure_text
+from opduel.reporters.run_text import certainty, failure_text, interval_words
 from opduel.reporters.summary import WORST_FIRST, changed_first, worst_first
 from opduel.reporters.templates import environment
 from opduel.support.atomic import write_atomically
@@ -30,8 +30,9 @@ _HERE = Path(__file__).parent
 _MOST_ROWS = 200  # of a table in a notebook
 
 
-def to_html(report: Report) -> str:
-    """Return the report as one HTML document that loads nothing from elsewhere.
+def to_html(report: Report, culprits: Sequence[str] = ()) -> str:
+    """Return the report as one HTML document, with the lines ``culprits`` at its head, that loads nothing from
+    elsewhere.
 
     A Content-Security-Policy allows only the page's own scripts.
     """
@@ -43,7 +44,9 @@ def to_html(report: Report) -> str:
         **heading(report),
         cases=comparisons,
         needs=needs,
-        sure=certainty(report.configuration.alpha),
+        culprits="\n".join(culprits),
+        interval_words=interval_words(report.configuration.alpha),
+        not_measured=not_measured(report),
         run_details=run_details(report),
         kinds=kinds_table(report),
         policy=_policy(style, (first, script, plot)),
@@ -67,10 +70,10 @@ def to_notebook_html(report: Report) -> str:
     )
 
 
-def write_page(path: Path, report: Report) -> None:
+def write_page(path: Path, report: Report, culprits: Sequence[str] = ()) -> None:
     """Write the page at ``path``, atomically. Raises OSError: it could not be written; whatever was at ``path`` is
     still there."""
-    write_atomically(path, to_html(report).encode("utf-8"))
+    write_atomically(path, to_html(report, culprits).encode("utf-8"))
 
 
 def _data(report: Report, comparisons: list[Comparison], needs: Mapping[str, str]) -> dict[str, Any]:

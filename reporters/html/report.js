@@ -168,7 +168,7 @@
   /** How to measure the case again. */
   function again(entry) {
     const elements = [element("h3", {}, "Measure it again"), ...command("The same builds, on this machine:", `${data.here} ${entry.again}`)];
-    if (data.anywhere) elements.push(...command("Its commits, rebuilt on any machine:", `${data.anywhere} ${entry.again}`));
+    if (data.anywhere) elements.push(...command("Its commits, built again:", `${data.anywhere} ${entry.again}`));
     const link = element("a", { href: "#how" }, "How it was measured");
     elements.push(element("p", { class: "muted" }, "Host, environment and both builds with their packages: ", link));
     return elements;

@@ -17,16 +17,20 @@ from opduel.reporters.run_text import (
     host_text,
     hosts_text,
     incidents,
+    is_number,
     platform_text,
     roofline_words,
 )
-from opduel.reporters.summary import caveats, not_broken_down_line, notes, verdict_counts, worst_first
+from opduel.reporters.summary import caveats, next_line, not_broken_down_line, notes, verdict_counts, worst_first
+from opduel.reporters.units import human_size
 from opduel.support.text import duration
 
 Rows = list[tuple[str, ...]]
-_BUILD_FACTS = ("strategy", "interpreter", "directory", "digest", "created", "duration_s", "environment")
-_APART = ("incidents", "validity", "environment", "command", "configuration", "suite", "skipped", "fleet")
+# Paths of the machine aren't shown, here or of variables: report.json has them.
+_BUILD_FACTS = ("strategy", "digest", "created", "duration_s")
+_APART = ("incidents", "validity", "environment", "command", "configuration", "suite", "skipped", "fleet", "spec_path")
 _APART_OF_HOST = ("before", "during", "verifying", "roofline")
+_SIZES = ("memory_total", "memory_available", "available_memory", "swap_total", "swap_used")
 
 
 def heading(report: Report) -> dict[str, Any]:
@@ -49,6 +53,7 @@ def heading(report: Report) -> dict[str, Any]:
         "effort": effort_text(report),
         "warnings": list(_warnings(report)),
         "notes": notes(report),
+        "next_line": next_line(report),
     }
 
 
@@ -58,14 +63,13 @@ def run_details(report: Report) -> dict[str, Any]:
     run, host = report.run, report.host
     phases = (host.before, host.during, host.verifying)
     packages = report.control.packages, report.treatment.packages
-    wall = None if run.wall_s is None else f"{duration(run.wall_s)} ({run.wall_s!r})"
+    variables = {name: value for name, value in run.environment.items() if "/" not in value}
     return {
         "sides": _side_by_side(_summary(report.control), _summary(report.treatment)),
         "failures": _failures_by_reason(report),
         "incidents": incidents(report),
         "run": _facts(
             {name: value for name, value in asdict(run).items() if name not in _APART and not _is_nested(value)}
-            | {"wall_s": wall}
         ),
         "command": shlex.join(run.command),
         "host": [
@@ -75,17 +79,26 @@ def run_details(report: Report) -> dict[str, Any]:
             *_facts({name: value for name, value in asdict(host).items() if name not in _APART_OF_HOST}),
         ],
         "noise": [
-            (field.name, *(_measure(getattr(phase, field.name, None)) for phase in phases))
+            (field.name, *(_measure(field.name, getattr(phase, field.name, None)) for phase in phases))
             for field in fields(NoiseRecord)
         ],
         "validity": _facts(_trust(run.validity)),
         "aa_checks": run.validity.aa_checks,
-        "environment": _facts(run.environment),
+        "environment": _facts(variables),
         "packages": [
             (name, *(versions.get(name, "-") for versions in packages)) for name in sorted(set().union(*packages))
         ],
         "builds": _side_by_side(_build_facts(report.control), _build_facts(report.treatment)),
     }
+
+
+def not_measured(report: Report) -> list[tuple[str, str]]:
+    """Return the cases without a result, and why: skipped by both builds, or out of the change's reach."""
+    left_out = report.run.left_out
+    return [
+        *((skip.case, f"skipped by both builds: {skip.reason}") for skip in report.run.skipped),
+        *((case, "the change can't reach it") for case in (left_out.cases if left_out else ())),
+    ]
 
 
 def _failures_by_reason(report: Report) -> list[tuple[Comparison, int]]:
@@ -137,7 +150,7 @@ def _summary(build: Build) -> dict[str, str]:
 
 def _build_facts(build: Build) -> dict[str, str]:
     commit = {"commit": build.commit.id if build.commit else ""}
-    return commit | {name: _plain(getattr(build, name)) for name in _BUILD_FACTS}
+    return commit | {name: _words(name, getattr(build, name)) for name in _BUILD_FACTS}
 
 
 def _side_by_side(control: Mapping[str, str], treatment: Mapping[str, str]) -> Rows:
@@ -145,19 +158,27 @@ def _side_by_side(control: Mapping[str, str], treatment: Mapping[str, str]) -> R
     return [(name, fact, treatment[name]) for name, fact in control.items() if fact or treatment[name]]
 
 
-def _measure(measure: MeasureRecord | float | None) -> str:
+def _measure(name: str, measure: MeasureRecord | float | None) -> str:
     """Return ``0.44 (0.43 to 0.45)``, a number by itself, or an empty text."""
     if isinstance(measure, MeasureRecord):
-        return f"{measure.mean:.3g} ({measure.min:.3g} to {measure.max:.3g})"
-    return "" if measure is None else f"{measure:.4g}"
+        mean, least, most = (_words(name, figure) for figure in (measure.mean, measure.min, measure.max))
+        return f"{mean} ({least} to {most})"
+    return _words(name, measure)
 
 
 def _facts(values: Mapping[str, Any]) -> Rows:
-    return [(name, words) for name, value in values.items() if (words := _plain(value))]
+    return [(name.removesuffix("_s"), words) for name, value in values.items() if (words := _words(name, value))]
 
 
-def _plain(value: Any) -> str:
-    """Return a text as it is, anything else as JSON; empty for None and empty values."""
+def _words(name: str, value: Any) -> str:
+    """Return a fact, rounded: seconds and bytes by its name, a text as it is, others as JSON; empty for None and empty
+    values."""
     if value is None or value in ("", [], {}, ()):
         return ""
+    if is_number(value) and name.endswith("_s"):
+        return duration(value)
+    if is_number(value) and name in _SIZES:
+        return human_size(value)
+    if isinstance(value, float):
+        return f"{value:.3g}"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -24,8 +24,10 @@ from opduel.records.run_record import RunRecord
 from opduel.reporters.alert_text import headline, plain_text
 from opduel.reporters.alerts import Alert
 from opduel.reporters.base import FindingsReporter
+from opduel.reporters.export import HtmlReporter
 from opduel.reporters.local import SimpleLocalReporter
 from opduel.reporters.notifier import Notifier
+from opduel.reporters.options import ReporterOptions
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import parse_place
 from opduel.reporters.remote.post import Waits
@@ -328,6 +330,19 @@ def test_code_hosts_get_each_commit_with_its_culprits(start: Start, caplog: pyte
     assert report == verified_report(outcome)
     assert any(COMMITS[4].short in line for line in culprits)
     assert "--made_host failed: no such page" in caplog.text
+
+
+def test_pages_name_the_culprits(start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    outcome, page = traced(culprit(3, 4, SLOW)), tmp_path / "found.html"
+    disk = SimpleLocalReporter(tmp_path)
+    disk.report(outcome.benchmark)
+    disk.report(replace(outcome.benchmark, run=replace(outcome.benchmark.run, id="a later step")))
+    reporters = HtmlReporter.from_options(ReporterOptions(html_reporter=str(page)))
+    Teller(start.notifications, [disk], reporters, traced=True).report_outcome(outcome, None)
+    paths = [tmp_path / f"report-{outcome.benchmark.run.id}.html", page]
+    named = {path for path in tmp_path.glob("*.html") if f"first bad: {COMMITS[4].short}" in path.read_text()}
+    assert named == set(paths)
+    assert capsys.readouterr().out.splitlines()[-2:] == [f"page: {path}" for path in paths]
 
 
 @pytest.mark.parametrize("prints_json", [False, True])

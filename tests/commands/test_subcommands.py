@@ -18,6 +18,7 @@ from opduel.commands.subcommands import COMMANDS, SCRIPTS, SUBCOMMANDS
 from opduel.driver.builds import BuildCache
 from opduel.frameworks import Framework
 from opduel.records import Build, UsageError
+from opduel.support.command_names import command_name, named_for
 
 Call = Callable[..., Outcome]
 BISECTED = "--ab_testing --regression --exact_base"
@@ -295,3 +296,8 @@ def test_nothing_else_is_printed_beside_json(call: Call) -> None:
     for other in ("--screen_reporter", "--github"):
         line = call("compare", "-b", "smoke", *SAME_BUILD, "--json", other).error_line()
         assert f"--json: {other} prints on standard output, too" in line
+
+
+def test_a_subcommand_without_a_script_is_named_by_itself_beside_scripts() -> None:
+    with named_for("repo_driver.py"):
+        assert [command_name(name) for name in ("list", "explain")] == ["run_bench.py --list", "opduel explain"]

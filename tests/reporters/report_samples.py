@@ -184,3 +184,6 @@ def report(comparisons: Sequence[Comparison] = EVERY_VERDICT, **changes: Any) ->
         for comparison in comparisons
     )
     return Report(RunRecord.of(run(**changes)), CONTROL, TREATMENT, host, tuple(comparisons), cases=cases)
+
+
+DISTRUSTED = {"validity": validity("other processes kept 0.52 of opduel's processors busy")}
