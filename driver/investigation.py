@@ -5,6 +5,7 @@ import threading
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from opduel.driver.attribution import (
     Attribution,
@@ -216,7 +217,7 @@ class Investigation:
             return Outcome(benchmark)
         log.info("flagged: %s; verifying on fresh processes", ", ".join(suspects))
         self._forget_outdated_verification(suspects)
-        verification = self._make(f"{self.name}/verify", "verify", self._line, sorted(suspects), benchmark)
+        verification = self._make(f"{self.name}/verify", "verify", self._line, sorted(suspects), replicates=benchmark)
         if verification.is_biased:
             return Outcome(benchmark, verification)
         verified = {comparison.case: comparison for comparison in verification.comparisons}
@@ -314,7 +315,8 @@ class Investigation:
         trusted in any case of the search, which therefore ends; the next pass makes it again. After ``TRIES`` such
         passes the search takes all steps as they are."""
         name = self._step_name(start, end, cases)
-        report = self._make(name, "regress", (start, end), sorted(cases))
+        first_bad = {case: sought[case] for case in cases} if end - start == 1 else {}
+        report = self._make(name, "regress", (start, end), sorted(cases), first_bad=first_bad)
         steps = steps_of(report, cases, sought)
         if not all(step.unsure for step in steps.values()) or len(steps) < len(sought):
             return steps
@@ -330,10 +332,11 @@ class Investigation:
         raise RunError(f"{sides}: {why}; this is measured again when the search goes on")
 
     def _make(
-        self, name: str, run_type: str, between: Range, cases: Sequence[str] | None = None, first: Report | None = None
+        self, name: str, run_type: str, between: Range, cases: Sequence[str] | None = None, **more: Any
     ) -> Report:
+        """Make the run; ``more``: further fields of its order."""
         order = self._order(name, run_type, between, self._builds.ends(between), cases)
-        return self._runs.make(replace(order, replicates=first))
+        return self._runs.make(replace(order, **more))
 
     def _order(
         self,
