@@ -34,7 +34,7 @@ from opduel.driver.builds.recipes import LockedRecipe, PackageRecipe, package_of
 from opduel.driver.builds.requirements import lock, python_of, with_packages
 from opduel.driver.code_difference import CodeDifference, compare_changed
 from opduel.driver.suites.commands import BUILD_COMMANDS, BUILT_WITH
-from opduel.records import BrokenBuildError, Build, Commit, OpduelError, UsageError
+from opduel.records import BrokenBuildError, Build, Commit, OpduelError, RunError, UsageError
 from opduel.support.digests import data_digest, file_digest
 from opduel.support.project_file import PROJECT_FILE
 from opduel.support.redaction import is_secret_name
@@ -61,7 +61,7 @@ class PackageBuilder(Builder):
         self._facts_by_id: dict[str, tuple[Project, Rules, Sources]] = {}
         self._by_tools: dict[str, Compiler] = {}
         self._tools_by_project: dict[tuple[Project, str], LockedRecipe] = {}
-        self._commands_failed = False  # build_command of an asv suite, for some commit
+        self._maker: tuple[str, str] | None = None  # what built the first of all commits, if a suite has build_command
 
     def strategy(self, commits: Sequence[Commit]) -> str:
         """Return how these are built: "source" compiles all that have no build, "auto" only those without a donor.
@@ -89,9 +89,17 @@ class PackageBuilder(Builder):
             return donor or self._wheel(commit, recipe, leftover, processors)
 
         try:
-            return package_build(commit, recipe, self._framework, self._cache, source)
+            build = package_build(commit, recipe, self._framework, self._cache, source)
         finally:
             shutil.rmtree(leftover, ignore_errors=True)
+        if built_by := build.details.get("built by"):
+            self._maker = self._maker or (built_by, commit.short)
+            if built_by != self._maker[0]:
+                raise RunError(
+                    f"{commit.short} was built by {built_by}, {self._maker[1]} by {self._maker[0]}, so that they may "
+                    f"differ by more than their code: give asv.conf.json a build_command that builds both, or none"
+                )
+        return build
 
     def is_cached(self, commit: Commit, strategy: str) -> bool:
         """Tell whether the build exists, or needs no compiler; False, too, for a commit that can't be built."""
@@ -262,14 +270,20 @@ class PackageBuilder(Builder):
         return contents
 
     def _wheel(
-        self, commit: Commit, recipe: PackageRecipe, destination: Path, processors: frozenset[int] | None
+        self,
+        commit: Commit,
+        recipe: PackageRecipe,
+        destination: Path,
+        processors: frozenset[int] | None,
+        by_command: bool = True,
     ) -> BuiltWheel:
-        """Build the commit's wheel in ``destination``: by the suite's build_command, if it has one, until that fails
-        for some commit; from then on, so that both sides are built alike, by the build backend."""
+        """Build the commit's wheel in ``destination``: by the suite's build_command, if it has one and ``by_command``.
+        If that fails for the first of all commits, the build backend builds this one and all others, so that both sides
+        are built alike; a later one that it fails for can't be built."""
         stats_log = self._work / "ccache.log"
         stats_log.unlink(missing_ok=True)
         variables = dict(self._settings.variables)
-        if self._commands_failed:
+        if not by_command or (self._maker and self._maker[0] != _COMMAND):
             variables.pop(BUILD_COMMANDS, None)
         by = _COMMAND if BUILD_COMMANDS in variables else recipe.backend
         compiler = self._compiler(commit, recipe, stats_log, variables)
@@ -278,14 +292,11 @@ class PackageBuilder(Builder):
         except BrokenBuildError as error:
             if by != _COMMAND:
                 raise BrokenBuildError(f"{recipe.project}: {error}") from None
+            if self._maker:
+                raise BrokenBuildError(f"build_command, which built {self._maker[1]}, failed: {error}") from None
             by = f"the package's own build backend, {recipe.backend}, builds it and later commits instead"
             log.warning("build_command failed for %s (%s): %s", commit.short, error, by)
-            self._commands_failed = True
-            try:
-                return self._wheel(commit, recipe, destination, processors)
-            except OpduelError:
-                self._commands_failed = False  # the commit is at fault
-                raise
+            return self._wheel(commit, recipe, destination, processors, by_command=False)
         built_by = by if BUILD_COMMANDS in self._settings.variables else ""
         wheel = BuiltWheel(find_wheel(destination), _ccache_counts(stats_log), built_by)
         log.info("built %s in %.0f s%s", wheel.path.name, seconds, _ccache_words(wheel))

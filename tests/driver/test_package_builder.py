@@ -8,11 +8,11 @@ import pytest
 from tiny_package import CODE, NATIVE, PROJECT, PYTHON, Tiny, answer
 
 from opduel.driver.builds import BuildCache
-from opduel.driver.builds.builder import BuildSettings
+from opduel.driver.builds.builder import Builder, BuildSettings
 from opduel.driver.builds.builders import builder_of, platform_of
 from opduel.driver.builds.compiler import Limits
 from opduel.driver.suites.configuration import interpret
-from opduel.records import BrokenBuildError, UsageError
+from opduel.records import BrokenBuildError, RunError, UsageError
 from opduel.records.build import differing_packages
 
 pytestmark = pytest.mark.wheels
@@ -257,6 +257,28 @@ def test_where_build_command_fails_the_backend_builds_all(tmp_path: Path, caplog
     assert "ccache" not in caplog.text  # nothing is compiled
     assert "retrying" not in caplog.text
     assert f'building {tiny.commit("second").short} "second" by setuptools.build_meta; log: ' in caplog.text
+
+
+def test_a_side_for_which_build_command_fails_is_not_built_in_another_way_than_the_first(tmp_path: Path) -> None:
+    tiny = Tiny(tmp_path)
+    code = {"src/tinysum/__init__.py": "def answer():\n    return 1\n"}
+    tiny.add("first", {"pyproject.toml": PROJECT.partition("[tool")[0], **code})
+    tiny.add("second", {"src/tinysum/__init__.py": "def answer():\n    return 2\n"})
+    tiny.open()
+    variables = interpret({"build_command": ["grep 'return 1' src/tinysum/__init__.py"]}).build_variables
+    settings = BuildSettings(Limits(300.0, 0, jobs=2), variables=variables)
+
+    def builder() -> Builder:
+        return builder_of(PYTHON, tiny.repository, tiny.cache, settings, tiny.work / "builds")
+
+    first, second = (tiny.commit(subject) for subject in ("first", "second"))
+    both = builder()
+    both.build(first, "source")
+    with pytest.raises(BrokenBuildError, match=f"^build_command, which built {first.short}, failed: .*build.sh ended"):
+        both.build(second, "source")
+    assert builder().build(second, "source").details["built by"] == "setuptools.build_meta"
+    with pytest.raises(RunError, match=f"^{second.short} was built by setuptools.*, {first.short} by build_command, "):
+        both.build(second, "source")
 
 
 def test_a_commit_that_the_backend_can_not_build_either_leaves_build_command_to_others(tmp_path: Path) -> None:
