@@ -55,10 +55,10 @@ class _SaysFirstBad:
     find_causes: FindCauses
 
     def __call__(self, comparisons: Sequence[Comparison], *arguments: Any) -> list[Comparison]:
-        order = self.order
-        if cases := [part.case for part in comparisons if part.finding and part.finding == order.first_bad.get(part.case)]:
-            commit = order.treatment.commit
-            log.info("first bad: %s (%s)", commit.words if commit else order.treatment.requested, ", ".join(cases))
+        build, first_bad = self.order.treatment, self.order.first_bad.items()
+        cases = [comparison.case for comparison in comparisons if (comparison.case, comparison.finding) in first_bad]
+        if cases:
+            log.info("first bad: %s (%s)", build.commit.words if build.commit else build.requested, ", ".join(cases))
         return self.find_causes(comparisons, *arguments)
 
 

@@ -9,7 +9,6 @@ from made_runs import MadeHarness, MadePoint, a_build, a_comparison, a_report
 
 from opduel.driver.bisection import CulpritRange, Step
 from opduel.driver.culprit_code import ChangedCode, Match, bare_name, changed_code, changed_code_lines
-from opduel.driver.function_lines import defines
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
@@ -315,29 +314,6 @@ def test_a_submodule_counts_whatever_the_repository_says_of_it(origin: RemoteRep
     removal = origin.commit({"dep": None, "uv.lock": "1"})
     assert changed(origin, good, moved).dependencies == ("dep",)
     assert changed(origin, moved, removal).dependencies == ("dep", "uv.lock")
-
-
-@pytest.mark.parametrize(
-    ("line", "is_definition"),
-    [
-        ("int Sum(int n) {", True),
-        ("static inline std::vector<int> &Sum(", True),
-        ("void lib::op::Sum<float>(int n)", True),
-        ("Layer::Sum(int n)", True),
-        ("  virtual float Sum() const {", True),
-        ("    async def Sum(self):", True),
-        ("cdef inline int Sum(int n):", True),
-        ("    Sum(n)", False),
-        ("  return Sum(n) +", False),
-        ("  lib::Sum(n,", False),
-        ("  int s = Sum(n", False),
-        ("int Sum(int n);", False),
-        ("int Summary(int n) {", False),
-        ("  if (Sum(n)) {", False),
-    ],
-)
-def test_the_look_of_a_definition(line: str, is_definition: bool) -> None:
-    assert defines(line, r"(?<!\w)(?:Sum)(?!\w)") == is_definition
 
 
 def test_dependencies_and_the_build_are_said_whatever_the_cause_names(origin: RemoteRepository) -> None:

@@ -5,14 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from made_runs import BIASED, MadeHarness, MadePoint, a_build, a_commit, a_comparison, a_report
+from made_runs import MadeHarness, MadePoint, a_commit
 
 from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
 from opduel.driver.outcome import UNTRUSTED, Outcome, culprits_document
 from opduel.driver.revisions import UnbuildableError
 from opduel.driver.runs import TRIES, RunOrder, Runs
-from opduel.driver.steps import steps_of
 from opduel.records import Comparison, NoSpaceError, OpduelError, Verdict
 
 WORSE: Sequence[Verdict] = ("regressed", "failed")
@@ -215,14 +214,6 @@ def test_by_a_run_whose_aa_check_found_a_difference_nothing_is_searched(path: Pa
     assert named(line.follow()) == [("p2", ("a",))]
 
 
-def test_on_a_fleet_only_what_a_disturbed_host_measured_is_unsure() -> None:
-    hosts = [{"name": "one", "valid": False}, {"name": "two", "valid": True}]
-    comparisons = [replace(a_comparison(name, "regressed", 1.3), host=name) for name in ("one", "two")]
-    report = a_report(comparisons, a_build("a"), a_build("b"), validity=BIASED, fleet={"hosts": hosts})
-    steps = steps_of(report, ["one", "two"], {"one": "regressed", "two": "regressed"})
-    assert {case: step.unsure for case, step in steps.items()} == {"one": True, "two": False}
-
-
 def holding(line: Line, case: str, *steps: tuple[str, str]) -> None:
     """The line's host is so busy that the verdict on the case is held back in these steps, or in all."""
     compare = line.harness._compare
@@ -282,24 +273,6 @@ def test_where_the_host_stays_busy_the_range_that_is_known_is_the_answer_in_the_
     assert known_cases(line) == []
 
 
-def test_a_failure_that_an_aborted_step_found_is_there_and_one_that_it_did_not_find_is_open() -> None:
-    outcome = steps_of(
-        a_report(
-            [a_comparison("a", "failed", None, "treatment"), a_comparison("b", "unchanged")],
-            a_build("p0"),
-            a_build("p1"),
-            aborted=True,
-        ),
-        ["a", "b", "c"],
-        {"a": "failed", "b": "failed", "c": "regressed"},
-    )
-    assert {case: (step.verdict, step.unsure) for case, step in outcome.items()} == {
-        "a": ("failed", False),
-        "b": ("unchanged", True),
-        "c": ("inconclusive", True),
-    }
-
-
 def test_a_failure_is_sought_whatever_the_host_does(path: Path) -> None:
     line = Line(path, {"a": levels(1, 1, None, None)})
     holding(line, "a")
@@ -347,8 +320,7 @@ def test_what_could_not_be_built_is_tried_again_when_all_is_made_again(path: Pat
     line = Line(path, {"a": levels(1, 1, 1, 1.3, 1.3)}, broken=[2])
     line.follow()
     line.revisions[2].broken = False
-    outcome = line.follow(again=True)
-    assert named(outcome) == [("p3", ("a",))]
+    assert named(line.follow(again=True)) == [("p3", ("a",))]
 
 
 @pytest.mark.parametrize("damaged", ["1 x", "{", "-1"])
@@ -420,9 +392,4 @@ def test_the_document_has_the_evidence(path: Path) -> None:
     assert culprit["evidence"] == ["2-verify-p0..p1"]
     (bad,) = culprit["bad"]
     commit = a_commit(1)
-    assert bad == {
-        "commit": commit.id,
-        "commit_time": commit.time,
-        "author": commit.author,
-        "subject": commit.subject,
-    }
+    assert bad == {"commit": commit.id, "commit_time": commit.time, "author": commit.author, "subject": commit.subject}

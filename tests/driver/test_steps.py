@@ -1,8 +1,9 @@
-"""What a report means for a search: cases that were left out of a step are ruled out there."""
+"""What a report means for a search: what is ruled out, and what is unsure."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from made_runs import a_build, a_comparison, a_report
+from made_runs import BIASED, a_build, a_comparison, a_report
 
 from opduel.driver.bisection import Step, bisect
 from opduel.driver.steps import steps_of
@@ -29,3 +30,29 @@ def test_a_search_narrows_a_case_down_to_the_only_revision_that_changes_what_it_
         (4, ["a"], True, ""),
     ]
     assert measured == [(0, 2, "b"), (0, 1, "b"), (3, 4, "a")]
+
+
+def test_on_a_fleet_only_what_a_disturbed_host_measured_is_unsure() -> None:
+    hosts = [{"name": "one", "valid": False}, {"name": "two", "valid": True}]
+    comparisons = [replace(a_comparison(name, "regressed", 1.3), host=name) for name in ("one", "two")]
+    report = a_report(comparisons, a_build("a"), a_build("b"), validity=BIASED, fleet={"hosts": hosts})
+    steps = steps_of(report, ["one", "two"], {"one": "regressed", "two": "regressed"})
+    assert {case: step.unsure for case, step in steps.items()} == {"one": True, "two": False}
+
+
+def test_a_failure_that_an_aborted_step_found_is_there_and_one_that_it_did_not_find_is_open() -> None:
+    outcome = steps_of(
+        a_report(
+            [a_comparison("a", "failed", None, "treatment"), a_comparison("b", "unchanged")],
+            a_build("p0"),
+            a_build("p1"),
+            aborted=True,
+        ),
+        ["a", "b", "c"],
+        {"a": "failed", "b": "failed", "c": "regressed"},
+    )
+    assert {case: (step.verdict, step.unsure) for case, step in outcome.items()} == {
+        "a": ("failed", False),
+        "b": ("unchanged", True),
+        "c": ("inconclusive", True),
+    }
