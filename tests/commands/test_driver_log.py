@@ -85,6 +85,19 @@ def test_a_bisection_says_at_its_start_how_long_it_may_take(caplog: pytest.LogCa
     assert texts == [f"bisection  {most}, in at most 24 min besides builds"]
 
 
+@pytest.mark.parametrize("traced, revisions, is_told", [(False, 6, True), (False, 1, False), (True, 6, False)])
+def test_a_regression_of_several_commits_says_how_to_find_the_one(
+    traced: bool, revisions: int, is_told: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nobody = SimpleNamespace(report_outcome=lambda *_: None)
+    line = [Commit(str(number) * 40, 0, "Ada", "Work") for number in range(revisions + 1)]
+    teller = Teller(cast("Notifications", nobody), [], [], traced)
+    teller.begin_line(line[0], line[-1], "why", line, "auto", None)
+    teller.report_outcome(Outcome(samples.report()), None)
+    advice = "which of the 6 revisions did it: the same command with --regression\n"
+    assert (advice in capsys.readouterr().out) == is_told
+
+
 def test_what_is_logged_is_in_the_file(tmp_path: Path) -> None:
     path = tmp_path / "logs" / "driver.log"
     with logging_to(path):
