@@ -132,6 +132,11 @@ class CommitOptions:
         one_search = self.interval is None and any((self.commit, self.packages, self.bisect_releases))
         return self.local is not None or one_search
 
+    @property
+    def is_search(self) -> bool:
+        """Whether a checkout's commits, from one that is named to one that is named, are searched for a regression."""
+        return self.repo_dir is not None and self.commit is not None and self.exact_base and self.regression
+
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> Self:
         """Return the options that repo_driver.py's parser has read."""

@@ -58,13 +58,19 @@ def begin_local(options: DriverOptions) -> DriverOptions:
     own = dataclasses.replace(own, local=folder, repo_dir=top)
     if not any(map(harness.is_given, SAYS_WHAT)):
         harness = dataclasses.replace(harness, **_usual_cases(folder, top, harness.bench))
-    if (harness.suite or harness.statement) and not harness.is_given("time_budget"):
-        limited, more = "measuring", ""
-        if own.regression:
-            limited, more = "each comparison", ", and what earlier ones left of theirs"
-        log.info("%s takes at most %.0f s%s: --time_budget SECONDS changes that", limited, BUDGET_S, more)
-        harness = dataclasses.replace(harness, time_budget=BUDGET_S)
-    return dataclasses.replace(options, own=own, harness=harness)
+    return with_budget(dataclasses.replace(options, own=own, harness=harness))
+
+
+def with_budget(options: DriverOptions) -> DriverOptions:
+    """Return the options with the usual time budget for a suite or lines of Python, unless they have one."""
+    own, harness = options.own, options.harness
+    if not (harness.suite or harness.statement) or harness.is_given("time_budget"):
+        return options
+    limited, more = "measuring", ""
+    if own.regression:
+        limited, more = "each comparison", ", and what earlier ones left of theirs"
+    log.info("%s takes at most %.0f s%s: --time_budget SECONDS changes that", limited, BUDGET_S, more)
+    return dataclasses.replace(options, harness=dataclasses.replace(harness, time_budget=BUDGET_S))
 
 
 def _refuse_commits(folder: Path, statements: Sequence[str]) -> None:

@@ -17,7 +17,7 @@ from opduel.commands.driver_text import compile_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.harness_options import CommitOptions
-from opduel.commands.local import begin_local, package_folder, plan_local
+from opduel.commands.local import begin_local, package_folder, plan_local, with_budget
 from opduel.commands.named_operators import may_have_name
 from opduel.commands.notifying import Notifications
 from opduel.commands.option_rules import check_run
@@ -84,6 +84,8 @@ def _driver(
     if options.own.local is not None:
         options = begin_local(options)
         check_run(options.harness)
+    elif options.own.is_search:
+        options = with_budget(options)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
     config: Mapping[str, str] = StoredAnswers(config_path()) if reporters is None else {}
     suite = None
@@ -138,7 +140,8 @@ class _Driver:
         self._cache = BuildCache(own.exec_dir)
         self._suite = suite
         is_local = own.local is not None
-        self._harness = HarnessAdapter(session, suite, reached_only=is_local, all_cases=own.all_cases)
+        reached_only = is_local or own.is_search
+        self._harness = HarnessAdapter(session, suite, reached_only=reached_only, all_cases=own.all_cases)
         show_again = self._harness.show_again if is_local else lambda _: None
         self._teller = Teller(self._notifications, session.reporters, ours, bool(self._sought()), budget_s, show_again)
         self._runs = Runs(

@@ -18,9 +18,9 @@ from opduel.commands.launch import run_calibration, run_driver, run_harness
 from opduel.commands.nearest import refuse_misplaced, refuse_one_build
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.options import Parser, harness_parser, read_options
-from opduel.commands.project import OF_SUITE, SAYS_WHAT, Setting, project_settings
+from opduel.commands.project import OF_CHECKOUT, OF_SUITE, SAYS_WHAT, Setting, project_settings
 from opduel.commands.run_bench import DESCRIPTION, run_bench, run_bench_parser
-from opduel.commands.words import options_and_others, with_statements, words_of_checkout, words_of_init
+from opduel.commands.words import options_and_others, words_of_bisection, words_of_checkout, words_of_init
 from opduel.records import UsageError
 from opduel.records.measurement import SIDES
 from opduel.reporters.options import ReporterOptions
@@ -141,9 +141,13 @@ def _usual(options: HarnessOptions, sides: Words = ("treatment",)) -> list[str]:
 def _drive(program: str, arguments: Words) -> int:
     name, words = program.partition(" ")[2], list(arguments)
     settings = _settings(name)
+    if name == "bisect":
+        words = words_of_bisection(words)
     own = CommitOptions.of(driver_parser(program).parse_known_args(words)[0])
     if name == "bisect":
-        words = [*_bisecting(own), *with_statements(words)]
+        words = [*_bisecting(own), *words]
+        if own.repo_dir and not _says_what(program, words):
+            words, settings = _as_local(words, settings, own.repo_dir)
     elif own.local is None and own.bisect_releases is None and own.packages is None and not own.ab_testing:
         words = ["--ab_testing", *words]
     return run_driver(program, with_defaults(DRIVER, words, settings))
@@ -153,10 +157,27 @@ def _measure_checkout(program: str, arguments: Words) -> int:
     """The work tree of a checkout, whose file may also say what is measured where the command line does not."""
     folder, words = words_of_checkout(arguments)
     parsed, _ = harness_parser(program).parse_known_args(words)
-    says_what = any(getattr(parsed, name) for name in SAYS_WHAT)
-    replaced = ("statement", "setup", "suite", *(() if parsed.suite else OF_SUITE)) if says_what else ()
+    replaced = ("statement", "setup", "suite", *(() if parsed.suite else OF_SUITE))
+    replaced = replaced if _says_what(program, words) else ()
     settings = [setting for setting in _settings("local", folder) if setting.name not in replaced]
     return run_driver(program, with_defaults(DRIVER, ["--local", folder, *words], settings))
+
+
+def _says_what(program: str, words: Words) -> bool:
+    """Return whether options say what is measured."""
+    parsed, _ = harness_parser(program).parse_known_args(words)
+    return any(getattr(parsed, name) for name in SAYS_WHAT)
+
+
+def _as_local(words: list[str], settings: list[Setting], folder: Path) -> tuple[list[str], list[Setting]]:
+    """Return words and settings that also say what is measured in a checkout: the same as by ``opduel local``."""
+    of_local = [setting for setting in _settings("local", str(folder)) if setting.name in {*OF_CHECKOUT, *OF_SUITE}]
+    if not any(setting.name in SAYS_WHAT for setting in of_local):
+        from opduel.commands.checkout import find_suite
+
+        suite = find_suite(folder)
+        words = [*words, *([f"--suite={suite.folder}"] if suite else [])]
+    return words, [*settings, *of_local]
 
 
 def _bisecting(own: CommitOptions) -> list[str]:
@@ -164,10 +185,8 @@ def _bisecting(own: CommitOptions) -> list[str]:
     if own.bisect_releases is not None or own.packages is not None:
         return []
     if own.base_commit is None or own.commit is None:
-        raise UsageError(
-            "say where to look: --packages OLD NEW, --bisect_releases A,B,..., the oldest first, or --base_commit GOOD "
-            "--commit BAD"
-        )
+        places = "GOOD BAD, two commits of this checkout, --packages OLD NEW, or --bisect_releases OLDEST,...,NEWEST"
+        raise UsageError(f"say where to look: {places}")
     return ["--ab_testing", "--regression", *([] if own.exact_base else ["--exact_base"])]
 
 
@@ -279,8 +298,8 @@ SUBCOMMANDS: Mapping[str, Command] = {
     ),
     "bisect": Command(
         "find the commit, the release, or the package of an environment, that caused a change",
-        "{--packages OLD NEW | --bisect_releases A,B,... | --base_commit GOOD --commit BAD} "
-        "{-b SPEC | [-s SETUP] STATEMENT...} [OPTIONS]",
+        "{GOOD [BAD] | --packages OLD NEW | --bisect_releases A,B,...} "
+        "{[-s SETUP] STATEMENT... | [--suite SUITE] [--bench REGEX] | -b SPEC} [OPTIONS]",
         _drive,
         _OF_DRIVER,
         "packages bisect_releases base_commit commit statement setup suite benchmark_file repo_dir remote_repository "

@@ -13,6 +13,7 @@ from opduel.commands.options import Parser, harness_parser
 from opduel.records import UsageError
 from opduel.reporters.arguments import with_underscores
 
+_COMMIT = re.compile(r"[\w./~^@-]+")  # its name, or that of a branch or a tag
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=(?!=)")  # of --env, and no release
 
 
@@ -84,8 +85,26 @@ def check_words(name: str, words: Sequence[str], *parsers: Parser) -> None:
             raise UsageError(f"{name}: {why}") from None
 
 
+def words_of_bisection(words: Sequence[str]) -> list[str]:
+    """Return the words of ``opduel bisect``: of those without a name the first two may be the good and the bad commit
+    (HEAD, if there is one alone) of the checkout that holds this folder, and each further one is a statement."""
+    options, unnamed = options_and_others(words, driver_parser(), harness_parser())
+    names = {option[0].partition("=")[0] for option in options}
+    added: list[str] = []
+    if not names & {"--packages", "--bisect_releases"}:
+        open_names = [name for name in ("--base_commit", "--commit") if name not in names]
+        while open_names and unnamed and _COMMIT.fullmatch(unnamed[0]):
+            added.append(f"{open_names.pop(0)}={unnamed.pop(0)}")
+        if added and open_names == ["--commit"]:
+            added.append("--commit=HEAD")
+        top = next((folder for folder in (Path.cwd(), *Path.cwd().parents) if (folder / ".git").exists()), None)
+        if added and top and not names & {"--repo_dir", "--remote_repository"}:
+            added.append(f"--repo_dir={top}")
+    return [*added, *with_statements([*(word for option in options for word in option), "--", *unnamed])]
+
+
 def with_statements(words: Sequence[str]) -> list[str]:
-    """Return the words of ``opduel bisect``, in which each one without a name is a statement."""
+    """Return the words in which each one without a name is a statement."""
     options, unnamed = options_and_others(words, driver_parser(), harness_parser())
     return [*(word for option in options for word in option), *(f"--statement={statement}" for statement in unnamed)]
 

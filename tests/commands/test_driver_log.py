@@ -85,7 +85,7 @@ def test_a_bisection_says_at_its_start_how_long_it_may_take(caplog: pytest.LogCa
     assert texts == [f"bisection  {most}, in at most 24 min besides builds"]
 
 
-@pytest.mark.parametrize("traced, revisions, is_told", [(False, 6, True), (False, 1, False), (True, 6, False)])
+@pytest.mark.parametrize(("traced", "revisions", "is_told"), [(False, 6, True), (False, 1, False), (True, 6, False)])
 def test_a_regression_of_several_commits_says_how_to_find_the_one(
     traced: bool, revisions: int, is_told: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -125,3 +125,16 @@ def test_a_remote_folder_that_is_missing_ends_as_a_url_that_can_not_be_reached(d
 )
 def test_who_waits_for_what_comes_of_it(settings: dict[str, Any], is_awaited: bool) -> None:
     assert CommitOptions(**settings).is_awaited is is_awaited
+
+
+@pytest.mark.parametrize(
+    ("words", "is_search"),
+    [
+        ("--ab_testing --repo_dir . --base_commit a --exact_base --commit b --regression -b smoke", True),
+        ("--ab_testing --repo_dir . --base_commit a --commit b --regression -b smoke", False),
+        ("--ab_testing --repo_dir . --interval 60 --regression -b smoke", False),
+        ("--local .", False),
+    ],
+)
+def test_commits_that_are_named_are_searched_in_a_checkout(words: str, is_search: bool) -> None:
+    assert parse_driver_options(words.split()).own.is_search == is_search

@@ -71,6 +71,9 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         ("bisect -b s --bisect_releases a,b", "-b s --bisect_releases a,b"),
         ("bisect --packages a b -s c d e", "--packages a b -s c --statement=d --statement=e"),
         ("bisect -b s --base_commit a --commit b", f"{BISECTED} -b s --base_commit a --commit b"),
+        ("bisect -b s a b", f"{BISECTED} --base_commit=a --commit=b -b s"),
+        ("bisect a f(1)", f"{BISECTED} --base_commit=a --commit=HEAD --statement=f(1)"),
+        ("bisect --base_commit a b f(1)", f"{BISECTED} --commit=b --base_commit a --statement=f(1)"),
     ],
 )  # fmt: skip
 def test_a_subcommand_is_a_command_of_the_scripts(
@@ -78,6 +81,27 @@ def test_a_subcommand_is_a_command_of_the_scripts(
 ) -> None:
     assert call(*words.split()).code == 0
     assert handed == [expected.split()]
+
+
+@pytest.mark.parametrize("configured", [False, True])
+def test_a_bisection_in_a_checkout_measures_what_local_does(
+    call: Call, handed: list[list[str]], configured: bool
+) -> None:
+    top = Path.cwd()
+    (top / ".git").mkdir()
+    (top / "suites" / "own").mkdir(parents=True)
+    (top / "suites" / "asv.conf.json").write_text("{}")
+    if configured:
+        (top / "opduel.toml").write_text('[local]\nsuite = "suites/own"\nbench = ["sorts"]\n')
+    assert call("bisect", "v1", "v2").code == 0
+    (words,) = handed
+    assert f"--repo_dir={top}" in words
+    chosen = {word for word in words if word.startswith(("--suite", "--bench"))}
+    assert chosen == (
+        {f"--suite={top / 'suites' / 'own'}", "--bench=sorts"} if configured else {f"--suite={top / 'suites'}"}
+    )
+    call("bisect", "v1", "v2", "f(1)")
+    assert not [word for word in handed[-1] if word.startswith(("--suite", "--bench"))]
 
 
 def test_one_build_is_compared_with_the_control_that_is_configured(call: Call, handed: list[list[str]]) -> None:
