@@ -96,6 +96,7 @@ class SuiteSelection:
             log.warning("%s", line)
         self.work = SuiteWork.of(self.suite, folder)
         self._is_new = True
+        self._discovered_by_digest: dict[str, Discovered] = {}
 
     def renew(self) -> None:
         """Begin another run: its copies of the suite have nothing of what an earlier run's builds wrote into theirs.
@@ -213,20 +214,16 @@ class SuiteSelection:
         return list(dict.fromkeys(lines))
 
     def _discovered(self, sides: Mapping[Side, Build]) -> dict[Side, Discovered]:
-        """What each side finds; asked once where both are one build."""
+        """What each side finds; a build is asked once, and again by a later run if there were problems."""
+        earlier = list(self._discovered_by_digest.items())
+        self._discovered_by_digest = discovered = {digest: suite for digest, suite in earlier if not suite.problems}
         benchmarks_by_side: dict[Side, Discovered] = {}
-        benchmarks_by_digest: dict[str, Discovered] = {}  # by the build's digest
         for side, build in sides.items():
-            if build.digest not in benchmarks_by_digest:
-                benchmarks_by_digest[build.digest] = self._discover(
-                    build,
-                    self.framework,
-                    self.work.copies[side],
-                    self.work.place(side),
-                    self.options.variables,
-                    self.suite.tests,
-                )
-            benchmarks_by_side[side] = benchmarks_by_digest[build.digest]
+            if build.digest not in discovered:
+                folder, place = self.work.copies[side], self.work.place(side)
+                where = folder, place, self.options.variables, self.suite.tests
+                discovered[build.digest] = self._discover(build, self.framework, *where)
+            benchmarks_by_side[side] = discovered[build.digest]
         cases = len(all_cases(benchmarks_by_side))
         names = {benchmark.name for side in benchmarks_by_side.values() for benchmark in side.benchmarks}
         log.info("%s: %s, %s", self.suite.name, counted(len(names), "benchmark"), counted(cases, "case"))

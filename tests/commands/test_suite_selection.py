@@ -19,7 +19,7 @@ from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds.uv import UnresolvableError
 from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, discover
 from opduel.driver.suites.source import literal_words
-from opduel.records import Case, RunError, UsageError
+from opduel.records import Build, Case, RunError, UsageError
 
 GRADIENT = Benchmark("m.time", "time", "b.m", ("grid",), (), frozenset(), None, None, None, "seconds", "v", None, True)
 
@@ -69,6 +69,25 @@ def test_cases_are_named_as_asv_names_them_and_measured_by_what_their_benchmarks
     assert choice.framework
     environment = choice.framework.environment(1)
     assert environment["OPDUEL_SUITE_DIGEST"] == record.digest
+
+
+@pytest.mark.parametrize(("problems", "asked"), [((), ["1", "2"]), (("can't be imported",), ["1", "1", "2"])])
+def test_a_build_is_asked_for_its_benchmarks_once_unless_it_had_problems(
+    problems: tuple[str, ...], asked: list[str]
+) -> None:
+    digests: list[str] = []
+
+    def count(build: Build, *_: object) -> Discovered:
+        digests.append(build.digest)
+        return replace(discovered(), problems=problems)
+
+    selection = SuiteSelection(parsed(), count)
+    first, second = (replace(BUILD, digest=digest) for digest in ("1", "2"))
+    selection.collect(selection.on_sides({"control": first, "treatment": first}))
+    selection.renew()
+    again = selection.another()
+    again.collect(again.on_sides({"control": first, "treatment": second}))
+    assert digests == asked
 
 
 def test_patterns_match_the_whole_name_and_operators_choose_further() -> None:
