@@ -1,30 +1,9 @@
 """The change of a case in words: as a ratio, or from one value to the other where there is none."""
 
-from typing import Protocol
-
+from opduel.records import Comparison, Verification
 from opduel.reporters.units import ABSENT, human_changes, human_values
 
-
-class Change(Protocol):
-    """The figures of a change, such as those of a ``Comparison``."""
-
-    @property
-    def ratio(self) -> float | None: ...
-
-    @property
-    def ci(self) -> tuple[float, float] | None: ...
-
-    @property
-    def difference(self) -> float | None: ...
-
-    @property
-    def difference_ci(self) -> tuple[float, float] | None: ...
-
-    @property
-    def control(self) -> float | None: ...
-
-    @property
-    def treatment(self) -> float | None: ...
+Change = Comparison | Verification  # whose figures of a change have the same names
 
 
 def change_and_interval(change: Change, unit: str) -> tuple[str, str]:

@@ -1,7 +1,6 @@
-"""Attempts to reach a server: each in bounded time, repeated while that may help, and why one failed."""
+"""An attempt to reach a server: in bounded time, whether another may help, and why one failed."""
 
 import email.utils
-import itertools
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -40,25 +39,6 @@ def within(seconds: float, action: Callable[[], A]) -> A:
     if not wait([future], seconds).done:
         raise TooLongError
     return future.result()
-
-
-def retry(
-    attempt: Callable[[], A],
-    pause_s: Callable[[int, A], float],
-    may_wait: Callable[[A, float], bool],
-    sleep: Callable[[float], None] = time.sleep,
-) -> A:
-    """Return the result of the last attempt: the first one after which ``may_wait`` says no.
-
-    ``pause_s``: from the number of attempts so far and the last result to seconds.
-    """
-    for number in itertools.count(1):
-        result = attempt()
-        wait_s = pause_s(number, result)
-        if not may_wait(result, wait_s):
-            break
-        sleep(wait_s)
-    return result
 
 
 def _by_address(request: requests.PreparedRequest) -> requests.PreparedRequest:

@@ -13,7 +13,7 @@ import requests
 import urllib3
 
 from opduel.records import Report, RunError, UsageError
-from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, retry, retry_after_s, within
+from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, retry_after_s, within
 from opduel.reporters.markdown import cell, summary
 from opduel.reporters.text import printable
 from opduel.support.command_names import command_name
@@ -81,23 +81,15 @@ class KeptComment:
         end = f"\n[{self.server.run_name}]({printable(self.run)})\n" if self.run else ""
         body = body_of(report, culprits, marker, end)
         body = redact(body, [self.token, cell(self.token)])  # as it is, and as Markdown has it
-        pauses = dict(enumerate(self.pauses_s, 1))
-
-        def attempt() -> _NotTakenError | None:
+        for pause_s in (*self.pauses_s, math.inf):
             try:
                 self._write(marker, body)
+                return
             except _NotTakenError as error:
-                return error
-            return None
-
-        failed = retry(
-            attempt,
-            lambda number, error: max(pauses.get(number, math.inf), error.wait_s if error else 0.0),
-            lambda error, wait_s: error is not None and error.is_temporary and wait_s <= LONGEST_PAUSE_S,
-            self.sleep,
-        )
-        if failed is not None:
-            raise RunError(f"{self.server.without_comment}: {failed}")
+                wait_s = max(pause_s, error.wait_s)
+                if not error.is_temporary or wait_s > LONGEST_PAUSE_S:
+                    raise RunError(f"{self.server.without_comment}: {error}") from None
+            self.sleep(wait_s)
 
     def _write(self, marker: str, body: str) -> None:
         for comment in self._comments_with(marker):

@@ -55,11 +55,6 @@ class KindsTable:
     rows: Sequence[KindsRow]
 
     @property
-    def differing(self) -> list[KindsRow]:
-        """The cases that differ by kind."""
-        return [row for row in self.rows if row.differs]
-
-    @property
     def notable_rows(self) -> list[KindsRow]:
         """The cases with a finding on any kind."""
         return [row for row in self.rows if row.is_worth_showing]
@@ -67,12 +62,11 @@ class KindsTable:
     @property
     def summary(self) -> str:
         """How many cases differ by kind, and which, in a line."""
-        differing = self.differing
+        differing = [row.case for row in self.rows if row.differs]
         if not differing:
             return f"no case is known to differ between the {counted(len(self.kinds), 'kind')} of host"
-        named = listed([row.case for row in differing])
         verb = "differs" if len(differing) == 1 else "differ"
-        return f"{counted(len(differing), 'case')} {verb} by kind of host: {named}"
+        return f"{counted(len(differing), 'case')} {verb} by kind of host: {listed(differing)}"
 
 
 def kinds_table(report: Report) -> KindsTable | None:

@@ -1,8 +1,8 @@
 """The notifier that posts to an incoming webhook, of Slack or a similar service. Its address is secret and never
 shown."""
 
-import math
 import os
+import time
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Self
@@ -14,7 +14,7 @@ import urllib3
 from opduel.records import RunError, UsageError
 from opduel.reporters.alert_text import slack_message
 from opduel.reporters.alerts import Alert
-from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, retry, within
+from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, within
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.options import WEBHOOK_VARIABLE, ReporterOptions
 from opduel.reporters.text import printable
@@ -72,14 +72,13 @@ class NotifyWebhook(Notifier, option="notify_webhook"):
     def send(self, alert: Alert) -> None:
         """Post it, again after a pause if that may help. After a silence it may have been delivered nevertheless."""
         message = slack_message(alert)
-        pauses = dict(enumerate(self._pauses_s, 1))
-        reason, _ = retry(
-            lambda: self._attempt(message),
-            lambda number, _: pauses.get(number, math.inf),
-            lambda result, wait_s: result[1] and wait_s < math.inf,
-        )
-        if reason:
-            raise RunError(f"{self._host}: {reason}")
+        for pause_s in (*self._pauses_s, None):
+            reason, may_help = self._attempt(message)
+            if not reason:
+                return
+            if not may_help or pause_s is None:
+                raise RunError(f"{self._host}: {reason}")
+            time.sleep(pause_s)
 
     def _attempt(self, message: object) -> tuple[str, bool]:
         """Return why the message was not taken (empty if it was), and whether another attempt may help."""

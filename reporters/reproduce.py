@@ -14,18 +14,9 @@ from opduel.reporters.text import printable
 # Options of a run that hold for each of its cases, too; the others chose cases, bounded the run or reported it.
 _OF_A_CASE = (
     *("category", "ctx", "dtype", "framework", "int64_tensor", "timeout", "model_cache", "root_model_dir"),
-    *(
-        "shared_libs",
-        "threshold",
-        "alpha",
-        "max_rounds",
-        "threads",
-        "wipe_cache",
-        "roofline",
-        "breakdown",
-        "input_sets",
-    ),
-    *("with_operators", "allow_sdist", "command_args", "string_map", "higher_is_better", "suite_packages"),
+    *("shared_libs", "threshold", "alpha", "max_rounds", "threads", "wipe_cache", "roofline", "breakdown"),
+    *("input_sets", "with_operators", "allow_sdist", "command_args", "string_map", "higher_is_better"),
+    "suite_packages",
 )
 _OF_INPUTS = ("directions", "metric")
 _OF_A_NETWORK = ("network", "inputs")

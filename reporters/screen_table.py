@@ -67,7 +67,8 @@ def cases_lines(report: Report, comparisons: Sequence[Comparison], width: int) -
             for comparison in visible:
                 lines += _case_lines(comparison.case, case_width, rows[comparison.case], widths)
             remark = _remark(alike, needs, report.host.roofline, len(alike) - len(visible))
-            lines += [Text(f"  {line}", style="italic") for line in _folded_remark(remark, width - 2)]
+            remark = shorten(remark, _REMARK_LINES * (width - 3))
+            lines += [Text(f"  {line}", style="italic") for line in fold(remark, width - 2) if remark]
     return [*lines, *(Text(line, style="dim") for line in fold(interval_words(report.configuration.alpha), width))]
 
 
@@ -157,20 +158,13 @@ def _remark(
     return f"{cases}: {remark}" if count > 1 else remark
 
 
-def _folded_remark(remark: str, width: int) -> list[str]:
-    return fold(shorten(remark, _REMARK_LINES * (width - 1)), width) if remark else []
-
-
 def breakdown_lines(report: Report, width: int) -> list[Text]:
     """Return the breakdowns of cases that regressed or improved, or of all if the run was asked for them."""
     every = report.configuration.breakdown
     lines: list[Text] = []
     for comparison in report.comparisons:
         if comparison.breakdown is not None and (every or comparison.verdict in FLAGGED):
-            lines += [
-                Text(""),
-                Text(f"{comparison.part}s of {printable(comparison.case)}", style="bold"),
-            ]
+            lines += [Text(""), Text(f"{comparison.part}s of {printable(comparison.case)}", style="bold")]
             lines += _breakdown_table(comparison.breakdown, comparison.part, width)
             if comparison.breakdown.note:
                 words = shorten(printable(f"not profiled: {comparison.breakdown.note}"), 3 * (width - 4))

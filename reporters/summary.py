@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from opduel.records import FLAGGED, ONE_SIDED, Comparison, Report, Verdict, verdict_words
 from opduel.reporters.changes import change_text
@@ -21,13 +21,6 @@ _AGAIN = "measure again when the machine is quiet"
 _QUIET = "a quiet host: "  # as its rounds say, which other load may have spared
 
 
-class Judged(Protocol):
-    """A result with its verdict, such as a ``Comparison``."""
-
-    @property
-    def verdict(self) -> str: ...
-
-
 @dataclass(frozen=True)
 class VerdictCount:
     """The number of cases with a verdict."""
@@ -41,7 +34,7 @@ class VerdictCount:
         return verdict_words(self.verdict)
 
 
-def verdict_counts(results: Iterable[Judged]) -> list[VerdictCount]:
+def verdict_counts(results: Iterable[Comparison]) -> list[VerdictCount]:
     """Count the verdicts, the worst first. A one-sided verdict that no result has is left out; the others may count
     0."""
     counts = Counter(result.verdict for result in results)

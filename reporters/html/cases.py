@@ -6,28 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from opduel.records import (
-    Case,
-    Comparison,
-    Effort,
-    Examination,
-    PairSample,
-    Report,
-    Verification,
-    Work,
-    verdict_words,
-)
+from opduel.records import Case, Comparison, Effort, Examination, PairSample, Report, Verification, Work, verdict_words
 from opduel.reporters.cause_text import breakdown_rows, caption, cells
 from opduel.reporters.changes import change_and_interval, effect_text
 from opduel.reporters.needs import reason_and_needs
 from opduel.reporters.run_text import certainty, failure_text, rates_words
-from opduel.reporters.units import (
-    ABSENT,
-    human_share,
-    human_size,
-    human_value,
-    scale_of,
-)
+from opduel.reporters.units import ABSENT, human_share, human_size, human_value, scale_of
 from opduel.support.text import counted, duration, printable, printable_lines
 
 _DIGITS = 8  # of the numbers that are drawn; those in the table are complete
@@ -53,7 +37,7 @@ def case_data(comparison: Comparison, facts: Mapping[str, str], needs: str) -> d
     """Return what the page's script needs of a case, as plain data, with these ``facts``; ``needs``: as ``remark``."""
     usual = comparison.treatment if comparison.control is None else comparison.control
     divisor, unit = scale_of(usual, comparison.unit)
-    again = comparison.verification
+    again, has_ratios = comparison.verification, comparison.difference is None
     failures = [failure for failure in (comparison.failure, again.failure if again else None) if failure]
     breakdown = comparison.breakdown and {
         "part": comparison.part,
@@ -73,13 +57,8 @@ def case_data(comparison: Comparison, facts: Mapping[str, str], needs: str) -> d
         "divisor": divisor,
         "unit": printable(unit),
         "samples": [
-            *_drawn(comparison.samples, decides=True, has_ratios=comparison.difference is None),
-            *_drawn(
-                again.samples if again else (),
-                decides=False,
-                has_ratios=comparison.difference is None,
-                stage="second measurement",
-            ),
+            *_drawn(comparison.samples, has_ratios),
+            *_drawn(again.samples if again else (), has_ratios, stage="second measurement"),
         ],
         "failures": [
             {"what": printable(failure_text(failure)), "words": printable_lines(failure.output_tail).strip()}
@@ -201,11 +180,12 @@ def _work(work: Work) -> str:
     return f"{', '.join(amounts) or '-'} ({work.dtype})"
 
 
-def _drawn(samples: Iterable[PairSample], decides: bool, has_ratios: bool, stage: str | None = None) -> list[list[Any]]:
-    """Return each sample as round, stage, whether it decided, control, treatment, log ratio, and forks."""
+def _drawn(samples: Iterable[PairSample], has_ratios: bool, stage: str = "") -> list[list[Any]]:
+    """Return each sample as round, stage, whether it decided, control, treatment, log ratio, and forks; those of
+    another ``stage`` than their own did not decide."""
     return [
         [
-            *(sample.round, stage or sample.stage, int(decides)),
+            *(sample.round, stage or sample.stage, int(not stage)),
             *map(_short, (sample.control, sample.treatment)),
             _short(sample.log_ratio) if has_ratios else None,
             sample.forks,

@@ -87,10 +87,7 @@ def _data(report: Report, comparisons: list[Comparison], needs: Mapping[str, str
         "here": again.here,
         "anywhere": again.anywhere,
         "cases": [
-            {
-                **case_data(comparison, facts_of_case, needs.get(comparison.case, "")),
-                "again": again.of(comparison),
-            }
+            {**case_data(comparison, facts_of_case, needs.get(comparison.case, "")), "again": again.of(comparison)}
             for comparison, facts_of_case in zip(comparisons, facts, strict=True)
         ],
     }

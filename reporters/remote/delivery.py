@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from opduel.records import RunError
-from opduel.reporters.http_retry import retry
 from opduel.reporters.remote.post import Answer, Payload, Waits, post
 from opduel.reporters.remote.spool import REPORT, Spool, endpoint_of, place_of
 from opduel.reporters.remote.token import Token
@@ -36,22 +35,15 @@ class Sender:
         Pauses double, and are shortened by up to half at random, so that many who wait don't come back at once;
         a ``Retry-After`` makes one longer.
         """
-
-        def pause_s(number: int, answer: Answer) -> float:
-            first_s, longest_s = self.waits.first_pause_s, self.waits.longest_pause_s
-            usual_s: float = min(first_s * 2 ** (number - 1), max(first_s, longest_s))
-            return max(usual_s * (1 - self.rng() / 2), answer.after_s or 0.0)
-
-        def may_wait(answer: Answer, wait_s: float) -> bool:
+        pause_s = self.waits.first_pause_s
+        while True:
+            answer = post(payload, self.token, self.waits, max(until - self.clock(), 0.001))
+            wait_s = max(pause_s * (1 - self.rng() / 2), answer.after_s or 0.0)
             if answer.kind != "again" or self.clock() + wait_s >= until:
-                return False
+                return answer
             log.info("%s: %s; retrying in %.0f s", payload.place.endpoint, answer.words, wait_s)
-            return True
-
-        def attempt() -> Answer:
-            return post(payload, self.token, self.waits, max(until - self.clock(), 0.001))
-
-        return retry(attempt, pause_s, may_wait, self.sleep)
+            self.sleep(wait_s)
+            pause_s = min(2 * pause_s, max(self.waits.first_pause_s, self.waits.longest_pause_s))
 
     def deliver(
         self, endpoints: Collection[str] | None = None, retry_refused: bool = False, each: bool = False

@@ -28,6 +28,7 @@ _LONGEST_WORDS = 300  # characters of it that are shown
 _ENDPOINT = "/api/v1/reports"  # of our own server, wherever a proxy has put it
 _PAGE = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,250}")
 _STUCK = (401, 403, 407)
+_OTHER_SERVER = "this answer is not from a results server: is the address right?"
 _FIXES = {
     400: "opduel and the server may be of different versions",
     401: "give a token that it knows (--remote_access_token_file)",
@@ -140,7 +141,7 @@ def _understood(
             words = "stored" if status == http.HTTPStatus.CREATED else "already stored"
             page = page_address(payload.place.endpoint, document.get("page"))
             return Answer("stored", words, status, page=page if hidden(page) == page else "")
-        return Answer("stuck", describe("this answer is not from a results server: is the address right?"), status)
+        return Answer("stuck", describe(_OTHER_SERVER), status)
     if is_later(status):
         return Answer("again", describe(), status, retry_after_s(headers.get("Retry-After")))
     if 300 <= status < 400:
@@ -153,7 +154,7 @@ def _understood(
         return Answer("stuck", describe(fix), status)
     if 400 <= status < 500:
         return Answer("refused", describe(_FIXES.get(status, "")), status)
-    return Answer("stuck", describe("this answer is not from a results server: is the address right?"), status)
+    return Answer("stuck", describe(_OTHER_SERVER), status)
 
 
 def page_address(endpoint: str, page: object) -> str:
