@@ -187,10 +187,13 @@ class SuiteSelection:
             collection.problems.extend(self.work.make_caches(sides, self.framework, orders, options.variables))
         _log_problems(collection.problems)
         keys = {benchmark.name: benchmark.setup_cache for benchmark in benchmarks if benchmark.setup_cache}
+        preloaded = set.intersection(
+            *(set(side_benchmarks.preloaded) for side_benchmarks in collection.benchmarks_by_side.values())
+        )
         return dataclasses.replace(
             self.none_yet(),
             cases=collection.cases,
-            framework=self.work.framework(self.framework),
+            framework=self.work.framework(self.framework, sorted(preloaded)),
             suite=ChosenSuite(self.suite, orders, keys),
             suite_record=self._record(collection),
         )

@@ -68,10 +68,12 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Discovered:
-    """The benchmarks that one build finds in a suite, and a line for each module or benchmark that can't be used."""
+    """The benchmarks that one build finds in a suite, and a line for each module or benchmark that can't be used.
+    ``preloaded``: packages that workers may import before they fork the processes of cases."""
 
     benchmarks: tuple[Benchmark, ...]
     problems: tuple[str, ...]
+    preloaded: tuple[str, ...] = ()
 
 
 def discover(
@@ -126,7 +128,7 @@ def _read(answer: Mapping[str, Any]) -> Discovered:
     modules = answer["modules"]
     benchmarks = _BENCHMARKS.validate_python([entry for module in modules for entry in module["benchmarks"]])
     problems = tuple(str(line) for module in modules for line in module["problems"])
-    return Discovered(benchmarks, problems)
+    return Discovered(benchmarks, problems, tuple(map(str, answer.get("preloaded", ()))))
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ log = logging.getLogger(__name__)
 CACHE_BYTES = 512 * 2**20  # the most that one setup_cache may write, into its folder and into the suite's
 RESERVE_BYTES = 2**30  # free on the disk after that
 _COPY, _WORK = "OPDUEL_SUITE", "OPDUEL_SUITE_WORK"  # a side's variables
+_PRELOADED = "OPDUEL_SUITE_PRELOADED"  # of both
 FAILED_FILE = "failed.txt"  # in place of what setup_cache made: why there is nothing (adaptor/benchmarks.py)
 
 
@@ -117,9 +118,10 @@ class SuiteWork:
                 if not names & installed and not os.path.lexists(link):
                     link.symlink_to(path.absolute())
 
-    def framework(self, framework: Framework) -> Framework:
-        """Return the framework whose runs are known by this suite."""
-        return framework.of_suite({"OPDUEL_SUITE_DIGEST": self.suite.digest, **self.suite.variables})
+    def framework(self, framework: Framework, preloaded: Collection[str] = ()) -> Framework:
+        """Return the framework whose runs are known by this suite, and whose workers begin with these packages."""
+        variables = {"OPDUEL_SUITE_DIGEST": self.suite.digest, **self.suite.variables}
+        return framework.of_suite(variables | ({_PRELOADED: ",".join(preloaded)} if preloaded else {}))
 
     def is_made(self, order: CacheOrder) -> bool:
         """Tell whether that ``setup_cache`` was run here, with or without success."""

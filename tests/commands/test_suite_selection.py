@@ -90,6 +90,18 @@ def test_a_build_is_asked_for_its_benchmarks_once_unless_it_had_problems(
     assert digests == asked
 
 
+def test_workers_preload_what_both_builds_can() -> None:
+    selection = select()
+    by_interpreter = {BUILD.digest: ("numpy", "xarray"), "other": ("scipy", "xarray")}
+    selection._discover = lambda build, *_: replace(discovered(), preloaded=by_interpreter[build.digest])
+    choice = selection.choose(selection.on_sides({"control": BUILD, "treatment": replace(BUILD, digest="other")}))
+    assert choice.framework
+    assert choice.framework.environment(1)["OPDUEL_SUITE_PRELOADED"] == "xarray"
+    plain = chosen(suite=replace(discovered(), preloaded=())).framework
+    assert plain
+    assert "OPDUEL_SUITE_PRELOADED" not in plain.environment(1)
+
+
 def test_patterns_match_the_whole_name_and_operators_choose_further() -> None:
     assert list(cases("-b", r"Array\.time_sort\(1000\)")) == ["numeric.Array.time_sort(1000)"]
     both = cases("--bench", "kinds.time_sum", "--bench", "time_product$")

@@ -90,6 +90,31 @@ def test_a_module_that_ends_its_process_costs_itself_alone(tmp_path: Path) -> No
     assert [problem for module in modules for problem in module["problems"]] == [expected]
 
 
+def test_what_most_modules_import_is_imported_once_where_that_is_safe(tmp_path: Path) -> None:
+    imports = "import noted, with_thread\nimport sub.module as module\nfrom fractions import Fraction\n"
+    bodies = {
+        "plain": f"{imports}def time_it(): pass",
+        "sets_mode": "import os\nimport sub\nfrom fractions import Fraction\nos.environ['MODE'] = 'fast'\nimport noted",
+        "third": "import decimal\n    import colorsys",
+    }
+    suite = tmp_path / "importing_suite"
+    suite.mkdir()
+    (suite / "__init__.py").write_text("")
+    for name, body in bodies.items():
+        (suite / f"{name}.py").write_text(body)
+    (tmp_path / "sub").mkdir()
+    for name in ("sub/__init__", "sub/module", "noted", "with_thread"):
+        (tmp_path / f"{name}.py").write_text("")
+    note = f"open({str(tmp_path / 'imported')!r}, 'a').write('x')\n"
+    (tmp_path / "sub" / "__init__.py").write_text(note)
+    assert discovered("asv", suite)["preloaded"] == ["fractions", "sub"]
+    assert (tmp_path / "imported").read_text() == "xx"  # to try it, and to have it
+    (tmp_path / "sub" / "__init__.py").write_text(
+        f"import threading, time\n{note}threading.Thread(target=time.sleep, args=[9], daemon=True).start()"
+    )
+    assert discovered("asv", suite)["preloaded"] == []
+
+
 def test_texts_of_parameters_are_the_same_in_every_process(
     benchmarks: dict[str, dict[str, Any]], adaptor: ModuleType
 ) -> None:

@@ -133,6 +133,22 @@ def test_a_module_is_imported_once_for_its_cases_and_the_latest_two_are_kept(wor
     assert value(worker, "plain.track_parent") != first
 
 
+def test_what_is_preloaded_is_imported_before_the_processes_of_cases(tmp_path: Path) -> None:
+    suite = tmp_path / "noted_suite"
+    suite.mkdir()
+    (suite / "__init__.py").write_text("")
+    for name in ("first", "second"):
+        (suite / f"{name}.py").write_text("import loaded\ndef track_place():\n    return loaded.PLACE\n")
+    (tmp_path / "loaded.py").write_text("import os\nPLACE = os.getpid()\n")
+    places = []
+    for number, preloaded in enumerate(({}, {"OPDUEL_SUITE_PRELOADED": "loaded,no_such"})):
+        with suite_worker("asv", suite, tmp_path / f"work{number}", **preloaded) as worker:
+            places.append([value(worker, f"{name}.track_place") for name in ("first", "second")])
+            pid = worker._ready().pid
+    assert len({*places[0], pid}) == 3
+    assert places[1] == [pid, pid]
+
+
 def test_a_module_that_crashes_or_raises_costs_its_own_cases_alone(worker: RestartingWorker) -> None:
     pid = worker._ready().pid
     for module, reason in (("crashing", "killed by SIGABRT"), ("raising", "OSError: no such device")):

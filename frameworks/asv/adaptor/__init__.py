@@ -17,10 +17,12 @@ from .calls import SKIPPED, set_up_benchmark, value_of
 from .calls import make_call as call_of
 
 SUITE, WORK = "OPDUEL_SUITE", "OPDUEL_SUITE_WORK"
+PRELOADED = "OPDUEL_SUITE_PRELOADED"  # packages that both builds import safely before they fork
 SkipNotImplemented.kind = SKIPPED  # the worker reports the kind of what a benchmark raises
 
 if SUITE in os.environ:
     make_importable(os.environ[SUITE])
+    import_all(filter(None, os.environ.get(PRELOADED, "").split(",")))
     import_if_safe(import_all, [os.path.basename(os.environ[SUITE])])
 
 

@@ -22,6 +22,8 @@ KINDS_OF_SCALARS = r"bool|u?int(?:\d+|c|p)|u?longlong|float\d+|complex\d+|c?long
 SCALAR = re.compile(r"\bnp\.(?:(True|False)_|(" + KINDS_OF_SCALARS + r")\(([^()]*)\))")
 TIME = re.compile(r"\bnp\.(datetime64|timedelta64)\(")
 IMAGINARY = re.compile(r"[-+]?(?:[\d.]+(?:e[-+]?\d+)?|inf|nan)j")
+IMPORTED = re.compile(r"^(?:import|from)[ \t]+(\w+)", re.MULTILINE)
+SETS_UP = re.compile(r"environ\b[^\n=]*\][ \t]*=[^=]|environ\.(?:update|setdefault|pop)|putenv|sys\.(?:path|modules)")
 PLACES = []  # paths of the suite, symbolic links resolved or not
 CACHE_FILE, FAILED_FILE = "cache.pickle", "failed.txt"
 KINDS = {
@@ -41,6 +43,22 @@ class MissingBenchmark(Exception):
 
 class NoCache(Exception):
     """``setup_cache`` failed before anything was measured."""
+
+
+def common_imports(root):
+    """Return the packages that more than half of a suite's modules import, in their first column, but those that one
+    imports after it has set variables, paths or modules, by which an import may go another way."""
+    excluded, counts, modules = {os.path.basename(root)}, Counter(), 0
+    for place, _, names in os.walk(root):
+        for name in names:
+            if name.endswith(".py"):
+                with open(os.path.join(place, name), encoding="utf-8", errors="replace") as stream:
+                    text = stream.read()
+                setting = SETS_UP.search(text)
+                excluded.update(IMPORTED.findall(text, setting.end()) if setting else ())
+                modules += name != "__init__.py"
+                counts.update(set(IMPORTED.findall(text)))
+    return sorted(name for name, count in counts.items() if 2 * count > modules and name not in excluded)
 
 
 def make_importable(root):

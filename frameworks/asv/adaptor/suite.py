@@ -23,6 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.pop(0)  # this folder, whose modules would hide the build's
 sys.path.append(os.path.join(HERE, "..", "..", "common"))
 
+from opduel_common.forks import import_if_safe  # noqa: E402 - after the path is set
 from opduel_common.scripts import answer, load_module, one_line  # noqa: E402 - after the path is set
 
 MODULE_S = 120  # limit for the import of one module
@@ -41,7 +42,8 @@ def modules_of(name, folder):
 
 
 def discover(root):
-    """Return ``{"modules": [{"module", "benchmarks", "problems"}, ...]}``, or ``error`` if it can't be imported."""
+    """Return ``{"modules": [{"module", "benchmarks", "problems"}, ...], "preloaded": packages that most of them import,
+    if a process that has imported them can be forked}``, or ``error`` if it can't be imported."""
     benchmarks.make_importable(root)
     package = os.path.basename(root)
     try:
@@ -49,7 +51,10 @@ def discover(root):
         importlib.import_module(package)
     except BaseException as error:
         return {"error": one_line(error)}
-    return {"modules": [describe_module(*module) for module in modules_of(package, root)]}
+    common = benchmarks.common_imports(root)
+    is_preloaded = import_if_safe(benchmarks.import_all, common)  # once, and not for each module
+    modules = [describe_module(*module) for module in modules_of(package, root)]
+    return {"modules": modules, "preloaded": common if is_preloaded else []}
 
 
 def describe_module(module, is_package):

@@ -11,13 +11,15 @@ TASKS = "/proc/self/task"
 
 
 def import_if_safe(import_all, names):
-    """Call ``import_all(names)`` in this process if a child of it could do the same without an error.
+    """Call ``import_all(names)`` in this process if a child of it could do the same without an error; return whether.
 
     Otherwise, as on a system without /proc, import nothing: each case's process imports for itself, so that a module
     that crashes, hangs or raises fails only its own cases.
     """
-    if names and os.path.isdir(TASKS) and is_safe(import_all, names):
-        import_all(names)
+    if not (names and os.path.isdir(TASKS) and is_safe(import_all, names)):
+        return False
+    import_all(names)
+    return True
 
 
 def import_here(import_all, names):
