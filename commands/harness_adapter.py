@@ -180,9 +180,7 @@ class HarnessAdapter:
         if not_measured is None:
             return request
         left_out, request = not_measured.left_out, not_measured.without(request)
-        if not left_out.cases:
-            return request
-        if is_step:
+        if is_step and left_out.cases:
             is_all = len(left_out.cases) == left_out.total
             cases = "these cases" if is_all else f"{len(left_out.cases)} of {left_out.total} cases"
             log.info("%s..%s: nothing that %s run differs", order.control.requested, order.treatment.requested, cases)

@@ -6,6 +6,7 @@ import logging
 import math
 import os
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -17,12 +18,13 @@ import platformdirs
 from opduel.commands.entry import log
 from opduel.driver.builds.environment_build import site_packages
 from opduel.driver.code_difference import CodeDifference, compare_installed
+from opduel.driver.likely_reach import UNRELATED, LikelyReach
 from opduel.harness import reach as recording
-from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.case_request import CaseRequest, benchmark_of
 from opduel.harness.reach import record_reach
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, Failure
-from opduel.records.measurement import SKIPPED, Side
+from opduel.records.measurement import SIDES, SKIPPED, Side
 from opduel.records.reach import Reach
 from opduel.records.run_record import UNKNOWN, LeftOutRecord
 from opduel.reporters.summary import listed
@@ -34,6 +36,7 @@ SHOWN = 5  # reasons why cases fail, in the log
 MOST_KEPT = 50  # builds whose cases were recorded
 LONGEST_S = 600.0  # of recording
 LEAST_S, BUDGET_SHARE = 30.0, 0.25  # of recording beside a time budget: so long, or this share of it
+SUITE = "OPDUEL_SUITE"  # the build's variable that says where its copy of the suite is
 _RECORDER = Path(recording.__file__).parent / "worker" / "reach.py"
 
 
@@ -57,8 +60,7 @@ def record_reaches(request: RunRequest) -> tuple[Mapping[str, Reach], Mapping[st
     be recorded."""
     if not _can_record(request):
         return None
-    sides: tuple[Side, Side] = ("control", "treatment")
-    control, treatment = (_recorded(request, side, request.cases) for side in sides)
+    control, treatment = (_Recorder(request).record(side, request.cases) for side in SIDES)
     return control, treatment
 
 
@@ -81,11 +83,22 @@ def leave_out(request: RunRequest, level: int = logging.INFO) -> NotMeasured | N
     if not (difference.functions or difference.files or difference.lookups):
         log.log(level, "nothing to measure: no code that is executed differs; --all_cases measures all the same")
         return NotMeasured(LeftOutRecord(cases=tuple(case.id for case in request.cases), total=len(request.cases)))
-    cases = sorted(request.cases, key=lambda case: (not is_akin(case, difference.parts), case.operator, case.id))
-    reaches = _recorded(request, "control", cases, lambda reach: difference.reason(reach) is not None)
-    failures = _failures_on_both(request, reaches)
-    reasons = {case.id: difference.reason(reaches[case.id]) for case in request.cases if case.id not in failures}
-    reasons |= _reasons_on_treatment(request, difference, reaches, reasons)
+    suite = request.control.environment.get(SUITE)
+    likely = LikelyReach(_site_of(request.control), difference.parts, Path(suite) if suite else None)
+    ranks = {case.id: likely.rank(case) for case in request.cases}
+    cases = sorted(request.cases, key=lambda case: (*ranks[case.id], case.operator, case.id))
+    related = [case for case in cases if ranks[case.id][0] < UNRELATED[0]]
+
+    def is_reached(reach: Reach) -> bool:
+        return not reach.unknown and difference.reason(reach) is not None
+
+    recorder = _Recorder(request)
+    is_short = request.configuration.time_budget is not None
+    reaches = recorder.record("control", cases, is_reached, len(related) if is_short else None)
+    failures = _failures_on_both(recorder, reaches)
+    reasons = {case.id: difference.reason(reaches[case.id]) for case in cases if case.id not in failures}
+    reasons |= _reasons_of_others(cases, reaches, reasons)
+    reasons |= _reasons_on_treatment(recorder, difference, reaches, reasons)
     unreached = tuple(case_id for case_id, reason in reasons.items() if reason is None)
     reached = {case_id: reason for case_id, reason in reasons.items() if reason is not None}
     _log_choice(len(request.cases), reached, difference.parts, level)
@@ -94,16 +107,27 @@ def leave_out(request: RunRequest, level: int = logging.INFO) -> NotMeasured | N
     return NotMeasured(record, failures)
 
 
-def is_akin(case: Case, parts: Sequence[str]) -> bool:
-    """Tell whether a case's name has a word in common with the changed parts, ``path:name``, without their package."""
-    words = {word for part in parts for word in re.findall(r"[a-z]{4,}", part.partition("/")[2].lower())}
-    return any(word in case.operator.lower() for word in words)
+def _reasons_of_others(
+    cases: Sequence[Case], reaches: Mapping[str, Reach], reasons: Mapping[str, str | None]
+) -> dict[str, str]:
+    """Return what reaches cases that weren't looked at: what reaches another one of their benchmark."""
+    reason_by_benchmark = {
+        benchmark_of(case): reason
+        for case in cases
+        if (reason := reasons.get(case.id)) is not None and not reason.startswith(UNKNOWN)
+    }
+    return {
+        case.id: reason_by_benchmark[benchmark_of(case)]
+        for case in cases
+        if reaches[case.id] == recording.NO_TIME and benchmark_of(case) in reason_by_benchmark
+    }
 
 
-def _failures_on_both(request: RunRequest, reaches: Mapping[str, Reach]) -> dict[str, Failure]:
+def _failures_on_both(recorder: "_Recorder", reaches: Mapping[str, Reach]) -> dict[str, Failure]:
     """Return the failures of the cases that the control can't run, and the treatment neither, for the same reason."""
+    request = recorder.request
     failing = [case for case in request.cases if reaches[case.id].failure]
-    theirs = _recorded(request, "treatment", failing) if failing else {}
+    theirs = recorder.record("treatment", failing) if failing else {}
     failures: dict[str, Failure] = {}
     for case in failing:
         failure, other = reaches[case.id].failure, theirs[case.id].failure
@@ -131,20 +155,17 @@ def _log_failures(failures: Mapping[str, Failure]) -> None:
 
 
 def _reasons_on_treatment(
-    request: RunRequest,
-    difference: CodeDifference,
-    reaches: Mapping[str, Reach],
-    reasons: Mapping[str, str | None],
+    recorder: "_Recorder", difference: CodeDifference, reaches: Mapping[str, Reach], reasons: Mapping[str, str | None]
 ) -> dict[str, str | None]:
     """Return what reaches those cases that must be looked at on the treatment, too."""
     cases = [
         case
-        for case in request.cases
+        for case in recorder.request.cases
         if case.id in reasons and reasons[case.id] is None and difference.needs_treatment(reaches[case.id])
     ]
     if not cases:
         return {}
-    theirs = _recorded(request, "treatment", cases)
+    theirs = recorder.record("treatment", cases)
     return {case.id: difference.reason_on_both(reaches[case.id], theirs[case.id]) for case in cases}
 
 
@@ -159,30 +180,59 @@ def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str], 
         log.log(level, "%s isn't known: %s", more, reason.removeprefix(UNKNOWN))
 
 
-def _recorded(
-    request: RunRequest,
-    side: Side,
-    cases: Sequence[Case],
-    is_likely: Callable[[Reach], bool] = lambda _: False,
-) -> dict[str, Reach]:
-    """Return what the cases reach on a side, recorded now or before; ``is_likely``, where time is short, says of which
-    first cases the operators are to be recorded before others."""
-    build: Build = request.control if side == "control" else request.treatment
-    settings = [build.digest, request.framework.name, dict(request.framework.suite_variables), dict(request.env)]
-    key = data_digest([*settings, request.configuration.threads, file_digest(_RECORDER)])
-    file = platformdirs.user_cache_path("opduel") / "reach" / f"{key[:32]}.json"
-    reaches = _read(file)
-    keys = {case.id: data_digest(CaseRequest(case, 0).description() | {"metric": case.metric})[:16] for case in cases}
-    missing = [case for case in cases if keys[case.id] not in reaches]
-    if missing:
-        limit_s = min(LONGEST_S, max(LEAST_S, BUDGET_SHARE * (request.configuration.time_budget or math.inf)))
+class _Recorder:
+    """Records what cases reach, or takes what was recorded before, in a limited time for all of it."""
+
+    def __init__(self, request: RunRequest) -> None:
+        self.request = request
+        budget_s = request.configuration.time_budget or math.inf
+        self._deadline = time.monotonic() + min(LONGEST_S, max(LEAST_S, BUDGET_SHARE * budget_s))
+
+    def record(
+        self,
+        side: Side,
+        cases: Sequence[Case],
+        is_reached: Callable[[Reach], bool] = lambda _: False,
+        foremost: int | None = None,
+    ) -> dict[str, Reach]:
+        """Return what the cases reach on a side; ``NO_TIME`` of one whose benchmark ``is_reached`` by others, and of
+        all but so many ``foremost`` cases if one of these is."""
+        file, reaches = self._kept(side)
+        keys = {
+            case.id: data_digest(CaseRequest(case, 0).description() | {"metric": case.metric})[:16] for case in cases
+        }
+        parts = [cases] if foremost is None else [cases[:foremost], cases[foremost:]]
+        for number, part in enumerate(parts):
+            reached = {
+                benchmark_of(case) for case in cases if is_reached(reaches.get(keys[case.id], recording.NO_TIME))
+            }
+            if number and reached:
+                break
+            missing = [case for case in part if keys[case.id] not in reaches and benchmark_of(case) not in reached]
+            if missing:
+                new = self._record_now(side, missing, is_reached)
+                reaches |= {keys[case_id]: reach for case_id, reach in new.items()}
+                with suppress(OSError):  # a cache
+                    _write(file, reaches)
+        return {case.id: reaches.get(keys[case.id], recording.NO_TIME) for case in cases}
+
+    def _kept(self, side: Side) -> tuple[Path, dict[str, Reach]]:
+        """Return what was recorded of a side's build before, by the cases' keys, and the file that has it."""
+        request = self.request
+        build = request.control if side == "control" else request.treatment
+        settings = [build.digest, request.framework.name, dict(request.framework.suite_variables), dict(request.env)]
+        key = data_digest([*settings, request.configuration.threads, file_digest(_RECORDER)])
+        file = platformdirs.user_cache_path("opduel") / "reach" / f"{key[:32]}.json"
+        return file, _read(file)
+
+    def _record_now(
+        self, side: Side, cases: Sequence[Case], is_reached: Callable[[Reach], bool]
+    ) -> Mapping[str, Reach]:
+        build = self.request.control if side == "control" else self.request.treatment
+        left_s = max(1.0, self._deadline - time.monotonic())
         words = "recording what %s on %s, once for a build, in at most %s"
-        log.info(words, _runs(len(missing)), build.requested[:12], duration(round(limit_s)))
-        new = record_reach(request, side, missing, _site_of(build), limit_s, is_likely)
-        reaches |= {keys[case_id]: reach for case_id, reach in new.items()}
-        with suppress(OSError):  # a cache
-            _write(file, reaches)
-    return {case.id: reaches[keys[case.id]] for case in cases}
+        log.info(words, _runs(len(cases)), build.requested[:12], duration(round(left_s)))
+        return record_reach(self.request, side, cases, _site_of(build), left_s, is_reached)
 
 
 def _site_of(build: Build) -> Path:

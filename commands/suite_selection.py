@@ -29,6 +29,7 @@ from opduel.driver.suites.discovery import (
     all_cases,
     discover,
     missing_module,
+    preloaded_by_all,
     problems_of,
     skipped_by_parameters,
 )
@@ -187,13 +188,10 @@ class SuiteSelection:
             collection.problems.extend(self.work.make_caches(sides, self.framework, orders, options.variables))
         _log_problems(collection.problems)
         keys = {benchmark.name: benchmark.setup_cache for benchmark in benchmarks if benchmark.setup_cache}
-        preloaded = set.intersection(
-            *(set(side_benchmarks.preloaded) for side_benchmarks in collection.benchmarks_by_side.values())
-        )
         return dataclasses.replace(
             self.none_yet(),
             cases=collection.cases,
-            framework=self.work.framework(self.framework, sorted(preloaded)),
+            framework=self.work.framework(self.framework, preloaded_by_all(collection.benchmarks_by_side)),
             suite=ChosenSuite(self.suite, orders, keys),
             suite_record=self._record(collection),
         )

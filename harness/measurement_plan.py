@@ -50,7 +50,9 @@ class MeasurementPlan:
     settled cases are then measured on until their verdicts stand nevertheless, or their looks are spent.
     ``prior_runs``: what earlier runs say of the cases, for planning alone.  ``other_comparisons``: how many comparisons
     of other hosts belong to the family of this run's, in the false-discovery correction.  ``reached``: the ids of cases
-    that the change between the builds is known to reach; in a time budget they come to their first look before others.
+    that the change between the builds is known to reach; in a time budget they come before others until none of
+    them can be a regression any more.
+    ``likeliest``: the ids of cases, those first that the change reaches most likely, as their names have it.
     ``is_awaited``: a time budget is to bring some cases to a verdict, although a later start could go on with all.
     ``advises``: where the time is short, say what to change; within a search that can't be done. ``unrunnable``: the
     ids of cases that neither build runs, of which no A/A check is made.
@@ -73,6 +75,7 @@ class MeasurementPlan:
     prior_runs: PriorRuns | None = None
     other_comparisons: int = 0
     reached: frozenset[str] = frozenset()
+    likeliest: Sequence[str] = ()
     is_awaited: bool = False
     advises: bool = True
     unrunnable: frozenset[str] = frozenset()
@@ -103,7 +106,9 @@ class MeasurementPlan:
         """The cases of the A/A checks."""
         if self.first_measurement is not None:
             return self.first_measurement.aa_cases
-        return draw_aa_cases([case for case in self.cases if case.id not in self.unrunnable], self.aa_count, self.seed)
+        cases = [case for case in self.cases if case.id not in self.unrunnable]
+        reached = [case for case in cases if case.id in self.reached] if self.time_budget is not None else []
+        return draw_aa_cases(reached or cases, self.aa_count, self.seed)
 
     @cached_property
     def forecast(self) -> RunForecast | None:

@@ -3,12 +3,12 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from opduel.harness.processes.case_request import CaseRequest, time_left
+from opduel.harness.processes.case_request import CaseRequest, benchmark_of, one_of_each_first, time_left
 from opduel.harness.run_request import RunRequest, make_bench
 from opduel.records import VALUE, Case, Failure, RunError
 from opduel.records.measurement import MISSING, SKIPPED, Side
@@ -28,12 +28,12 @@ def record_reach(
     cases: Sequence[Case],
     root: Path,
     limit_s: float,
-    is_likely: Callable[[Reach], bool] = lambda _: False,
+    is_reached: Callable[[Reach], bool] = lambda _: False,
 ) -> dict[str, Reach]:
     """Return what each of the cases reaches of a side's build, by the case's id, in at most ``limit_s`` seconds.
 
-    A case of each operator comes first, in the order of the cases, then the others of those operators whose first case
-    ``is_likely``. ``root`` is the build's site-packages. Raise UsageError as ``make_bench`` does.
+    A case of each benchmark comes first, in the order of the cases. When one ``is_reached``, the other cases of its
+    benchmark aren't looked at. ``root`` is the build's site-packages. Raise UsageError as ``make_bench`` does.
     """
     bench = make_bench(request)
     environment, allowed = {**bench.environment, **RECORDING}, frozenset(os.sched_getaffinity(0))
@@ -42,14 +42,19 @@ def record_reach(
     def record(part: Sequence[Case]) -> dict[str, Reach]:
         reaches = dict.fromkeys((case.id for case in part), NO_TIME)
         with bench.worker(side, environment, allowed) as worker:
-            for case in likely_first(part, lambda case: is_likely(reaches[case.id])):
+            reached_benchmarks = set[tuple[str, str]]()
+            for case in one_of_each_first(part):
                 if is_given_up.is_set() or time.monotonic() >= deadline:
                     break
+                if benchmark_of(case) in reached_benchmarks:
+                    continue
                 timeout_s, fork = time_left(case, deadline, SLOWDOWN), request.can_fork(case)
                 try:
                     reaches[case.id] = _reach_of(case, worker.ask([_question(case, root)], timeout_s, fork=fork))
                 except RunError as error:
                     reaches[case.id] = Reach(unknown=str(error))
+                if is_reached(reaches[case.id]):
+                    reached_benchmarks.add(benchmark_of(case))
         return reaches
 
     with ThreadPoolExecutor(len(allowed)) as pool:
@@ -61,21 +66,12 @@ def record_reach(
 
 
 def _shares(cases: Sequence[Case], count: int) -> list[list[Case]]:
-    """Return the cases in so many parts, or fewer, each operator's in one."""
-    by_operator: dict[str, list[Case]] = {}
+    """Return the cases in so many parts, or fewer, each benchmark's in one."""
+    by_benchmark: dict[tuple[str, str], list[Case]] = {}
     for case in cases:
-        by_operator.setdefault(case.operator, []).append(case)
-    groups = [*by_operator.values()]
+        by_benchmark.setdefault(benchmark_of(case), []).append(case)
+    groups = [*by_benchmark.values()]
     return [[case for group in groups[start::count] for case in group] for start in range(min(count, len(groups)))]
-
-
-def likely_first(part: Sequence[Case], is_likely: Callable[[Case], bool]) -> Iterator[Case]:
-    """Yield one case of each operator, then the others: of those operators first whose first case is likely by then."""
-    first_cases = {case.operator: case for case in reversed(part)}
-    yield from reversed(first_cases.values())
-    likely = {operator for operator, case in first_cases.items() if is_likely(case)}
-    others = [case for case in part if case is not first_cases[case.operator]]
-    yield from sorted(others, key=lambda case: case.operator not in likely)
 
 
 def _question(case: Case, root: Path) -> Mapping[str, Any]:

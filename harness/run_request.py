@@ -131,6 +131,7 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         failed=request.failures,
         unrunnable=frozenset(request.failures),
         reached=request.labels.left_out.known_to_be_reached if request.labels.left_out else frozenset(),
+        likeliest=tuple(request.labels.left_out.reached) if request.labels.left_out else (),
     )
 
 

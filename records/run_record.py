@@ -143,7 +143,8 @@ class LeftOutRecord(Record):
     changed: tuple[str, ...] = ()
     """what differs between the builds: ``path:function`` where only functions do, else ``path``"""
     reached: Mapping[str, str] = field(default_factory=dict)
-    """why each measured case is: the first part of the change that it runs or imports, or why that is unknown"""
+    """why each measured case is, the likeliest first: the first part of the change that it runs or imports, or that
+    another case of its benchmark does, or why that is unknown"""
 
     @property
     def known_to_be_reached(self) -> frozenset[str]:

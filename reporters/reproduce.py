@@ -133,7 +133,8 @@ def _ambiguous(report: Report) -> frozenset[str]:
     configuration, run = report.configuration, report.run
     chosen = (configuration.operators, configuration.sample, configuration.bench, configuration.regressed_types)
     # There may be more cases than the report's.
-    narrowed = any(chosen) or bool(run.skipped or run.left_out) or bool(run.suite and configuration.benchmark_file)
+    is_left_out = run.left_out is not None and bool(run.left_out.cases)
+    narrowed = any(chosen) or is_left_out or bool(run.skipped or (run.suite and configuration.benchmark_file))
     counts = Counter(operators.values())
     return frozenset(case for case in operators if counts[case] > 1 or (narrowed and case == operators[case]))
 

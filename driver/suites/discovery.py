@@ -145,6 +145,11 @@ class SuiteCase:
         return self.benchmark.case_name(self.parameters)
 
 
+def preloaded_by_all(discovered: Mapping[Side, Discovered]) -> list[str]:
+    """Return the packages that the workers of each side may import before they fork the processes of cases."""
+    return sorted(set.intersection(*(set(benchmarks.preloaded) for benchmarks in discovered.values())))
+
+
 def all_cases(discovered: Mapping[Side, Discovered]) -> list[SuiteCase]:
     """Return the cases of all sides, in the order of the first side; it also describes a benchmark that both have."""
     cases: dict[str, SuiteCase] = {}

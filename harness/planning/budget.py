@@ -194,7 +194,8 @@ class CaseNeed:
 
 
 def affordable(needs: Sequence[CaseNeed], left_s: float, durations: RoundDurations, resumable: bool) -> list[CaseNeed]:
-    """Return those that the time left takes to their next look; all of them, if it does.
+    """Return those that the time left takes to their next look; all of them, if it does; if it only just does, the
+    suspects, whose last round before a verdict must not be lost to others.
 
     Else the suspects, the largest first, and then the others in the order given, each as long as there is time for it.
     A suspect's size is that of its screening, and the others' order must be drawn without looking at samples: so the
@@ -203,8 +204,10 @@ def affordable(needs: Sequence[CaseNeed], left_s: float, durations: RoundDuratio
     Where no case gets to its next look, return those for which single rounds count, as many as one round has time for:
     ``resumable`` says that a later start goes on with them, so that all rounds do.
     """
-    if durations.of_rounds(need.rounds for need in needs) <= left_s:
-        return list(needs)
+    needed_s = durations.of_rounds(need.rounds for need in needs)
+    if needed_s <= left_s:
+        suspects = [need for need in needs if need.excess is not None]
+        return suspects if suspects and needed_s > PLANNED_SHARE * left_s else list(needs)
     ordered = sorted(needs, key=lambda need: (need.excess is None, -(need.excess or 0.0)))
     with_all_rounds = _fitting([(need, need.missing) for need in ordered], left_s, durations)
     return with_all_rounds or _fitting([(need, 1) for need in ordered if need.closes or resumable], left_s, durations)

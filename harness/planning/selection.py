@@ -14,7 +14,7 @@ from opduel.harness.planning import budget
 from opduel.harness.planning.effort_planner import EffortPlanner
 from opduel.harness.planning.forecast import forecast_run, settled_first
 from opduel.harness.planning.noise_by_level import quads_of
-from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.case_request import CaseRequest, one_of_each_first
 from opduel.records import CLAIMS, FLAGGED, Case
 from opduel.support.text import counted
 
@@ -49,7 +49,9 @@ class CaseSelector:
         self._plan, self._result, self._effort = plan, result, effort
         self._durations, self._clock, self._checkpoint = durations, clock, checkpoint
         self.goes_on = checkpoint.keeps and not plan.is_awaited  # at a later start, with what this one has begun
-        self._cases = random.Random(f"turn {plan.seed}").sample(list(plan.cases), len(plan.cases))
+        self._cases = _likeliest_first(
+            random.Random(f"turn {plan.seed}").sample(list(plan.cases), len(plan.cases)), plan.likeliest
+        )
         if plan.forecast and plan.time_budget is not None:
             self._cases = settled_first(self._cases, plan.forecast)
         self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
@@ -81,7 +83,7 @@ class CaseSelector:
         """Return the open cases, or those of them that the time budget is spent on, and why if it is on none."""
         plan = self._plan
         open_cases = [case for case in self._cases if interim[case.id].samples_needed]
-        reached = [case for case in open_cases if case.id in plan.reached and not self._was_looked_at(case, interim)]
+        reached = [case for case in open_cases if case.id in plan.reached and interim[case.id].may_be_worse]
         urgent = [case for case in open_cases if self._is_urgent(case, interim)]
         open_cases = (reached if plan.time_budget is not None else []) or urgent or open_cases
         requests = [plan.request(case, interim[case.id].stage) for case in open_cases]
@@ -220,3 +222,11 @@ class CaseSelector:
         suspects = [request for request in requests if request.stage == "confirmation"]
         needed_s = self._durations.of_rounds((request.case, 1) for request in requests)
         return suspects if suspects and self._for_suspects_s > 0 and needed_s > LONG_ROUND_S else requests
+
+
+def _likeliest_first(cases: Sequence[Case], likeliest: Sequence[str]) -> list[Case]:
+    """Return the cases in the order of these ids, if there are any, but one of each benchmark before the others."""
+    if not likeliest:
+        return list(cases)
+    places = {case_id: place for place, case_id in enumerate(likeliest)}
+    return one_of_each_first(sorted(cases, key=lambda case: places.get(case.id, len(places))))

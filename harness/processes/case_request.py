@@ -51,6 +51,17 @@ def shuffled(items: Sequence[T], case_of: Callable[[T], Case], rng: random.Rando
     return sorted(in_random_order, key=place)
 
 
+def one_of_each_first(cases: Sequence[Case]) -> list[Case]:
+    """Return the cases, one of each benchmark before the others."""
+    first_cases = {benchmark_of(case): case for case in reversed(cases)}
+    return [*reversed(first_cases.values()), *(case for case in cases if case is not first_cases[benchmark_of(case)])]
+
+
+def benchmark_of(case: Case) -> tuple[str, str]:
+    """Return what cases share that differ in their parameters: the operator; of a line of Python also its text."""
+    return case.operator, str(case.inputs.get("statement", ""))
+
+
 def time_left(case: Case, deadline: float, slowdown: float = 1) -> float:
     """Return the seconds that one request may take: ``slowdown`` times the case's timeout, or less when the run ends
     before."""

@@ -94,6 +94,7 @@ class Round:
     aa_requests: Sequence[CaseRequest] = ()
     repetitions: Mapping[str, Repetitions] = field(default_factory=dict)
     most_s: float = math.inf  # no further case is begun when measuring, without the pair's start, has taken so long
+    in_order: bool = False  # cases are measured in the order of the requests, not in a random one
 
     @property
     def metric(self) -> str:
@@ -183,7 +184,7 @@ class _Running:
             for request in share.requests
             for _ in range(this_round.forks_of(request.case.id))
         ]
-        self._queue = shuffled(tasks, lambda task: task[1].case, rng)
+        self._queue = tasks if this_round.in_order else shuffled(tasks, lambda task: task[1].case, rng)
 
     def run(self) -> None:
         try:

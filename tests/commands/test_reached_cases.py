@@ -9,7 +9,7 @@ from made_reports import Measuring
 
 from opduel.commands.harness_adapter import NOT_REACHED, HarnessAdapter
 from opduel.commands.options import read_options
-from opduel.commands.reached_cases import is_akin, leave_out
+from opduel.commands.reached_cases import leave_out
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import exit_code, plan_session
 from opduel.commands.statements import statement_choice
@@ -18,7 +18,7 @@ from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.runs import RunOrder
 from opduel.driver.steps import steps_of
 from opduel.frameworks import get_framework
-from opduel.harness.reach import likely_first
+from opduel.harness.processes.case_request import one_of_each_first
 from opduel.harness.run import run_ab
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, RunError
@@ -155,17 +155,36 @@ def test_what_was_recorded_is_kept(cache: Path, tmp_path: Path, caplog: pytest.L
     assert leave_out(first) == not_measured
 
 
-def test_where_time_is_short_a_case_of_each_operator_is_recorded_first() -> None:
-    cases = [replace(statement(f"{operator}{number}"), operator=operator) for operator in "abc" for number in range(3)]
-    in_order = [case.id for case in likely_first(cases, lambda case: case.operator == "b")]
-    assert in_order == ["a0", "b0", "c0", "b1", "b2", "a1", "a2", "c1", "c2"]
+def test_a_case_of_each_benchmark_is_recorded_first() -> None:
+    cases = [replace(statement(f"{name}{number}"), operator=name, inputs={}) for name in "abc" for number in (0, 1)]
+    assert [case.id for case in one_of_each_first(cases)] == ["a0", "b0", "c0", "a1", "b1", "c1"]
+    lines = [statement("f()"), replace(statement("f()"), id="again"), statement("g()")]
+    assert [case.id for case in one_of_each_first(lines)] == ["f()", "g()", "again"]
 
 
-def test_what_is_called_as_what_changed_is_recorded_first() -> None:
-    parts = ["pkg/computation/rolling.py:DataArrayRolling._numbagg_reduce"]
-    names = ("rolling.Rolling.time_mean", "groupby.GroupBy.time_reduce", "repr.Repr.time_repr", "pkg.time_pkg")
-    cases = [replace(statement(name), operator=name) for name in names]
-    assert [is_akin(case, parts) for case in cases] == [True, True, False, False]
+def test_what_one_case_of_a_benchmark_reaches_counts_for_the_others(tmp_path: Path) -> None:
+    made = request(tmp_path, WORK.replace("return -value", "return 0 - value"))
+    again = [replace(case, id=f"{case.id} again") for case in map(statement, ("pkg.by_key([1, 2])", "lazy.value()"))]
+    not_measured = leave_out(replace(made, cases=[*made.cases, *again]))
+    assert not_measured is not None
+    reached = not_measured.left_out.reached
+    assert reached["pkg.by_key([1, 2]) again"] == reached["pkg.by_key([1, 2])"] == "pkg.py:negative"
+    assert "lazy.value() again" in not_measured.left_out.cases
+
+
+def test_in_a_budget_cases_that_nothing_relates_to_the_change_are_not_looked_at_once_one_is_reached(
+    tmp_path: Path,
+) -> None:
+    made = request(tmp_path, WORK.replace("return -value", "return 0 - value"))
+    made = replace(made, cases=[case for case in made.cases if case.id in ("pkg.by_key([1, 2])", "lazy.value()")])
+    not_measured = leave_out(made.configured(time_budget=60.0))
+    assert not_measured is not None
+    reached = not_measured.left_out.reached
+    assert reached == {"pkg.by_key([1, 2])": "pkg.py:negative", "lazy.value()": "unknown: there was no time to see it"}
+    assert list(reached) == ["pkg.by_key([1, 2])", "lazy.value()"]
+    again = leave_out(made)
+    assert again is not None
+    assert again.left_out.cases == ("lazy.value()",)
 
 
 def test_cases_of_which_it_is_unknown_what_they_run_are_counted_apart(

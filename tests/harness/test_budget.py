@@ -108,6 +108,17 @@ def test_time_for_all_is_time_for_all() -> None:
     assert affordable(needs, 1e6, after_a_round("abc"), resumable=False) == needs
 
 
+def test_where_time_is_only_just_enough_for_all_suspects_come_alone() -> None:
+    """Two that had changed lacked a fresh pair in the end, as one that had not took a third of each round."""
+    durations = after_a_round("abc", case_s=2.0, start_s=0.0)
+    needs = [need("a", excess=0.3), need("b"), need("c", excess=-0.01)]
+    chosen = affordable(needs, 1.1 * durations.of_rounds(each.rounds for each in needs), durations, resumable=False)
+    assert [each.request.case.id for each in chosen] == ["a", "c"]
+    plain = [need("a"), need("b")]
+    left_s = 1.1 * durations.of_rounds(each.rounds for each in plain)
+    assert affordable(plain, left_s, durations, resumable=False) == plain
+
+
 def test_the_largest_suspects_come_first_then_the_others_as_long_as_there_is_time() -> None:
     durations = after_a_round("abcde", case_s=2.0, start_s=0.0)
     needs = [need("a"), need("b", excess=0.05), need("c", excess=0.6), need("d", excess=-0.01), need("e")]

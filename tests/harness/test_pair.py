@@ -215,6 +215,13 @@ def test_forks_of_one_round_that_fail_on_either_side_fail_on_both() -> None:
     assert share.result.lost["a"].side == "both"
 
 
+def test_a_round_in_order_measures_the_likeliest_cases_as_long_as_there_is_time() -> None:
+    names = [f"c{number}" for number in range(8)]
+    requests = [CaseRequest(toy_case(name), 1) for name in names]
+    result = run_one_round(toy_bench(), Round(requests, 0, in_order=True))
+    assert list(result.times) == names
+
+
 def test_cases_are_shuffled_module_by_module() -> None:
     operators = [f"{module}.{name}" for module in ("a", "a.inner", "b", "c") for name in "pqrs"] + ["work", "nothing"]
     orders = set()

@@ -1,6 +1,7 @@
 """What earlier runs say of cases: costs, noise, a plan, a forecast; and that no verdict depends on any of it."""
 
 import random
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from typing import Any
@@ -246,6 +247,37 @@ def test_in_a_budget_what_the_change_is_known_to_reach_comes_first(monkeypatch: 
     unlimited = MadeRounds(dict.fromkeys("abcd", 0.0))
     measured(monkeypatch, None, unlimited, reached=reached)
     assert len(unlimited.plans[0].requests) == 4
+
+
+def test_in_a_budget_a_first_round_begins_with_the_likeliest_case_of_each_benchmark(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ["d", "d2", "b", "a", "c"]
+    cases = {name: replace(toy_case(name), operator=name[0]) for name in names}
+    monkeypatch.setattr(sys.modules[__name__], "toy_case", cases.__getitem__)
+    rounds = MadeRounds(dict.fromkeys(sorted(names), 0.0), case_s=1.0)
+    measured(monkeypatch, None, rounds, time_budget=90.0, likeliest=names)
+    assert [request.case.id for request in rounds.plans[0].requests] == ["d", "b", "a", "c", "d2"]
+    assert [plan.in_order for plan in rounds.plans[:2]] == [True, False]
+
+
+def test_in_a_budget_a_reached_case_that_may_be_a_regression_goes_on_before_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One looked +27 % at its first look on a busy host, and then the budget went to cases that nothing reached."""
+    rounds = NoisyRounds(dict.fromkeys("abcd", 0.0) | {"noisy": 0.25}, 0.2)
+    rounds.case_s = 1.0
+    measured(monkeypatch, None, rounds, time_budget=20.0, reached=frozenset({"noisy"}))
+    requests = [request for plan in rounds.plans[: LOOKS.counts[1]] for request in plan.requests]
+    assert [request.case.id for request in requests] == ["noisy"] * LOOKS.counts[1]
+
+
+def test_in_a_budget_a_checks_are_of_reached_cases(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [f"c{number}" for number in range(40)]
+    rounds = MadeRounds(dict.fromkeys(names, 0.0), case_s=0.1)
+    measured(monkeypatch, None, rounds, time_budget=90.0, reached=frozenset({"c7", "c9"}), aa_count=4)
+    assert {request.case.id for plan in rounds.plans for request in plan.aa_requests} <= {"c7", "c9"}
+    assert rounds.plans[0].aa_requests
 
 
 def test_costs_of_earlier_runs_never_keep_a_run_from_measuring(monkeypatch: pytest.MonkeyPatch) -> None:
