@@ -26,13 +26,8 @@ _LAB = "is for AI-PEP's lab of devices: use --fleet ADDRESS, or leave it out"
 
 # What changes nothing here: the option, and why.
 IGNORED: Mapping[Sequence[str], str] = {
-    (
-        "--android_dir",
-        "--ios_dir",
-        "--monsoon_map",
-        "--hash_platform_mapping",
-        "--device_name_mapping",
-    ): "is for phones",
+    ("--android_dir", "--ios_dir", "--monsoon_map"): "is for phones",
+    ("--hash_platform_mapping", "--device_name_mapping"): "is for phones",
     ("--cooldown",): "both builds are measured in turn, without a pause between them",
     ("--debug",): "nothing needs to be kept to look at a run again: its report.json has every sample",
     ("--logger_level",): "everything is logged on standard error",
@@ -53,29 +48,22 @@ NOT_TAKEN: Mapping[Sequence[str], str] = {
     ("--lab", "--remote", "--server_addr", "--file_storage", "--rt_logging", "--use_enkaku", "--quota_use_case"): _LAB,
 }
 
-_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
+_TRUTHS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
 
 
-class _NotTaken(argparse.Action):
-    """An option that ends the command with the line that says what to do instead."""
+class _Foreign(argparse.Action):
+    """An option that ends the command with the line that says what to do instead, or does nothing but say so."""
 
-    def __init__(self, *arguments: Any, why: str, **settings: Any) -> None:
+    def __init__(self, *arguments: Any, why: str, is_ignored: bool, **settings: Any) -> None:
         hidden = {"nargs": "?", "default": argparse.SUPPRESS, "help": argparse.SUPPRESS}
         super().__init__(*arguments, **{**settings, **hidden})
-        self._why = why
+        self._why, self._is_ignored = why, is_ignored
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: object, values: object, option_string: str | None = None
     ) -> None:
-        raise UsageError(f"{option_string}: {self._why}")
-
-
-class _Ignored(_NotTaken):
-    """An option that is taken, and does nothing but say so."""
-
-    def __call__(
-        self, parser: argparse.ArgumentParser, namespace: object, values: object, option_string: str | None = None
-    ) -> None:
+        if not self._is_ignored:
+            raise UsageError(f"{option_string}: {self._why}")
         _warn_once(f"{option_string}: {self._why}: ignored")
 
 
@@ -122,10 +110,9 @@ def add_ai_pep_options(parser: Parser) -> None:
         'for programs: texts for the words in braces of command lines, {"size": "100"} for {size}',
         type=string_map,
     )
-    for action, lines in ((_NotTaken, NOT_TAKEN), (_Ignored, IGNORED)):
-        for names, why in lines.items():
-            for name in names:
-                parser.add_argument(name, action=action, why=why)
+    for names, why in {**NOT_TAKEN, **IGNORED}.items():
+        for name in names:
+            parser.add_argument(name, action=_Foreign, why=why, is_ignored=names in IGNORED)
 
 
 def of_one_build(options: HarnessOptions) -> HarnessOptions:
@@ -161,9 +148,9 @@ def repository_kind(text: str) -> str:
 
 
 def _truth(text: str) -> bool:
-    if text.lower() not in (*_YES, *_NO):
+    if text.lower() not in _TRUTHS:
         raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-    return text.lower() in _YES
+    return _TRUTHS[text.lower()]
 
 
 def _folder(text: str) -> Path:
@@ -175,13 +162,13 @@ def _folder(text: str) -> Path:
 
 def _libraries(text: str) -> list[Path]:
     """``A,B`` -> absolute paths of files that are there."""
-    paths = [Path(os.path.abspath(os.path.expanduser(name.strip()))) for name in text.split(",")]
-    for name, path in zip(text.split(","), paths, strict=True):
+    paths = {name.strip(): Path(os.path.abspath(os.path.expanduser(name.strip()))) for name in text.split(",")}
+    for name, path in paths.items():
         if not os.path.isfile(path):
-            raise argparse.ArgumentTypeError(f"{name.strip()!r} is not a file: give paths of shared libraries")
+            raise argparse.ArgumentTypeError(f"{name!r} is not a file: give paths of shared libraries")
         if os.pathsep in str(path.parent):
-            raise argparse.ArgumentTypeError(f"{name.strip()!r}: a folder with {os.pathsep} in its name can't be used")
-    return paths
+            raise argparse.ArgumentTypeError(f"{name!r}: a folder with {os.pathsep} in its name can't be used")
+    return [*paths.values()]
 
 
 def _names(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from opduel.commands.builds import make_builds, usual_build
 from opduel.commands.calibration_text import Outcome, outcome_lines, smallest_found
 from opduel.commands.case_selection import choose_cases, sample_cases
-from opduel.commands.config import StoredAnswers, config_path, default_reports
+from opduel.commands.config import StoredAnswers, default_reports
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.commands.harness import run_harness
 from opduel.commands.harness_options import HarnessOptions
@@ -92,7 +92,7 @@ def calibrate(options: HarnessOptions) -> int:
 
 
 def _plan_calibration(options: HarnessOptions) -> Calibration:
-    config = StoredAnswers(config_path())
+    config = StoredAnswers()
     seed = secrets.randbits(32) if options.seed is None else options.seed
     cases = _cases(options, seed)
     threshold = options.threshold.get("time")  # all that is calibrated: instructions have next to no noise

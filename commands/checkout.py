@@ -3,18 +3,18 @@
 import os
 import re
 import tomllib
-from configparser import ConfigParser
-from configparser import Error as ConfigError
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
+from opduel.driver.builds.package_sources import name_in_setup_cfg
 from opduel.driver.suites.configuration import CONFIGURATION
 from opduel.driver.suites.pytest_files import timed_files
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
+from opduel.support.project_file import table_in
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 # What may lie beside a package: tests, and files of tools.
@@ -85,15 +85,10 @@ def _name_in(folder: Path) -> str | None:
     """Return the name in a project file."""
     with suppress(tomllib.TOMLDecodeError):
         data = tomllib.loads(_text(folder / "pyproject.toml"))
-        tool = data.get("tool")
-        for table in (data.get("project"), tool.get("poetry") if isinstance(tool, dict) else None):
-            if isinstance(table, dict) and isinstance(table.get("name"), str):
+        for table in (table_in(data, "project"), table_in(table_in(data, "tool"), "poetry")):
+            if isinstance(table.get("name"), str):
                 return str(table["name"])
-    with suppress(ConfigError):
-        parser = ConfigParser(interpolation=None)
-        parser.read_string(_text(folder / "setup.cfg"))
-        return parser.get("metadata", "name", fallback=None)
-    return None
+    return name_in_setup_cfg(_text(folder / "setup.cfg").encode())
 
 
 def _module_in(folder: Path, name: str) -> str:

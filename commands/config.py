@@ -73,8 +73,9 @@ class StoredAnswers(Mapping[str, str]):
     Any method raises UsageError as ``read_config``.
     """
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    @cached_property
+    def _answers(self) -> dict[str, str]:
+        return read_config(config_path())
 
     def __getitem__(self, name: str) -> str:
         return self._answers[name]
@@ -84,10 +85,6 @@ class StoredAnswers(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._answers)
-
-    @cached_property
-    def _answers(self) -> dict[str, str]:
-        return read_config(self._path)
 
 
 def _check_arguments(path: Path, value: Any) -> None:

@@ -101,11 +101,9 @@ def _check_branches(own: CommitOptions) -> None:
 
 def _check_local(own: CommitOptions) -> None:
     """Raise UsageError if anything is asked for that goes with commits of a remote."""
-    for name in ("repo_dir", "commit", "commit_file", "interval", "bisect_releases", "packages", "status_file"):
-        if getattr(own, name) is not None:
+    for name in ("repo_dir", "commit", "commit_file", "interval", "bisect_releases", "packages", "status_file", "step"):
+        if getattr(own, name) != getattr(CommitOptions, name):
             raise UsageError(f"--{name}: --local measures the checkout as it is, once: leave one of the two out")
-    if own.step != 1:
-        raise UsageError("--step: --local measures the checkout as it is, once: leave one of the two out")
 
 
 def driver_parser(program: str = "repo_driver.py") -> Parser:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from opduel.commands.builds import make_builds, usual_build, warn_of_python
 from opduel.commands.case_selection import Choice
-from opduel.commands.config import StoredAnswers, config_path
+from opduel.commands.config import StoredAnswers
 from opduel.commands.entry import log
 from opduel.commands.fleet import measurer
 from opduel.commands.fuzz import Fuzz
@@ -82,7 +82,7 @@ def _run_ab(
     """Both builds against each other; returns the exit code. ``callgrind``: the folder for its files."""
     measurer(options)  # what is wrong with its options is said before anything is built
     fuzz = Fuzz(options) if options.fuzz is not None else None
-    session, request = plan_run(options, StoredAnswers(config_path()), command)
+    session, request = plan_run(options, StoredAnswers(), command)
     request = replace(request, log=rounds, callgrind=callgrind)
     if fuzz:
         refuse_two_sided(request.framework, "--fuzz")

@@ -87,6 +87,8 @@ class HarnessAdapter:
         self._explained: tuple[str, Path | None] = "", None
         self._keeps = ExitStack()  # that folder
 
+    replicate, parse = staticmethod(replicate_report), staticmethod(from_text)  # as ``driver.runs.Harness`` has them
+
     @property
     def hosts(self) -> int:
         """How many hosts measure at the same time."""
@@ -230,17 +232,9 @@ class HarnessAdapter:
         except UsageError as error:
             log.warning("%s; its cases fail, the others are measured", error)
 
-    def replicate(self, first: Report, second: Report) -> Report:
-        """The first report, of which only what the second one replicates stays flagged or failed."""
-        return replicate_report(first, second)
-
     def dump(self, report: Report) -> str:
         """The report as JSON."""
         return to_bytes(report).decode()
-
-    def parse(self, text: str) -> Report:
-        """The report that ``dump`` wrote."""
-        return from_text(text)
 
     def deliver(self, report: Report) -> None:
         """Deliver to every reporter; one on disk that has the report keeps it. A run that continues is not delivered to
@@ -284,9 +278,7 @@ class HarnessAdapter:
             replicates=order.replicates.run.id if order.replicates else None,
         )
         cases = self._cases(order.cases)
-        seed = self._seed_of(order)
-        budget = request.configuration.time_budget
-        explain = request.configuration.explain
+        budget, explain = request.configuration.time_budget, request.configuration.explain
         if explain == "confirmed" and order.explains is not None:
             explain = "all" if order.explains else "none"
         request = request.configured(
@@ -300,7 +292,7 @@ class HarnessAdapter:
         return replace(
             request,
             cases=cases,
-            seed=seed,
+            seed=self._seed_of(order),
             find_causes=find_causes,
             labels=labels,
             log=order.log,
@@ -338,12 +330,9 @@ class HarnessAdapter:
         if case_ids is None:
             return cases
         kinds: dict[str, list[str]] = {}  # a case's id -> the kinds of host that it is wanted on
-        ids_of_session = {case.id for case in cases}  # which may have an "@" of their own
-        for kind, case_id in (
-            split_kind(case_id_on_kind) for case_id_on_kind in case_ids if case_id_on_kind not in ids_of_session
-        ):
+        ids, ids_of_session = set(case_ids), {case.id for case in cases}  # which may have an "@" of their own
+        for kind, case_id in (split_kind(id) for id in case_ids if id not in ids_of_session):
             kinds.setdefault(case_id, []).extend([kind] if kind else [])
-        ids = set(case_ids)
         return [
             selected
             for case in cases

@@ -1,21 +1,21 @@
 """opduel init: the settings and the workflow by which a package is measured, written after looking at what is there."""
 
-import ast
 import json
 import os
 import re
 import shlex
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import reduce
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from typing import Any
 
 from opduel.commands.checkout import OwnSuite, Package, find_suite, package_of
 from opduel.commands.entry import DONE
-from opduel.commands.project import OWN_FILE, SHARED_FILE
+from opduel.commands.project import OWN_FILE, SHARED_FILE, parse_toml
+from opduel.commands.statements import parse_code
 from opduel.commands.suite_size import SuiteSize, size_of
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.local import top_of
@@ -23,6 +23,7 @@ from opduel.records import UsageError
 from opduel.reporters.stream import print_result
 from opduel.support.atomic import write_atomically
 from opduel.support.files import MissingError, UnreadableError, read_text
+from opduel.support.project_file import table_in
 from opduel.support.text import counted, duration
 
 TEMPLATES = Path(__file__).resolve().parent / "workflows"
@@ -117,14 +118,9 @@ def _described(package: Package, suite: OwnSuite | None) -> str:
 
 def _check_python(options: InitOptions) -> None:
     """Raise UsageError for a line or a setup that is no Python, and for a setup alone."""
-    for name, code in (*(("STATEMENT", line) for line in options.statement), ("--setup", options.setup or "")):
-        try:
-            body = ast.parse(code).body
-        except (SyntaxError, ValueError) as error:
-            why = error.msg if isinstance(error, SyntaxError) else error
-            raise UsageError(f"{name} {code}: is no Python code ({why}): correct it") from None
-        if not body and name == "STATEMENT":
-            raise UsageError(f"{name} {code}: has nothing to execute: give a line of Python")
+    for line in options.statement:
+        parse_code("STATEMENT", line, is_line=True)
+    parse_code("--setup", options.setup or "")
     if options.setup is not None and not options.statement:
         raise UsageError(f"--setup {options.setup}: has no line of Python to measure after it: give one")
 
@@ -144,12 +140,8 @@ def _settings(package: Package, suite: OwnSuite | None, size: SuiteSize, lines_t
     """Return the settings that are added to the package's project file, or to a file of opduel's own without one."""
     place = package.folder / SHARED_FILE
     text = _text_of(place)
-    try:
-        tools = tomllib.loads(text or "").get("tool")
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{place}: is not TOML ({error}): correct it") from None
     own = package.folder / OWN_FILE
-    if own.exists() or (isinstance(tools, dict) and "opduel" in tools):
+    if own.exists() or "opduel" in table_in(parse_toml(place, text or ""), "tool"):
         return _more_settings(own if own.exists() else place, lines_to_measure)
     place, prefix = (own, "") if text is None else (place, "tool.opduel.")
     module = package.module or "mypackage"
@@ -198,13 +190,8 @@ def _ends_as(before: str, content: str) -> str:
 
 def _local_table(place: Path, text: str) -> Mapping[str, Any]:
     """Return what the text of a file sets for opduel local. UsageError: it is not TOML."""
-    try:
-        table: Any = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{place}: is not TOML ({error}): correct it") from None
-    for name in ("local",) if place.name == OWN_FILE else ("tool", "opduel", "local"):
-        table = table.get(name) if isinstance(table, dict) else None
-    return table if isinstance(table, dict) else {}
+    names = ("local",) if place.name == OWN_FILE else ("tool", "opduel", "local")
+    return reduce(table_in, names, parse_toml(place, text))
 
 
 def _source() -> str | None:

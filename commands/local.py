@@ -309,4 +309,4 @@ def _estimate_duration(cases: int) -> str:
 def _list_names(names: Sequence[str], noun: str) -> str:
     """``3 files (a, b, c)``."""
     more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{len(names)} {noun}{'' if len(names) == 1 else 's'} ({', '.join(names[:SHOWN])}{more})"
+    return f"{counted(len(names), noun)} ({', '.join(names[:SHOWN])}{more})"

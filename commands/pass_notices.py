@@ -36,7 +36,8 @@ class PassNotices:
         self._journal = journal
         self._notifications = notifications
         self._line = line
-        self._prefix = f"notified/driver/{line.key}/"
+        self._prefix = prefix = f"notified/driver/{line.key}/"
+        self._failing, self._worked = f"{prefix}failing", f"{prefix}worked"
         self._has_journal = True  # whether the journal could be written last time
 
     def pass_ended(self, tally: Tally) -> None:
@@ -50,7 +51,7 @@ class PassNotices:
     def _notify(self, tally: Tally) -> None:
         new = {name: text for name, text in tally.failed.items() if self._journal.get_fact(self._item(name)) is None}
         if new:
-            self._queue(FAILED, list(new.values()), [*map(self._item, new), self._failing])
+            self._notifications.queue(self._alert(FAILED, [*new.values()]), [*map(self._item, new), self._failing])
             return
         worked = [commit for commit, _ in tally.outcomes if commit.id not in tally.failed]
         failed_services = {name for name in tally.failed if not _is_commit(name)}
@@ -59,7 +60,7 @@ class PassNotices:
         was_failing = self._journal.get_fact(self._failing) is not None
         if was_failing and not failed_services and (worked or not (tally.waiting or tally.failed)):
             lines = [f"measured {commit.words}" for commit in worked] or ["nothing is left to be measured"]
-            self._queue(WORKS, lines, [], [*repaired, self._failing])
+            self._notifications.queue(self._alert(WORKS, lines), [], [*repaired, self._failing])
         elif repaired:
             self._journal.forget_each(repaired)
         if not tally.failed and self._journal.get_fact(self._worked) is None:
@@ -73,7 +74,7 @@ class PassNotices:
         try:
             is_new = self._journal.get_fact(self._item(name)) is None
             if is_new and (isinstance(error, RunError) or self._journal.get_fact(self._worked) is not None):
-                self._queue(FAILED, [text], [self._item(name), self._failing])
+                self._notifications.queue(self._alert(FAILED, [text]), [self._item(name), self._failing])
         except RunError:
             self._send_without_journal([text])
 
@@ -82,9 +83,6 @@ class PassNotices:
         if self._has_journal:
             self._notifications.send_now(self._alert(FAILED, lines))
         self._has_journal = False
-
-    def _queue(self, title: str, lines: Sequence[str], reported: Sequence[str], repaired: Sequence[str] = ()) -> None:
-        self._notifications.queue(self._alert(title, lines), reported, repaired)
 
     def _alert(self, title: str, lines: Sequence[str]) -> Alert:
         more = len(lines) - _MOST_NAMED
@@ -110,14 +108,6 @@ class PassNotices:
 
     def _item(self, name: str) -> str:
         return f"{self._prefix}item/{name}"
-
-    @property
-    def _failing(self) -> str:
-        return f"{self._prefix}failing"
-
-    @property
-    def _worked(self) -> str:
-        return f"{self._prefix}worked"
 
 
 def _is_commit(name: str) -> bool:

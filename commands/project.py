@@ -24,6 +24,7 @@ from typing import Any
 
 from opduel.records import UsageError
 from opduel.support.files import MissingError, UnreadableError, read_text
+from opduel.support.project_file import table_in
 
 OWN_FILE, SHARED_FILE = "opduel.toml", "pyproject.toml"
 _OF_CASES = (
@@ -139,6 +140,14 @@ def _find(folder: Path) -> tuple[Path, Mapping[str, Any]] | None:
     return None
 
 
+def parse_toml(path: Path, text: str) -> Mapping[str, Any]:
+    """Return what the text of a file says. UsageError: it is not TOML."""
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise UsageError(f"{path}: is not TOML ({error}): correct it") from None
+
+
 def _table(path: Path) -> Mapping[str, Any] | None:
     """The settings of one file; None if it has none."""
     own = path.name == OWN_FILE
@@ -146,17 +155,14 @@ def _table(path: Path) -> Mapping[str, Any] | None:
         text = read_text(path, pipes=False)
         if not own and "opduel" not in text:
             return None  # whether it is valid is another tool's concern
-        document = tomllib.loads(text)
+        document = parse_toml(path, text)
     except MissingError:
         return None
     except UnreadableError as error:
         if not own:
             return None
         raise UsageError(f"{path}: cannot be read: {error}: correct it") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise UsageError(f"{path}: is not TOML ({error}): correct it") from None
-    tools = document if own else document.get("tool")
-    table = tools if own else tools.get("opduel") if isinstance(tools, dict) else None
+    table = document if own else table_in(document, "tool").get("opduel")
     if table is not None and not isinstance(table, dict):
         raise UsageError(f"{path}: tool.opduel: must be a table of settings: write [tool.opduel]")
     return table

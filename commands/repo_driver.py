@@ -2,22 +2,20 @@
 
 import dataclasses
 import os
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from opduel.commands.config import StoredAnswers, config_path
+from opduel.commands.config import StoredAnswers
 from opduel.commands.driver_findings import Teller, code_of, code_of_pass, say
 from opduel.commands.driver_log import logging_to
-from opduel.commands.driver_options import GIB, USUAL_PLATFORM, DriverOptions, branch_names
-from opduel.commands.driver_places import run_identity, work_directory
+from opduel.commands.driver_options import GIB, DriverOptions, branch_names
+from opduel.commands.driver_places import build_platform, build_settings, run_identity, work_directory
 from opduel.commands.driver_text import compile_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log
 from opduel.commands.harness_adapter import HarnessAdapter
-from opduel.commands.harness_options import CommitOptions
-from opduel.commands.local import begin_local, package_folder, plan_local, with_budget
+from opduel.commands.local import begin_local, plan_local, with_budget
 from opduel.commands.named_operators import may_have_name
 from opduel.commands.notifying import Notifications
 from opduel.commands.option_rules import check_run
@@ -27,12 +25,10 @@ from opduel.commands.programs import program_of
 from opduel.commands.session import Session, plan_session, refuse_two_sided
 from opduel.commands.suite_selection import SuiteSelection, suite_of_driver
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
-from opduel.driver.builds.builder import IN_CACHE, Builder, BuildSettings
+from opduel.driver.builds.builder import IN_CACHE, Builder
 from opduel.driver.builds.builders import builder_of, platform_of
 from opduel.driver.builds.cache import prune
-from opduel.driver.builds.compiler import Limits
 from opduel.driver.builds.framework_data import load_repository_data
-from opduel.driver.builds.requirements import requirements_of
 from opduel.driver.commit_file import kept_name
 from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
@@ -43,9 +39,8 @@ from opduel.driver.lock import sole_driver
 from opduel.driver.outcome import write_culprits
 from opduel.driver.revisions import Revision, commit_revision
 from opduel.driver.runs import RunOrder, Runs
-from opduel.driver.suites.configuration import SuiteConfiguration
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
-from opduel.frameworks import FRAMEWORKS_DIR, Framework
+from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.records import WORSE, Build, Case, Commit, OpduelError, Report, RunError, UsageError, Verdict
 from opduel.reporters import Reporter
@@ -87,7 +82,7 @@ def _driver(
     elif options.own.is_search:
         options = with_budget(options)
     frameworks_dir = options.own.frameworks_dir or FRAMEWORKS_DIR
-    config: Mapping[str, str] = StoredAnswers(config_path()) if reporters is None else {}
+    config: Mapping[str, str] = StoredAnswers() if reporters is None else {}
     suite = None
     if options.harness.suite is not None:
         suite, options = suite_of_driver(options)
@@ -124,17 +119,14 @@ class _Driver:
         suite: SuiteSelection | None = None,
     ) -> None:
         """``suite``: what is measured, if it is no spec."""
-        own = options.own
-        self._own = own
+        self._own = own = options.own
         self._base_why = options.base_why
         # The driver reports its findings to these; all others get every run.
         ours = [reporter for reporter in session.reporters if isinstance(reporter, Notifier | FindingsReporter)]
-        session = dataclasses.replace(
-            session, reporters=[reporter for reporter in session.reporters if reporter not in ours]
-        )
-        self._notifications = Notifications(journal, session.reporters, ours)
+        others = [reporter for reporter in session.reporters if reporter not in ours]
+        self._measuring = session = dataclasses.replace(session, reporters=others)
+        self._notifications = Notifications(journal, others, ours)
         budget_s = session.options.time_budget
-        self._measuring = session
         self._work = work
         self._journal = journal
         self._cache = BuildCache(own.exec_dir)
@@ -143,11 +135,9 @@ class _Driver:
         reached_only = is_local or own.is_search
         self._harness = HarnessAdapter(session, suite, reached_only=reached_only, all_cases=own.all_cases)
         show_again = self._harness.show_again if is_local else lambda _: None
-        self._teller = Teller(self._notifications, session.reporters, ours, bool(self._sought()), budget_s, show_again)
+        self._teller = Teller(self._notifications, others, ours, bool(self._sought()), budget_s, show_again)
         self._runs = Runs(
-            journal,
-            self._harness,
-            own.retry_after,
+            *(journal, self._harness, own.retry_after),
             repeats=not is_local,
             is_awaited=own.is_awaited,
             budget_s=budget_s,
@@ -187,8 +177,8 @@ class _Driver:
         )
 
     def _builder(self, repository: Repository) -> Builder:
-        framework = self._measuring.framework
-        return builder_of(framework, repository, self._cache, self._build_settings(), self._work / "builds")
+        settings = build_settings(self._own, self._measuring, self._suite)
+        return builder_of(self._measuring.framework, repository, self._cache, settings, self._work / "builds")
 
     def _line(self) -> Line:
         own, session = self._own, self._measuring
@@ -202,7 +192,7 @@ class _Driver:
             if settings.commit_file is not None:
                 kept_name(settings.commit_file)  # a file of somebody else's is refused before anything is fetched
         if own.build == "source":  # else it may not be needed
-            platform_of(framework, build_platform(own, self._measuring.framework))
+            platform_of(framework, build_platform(own, framework))
         remote = self._remote()
         if own.repo == "hg":
             repository: Repository = open_hg_repository(self._work, str(remote), retries=not own.dry_run)
@@ -245,10 +235,9 @@ class _Driver:
 
     def _remote(self) -> str | None:
         """Return where commits come from; None: from the checkout alone."""
-        own = self._own
+        own, framework = self._own, self._measuring.framework
         if own.local is not None:
             return None
-        framework = self._measuring.framework
         builds = framework.builds
         if not (builds.has_repository or own.repo_dir or own.remote_repository):
             raise UsageError(
@@ -324,25 +313,6 @@ class _Driver:
         say([f"  {case.id}" for case in cases])
         return cases
 
-    def _build_settings(self) -> BuildSettings:
-        own = self._own
-        limits = Limits(own.build_timeout, int(own.min_free * GIB), jobs=len(os.sched_getaffinity(0)))
-        framework = self._measuring.framework
-        suite = SuiteConfiguration() if self._suite is None else self._suite.suite.configuration
-        flags, beside = shlex.split(own.cmake_args), requirements_of(own.with_packages) if own.with_packages else ()
-        sdists = self._measuring.options.allow_sdist
-        return BuildSettings(
-            limits,
-            own.build,
-            build_platform(own, framework),
-            tuple(flags),
-            beside or (),
-            sdists,
-            self._measuring.options.build_program,
-            suite.subfolder or package_folder(own, framework),
-            suite.build_variables,
-        )
-
     def _watch_settings(self) -> WatchSettings:
         own = self._own
         cpus = plan_cpus(self._measuring.options.threads)
@@ -375,31 +345,9 @@ class _Driver:
 
     def _prune(self, tally: Tally) -> None:
         """Keep the cache to its size; the builds just used stay."""
-        reports = [
-            report for _, outcome in tally.outcomes for report in (outcome.benchmark, outcome.verification) if report
-        ]
+        reports = [report for _, outcome in tally.outcomes for report in (outcome.benchmark, outcome.verification)]
         keep = {str(build.directory) for report in reports if report for build in (report.control, report.treatment)}
         prune(self._cache, self._own.cache_size * GIB, keep)
-
-
-def build_platform(own: CommitOptions, framework: Framework) -> str:
-    """Whose build script builds commits: several platforms share their builds, which the usual script makes.
-
-    UsageError: one of several has a script of its own, so that its builds would be others.
-    """
-    names = [name.strip() for name in own.platforms.split(",")]
-    for name in names if len(names) > 1 else ():
-        if name == USUAL_PLATFORM:
-            continue
-        try:
-            script = platform_of(framework, name).script
-        except UsageError:
-            continue
-        raise UsageError(
-            f"--platforms {own.platforms}: {name} has a build script of its own ({script}), and one build is made for "
-            f"all platforms: drive it by itself, with --platforms {name}"
-        )
-    return names[0] if len(names) == 1 else USUAL_PLATFORM
 
 
 def _has_text(repository: Repository, named: str | None, text: str) -> bool:

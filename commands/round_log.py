@@ -3,7 +3,6 @@
 import contextlib
 import json
 import os
-import stat
 from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
@@ -35,7 +34,8 @@ class FileRoundLog:
             try:
                 # Unbuffered: what could not be written is not written later either.
                 self._file: FileIO = stack.enter_context(path.open("a+b", buffering=0))
-                self._lock()
+                if not try_lock(self._file.fileno()):
+                    raise self._refusal("another run is using it: wait for that, or give another path")
                 self.seed = self._read_header(draw_seed)
             except OSError as error:
                 raise self._refusal(f"cannot be written ({error.strerror}): give another path") from None
@@ -68,12 +68,6 @@ class FileRoundLog:
 
     def _refusal(self, why: str) -> UsageError:
         return UsageError(f"--round_log {self._path}: {why}")
-
-    def _lock(self) -> None:
-        if not stat.S_ISREG(os.fstat(self._file.fileno()).st_mode):
-            raise self._refusal("is not a regular file: give another path")
-        if not try_lock(self._file.fileno()):
-            raise self._refusal("another run is using it: wait for that, or give another path")
 
     def _lines(self) -> list[bytes]:
         self._file.seek(0)

@@ -4,10 +4,9 @@ import os
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
-from opduel.commands.config import StoredAnswers, config_path, with_stored_token
+from opduel.commands.config import StoredAnswers, with_stored_token
 from opduel.commands.entry import DONE, INCOMPLETE, log
 from opduel.driver.journal import NOTICE, RUN, Journal
 from opduel.records import RunError, UsageError
@@ -27,24 +26,16 @@ from opduel.support.outbox import Delivery, Entry
 COLUMNS = ("state", "run", "category", "endpoint", "what", "entry")
 
 
-@dataclass(frozen=True)
-class FlushOptions:
-    """What ``flush`` does beside sending what waits: ``give_up`` are the entries that are removed first."""
-
-    work_dir: str | None = None  # a driver's, whose journal is only shown
-    retry_refused: bool = False
-    give_up: Collection[int] = ()
-
-
-def flush(reporting: ReporterOptions, options: FlushOptions) -> int:
-    """Send what waits; return the exit code: 3 unless nothing is left. UsageError: other options, no such token, or a
-    token that would go to several servers; RunError: the spool can't be read or written."""
-    reporting = with_stored_token(reporting, StoredAnswers(config_path()))
-    if options.work_dir is not None:
-        if options.retry_refused or options.give_up:
-            option = "--retry_refused" if options.retry_refused else "--give_up"
+def flush(reporting: ReporterOptions, work_dir: str | None, retry_refused: bool, give_up: Collection[int]) -> int:
+    """Send what waits, without the entries ``give_up``, which are removed; or with ``work_dir``, a driver's, only show
+    its journal. Return the exit code: 3 unless nothing is left. UsageError: other options, no such token, or a token
+    that would go to several servers; RunError: the spool can't be read or written."""
+    reporting = with_stored_token(reporting, StoredAnswers())
+    if work_dir is not None:
+        if retry_refused or give_up:
+            option = "--retry_refused" if retry_refused else "--give_up"
             raise UsageError(f"{option}: can't be combined with --work_dir, which only shows what waits: leave one out")
-        return _show_journal(user_path(options.work_dir, "--work_dir"))
+        return _show_journal(user_path(work_dir, "--work_dir"))
     sender = sender_from(reporting, os.environ)
     endpoints = {parse_place(text).endpoint for text in reporting.remote_reporter} or None
     folder = sender.spool.directory
@@ -53,9 +44,9 @@ def flush(reporting: ReporterOptions, options: FlushOptions) -> int:
             raise UsageError(f"--spool {folder}: is not a folder: give the one in which reports wait")
         log.info("nothing waits: there is no %s", folder)
         return DONE
-    _give_up(sender, options.give_up)
-    _check_token(sender, endpoints, options.retry_refused)
-    return _print_deliveries(sender.deliver(endpoints, options.retry_refused, each=True), folder)
+    _give_up(sender, give_up)
+    _check_token(sender, endpoints, retry_refused)
+    return _print_deliveries(sender.deliver(endpoints, retry_refused, each=True), folder)
 
 
 def send(paths: Sequence[Path], reporting: ReporterOptions) -> int:
@@ -64,7 +55,7 @@ def send(paths: Sequence[Path], reporting: ReporterOptions) -> int:
     spool can't be read or written."""
     if not reporting.remote_reporter:
         raise UsageError(f"{option_prefix('send')}add --remote_reporter, the server to send to")
-    reporters = RemoteReporter.from_options(with_stored_token(reporting, StoredAnswers(config_path())))
+    reporters = RemoteReporter.from_options(with_stored_token(reporting, StoredAnswers()))
     for reporter in reporters:
         reporter.check()
     for path in paths:  # before any is kept, and one at a time: all of them might not fit into memory
@@ -87,13 +78,8 @@ def _show_journal(folder: Path) -> int:
     with closing(Journal(path)) as journal:
         entries = [entry for kind in (RUN, NOTICE) for entry in journal.outbox.entries(kind)]
     when = "the driver's next pass delivers it"
-    return _print_deliveries(
-        [
-            Delivery(waiting_entry, "waiting", f"{waiting_entry.reason}; {when}" if waiting_entry.reason else when)
-            for waiting_entry in entries
-        ],
-        path,
-    )
+    deliveries = [Delivery(entry, "waiting", "; ".join(filter(None, (entry.reason, when)))) for entry in entries]
+    return _print_deliveries(deliveries, path)
 
 
 def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refused: bool) -> None:

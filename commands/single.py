@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from opduel.commands.builds import make_builds, usual_build
-from opduel.commands.config import StoredAnswers, config_path
+from opduel.commands.config import StoredAnswers
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log, patience
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.named_operators import refuse_unknown_operators
@@ -94,7 +94,7 @@ def plan_one_build(options: HarnessOptions, command: Sequence[str], metric: str)
     """What is measured by this metric alone, and on which build; ``command`` is kept with the result. UsageError: wrong
     options, a bad spec, no such build; RunError: the build can't be made."""
     timed_options = dataclasses.replace(options, metric=(metric,))
-    session = plan_session(timed_options, StoredAnswers(config_path()), command, reporters=())
+    session = plan_session(timed_options, StoredAnswers(), command, reporters=())
     build = the_build(options, session.framework)
     refuse_unknown_operators(options, session.cases, session.framework, [build], session.choice.path)
     return session, build
@@ -103,7 +103,7 @@ def plan_one_build(options: HarnessOptions, command: Sequence[str], metric: str)
 def the_build(options: HarnessOptions, framework: Framework) -> Build:
     """The build that is measured: ``--treatment``, or else the one that is configured or the framework's default."""
     refuse_two_sided(framework, "--single" if options.golden is None else "--golden")
-    request = options.treatment or usual_build("treatment", StoredAnswers(config_path()), framework)
+    request = options.treatment or usual_build("treatment", StoredAnswers(), framework)
     return make_builds(options, framework, [request])[0]
 
 

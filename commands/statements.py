@@ -61,7 +61,8 @@ def names_of_package(statements: Sequence[Mapping[str, Any]], module: str) -> se
 
 
 def _cases(statement: str, options: HarnessOptions) -> Iterator[Case]:
-    nodes = [*_parse(options, "setup", options.setup or ""), *_parse(options, "statement", statement)]
+    setup = parse_code(options.label("setup"), options.setup or "")
+    nodes = [*ast.walk(setup), *ast.walk(parse_code(options.label("statement"), statement, is_line=True))]
     modules = _modules(nodes)
     inputs = {
         "statement": statement,
@@ -89,15 +90,17 @@ def _cases(statement: str, options: HarnessOptions) -> Iterator[Case]:
         )
 
 
-def _parse(options: HarnessOptions, option: str, code: str) -> list[ast.AST]:
+def parse_code(label: str, code: str, is_line: bool = False) -> ast.Module:
+    """Return the code parsed. UsageError, which begins with ``label``: it is no Python, or a line with nothing to
+    execute."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError) as error:
         what = error.msg if isinstance(error, SyntaxError) else error
-        raise UsageError(f"{options.label(option)} {code}: is no Python code ({what}): correct it") from None
-    if option == "statement" and not tree.body:
-        raise UsageError(f"{options.label(option)} {code}: has nothing to execute: give a line of Python")
-    return list(ast.walk(tree))
+        raise UsageError(f"{label} {code}: is no Python code ({what}): correct it") from None
+    if is_line and not tree.body:
+        raise UsageError(f"{label} {code}: has nothing to execute: give a line of Python")
+    return tree
 
 
 def _modules(nodes: Sequence[ast.AST]) -> dict[str, str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 from opduel.commands import subcommand_parsers
-from opduel.commands.config import StoredAnswers, config_path
+from opduel.commands.config import StoredAnswers
 from opduel.commands.defaults import CALIBRATE, DRIVER, HARNESS, with_defaults
 from opduel.commands.driver_options import driver_parser
 from opduel.commands.fleet_options import FleetPart
@@ -134,7 +134,7 @@ def _settings(name: str, folder: str = ".") -> list[Setting]:
 
 def _usual(options: HarnessOptions, sides: Words = ("treatment",)) -> list[str]:
     """The options that name the user's own builds of these sides where a command line leaves them open."""
-    answers = StoredAnswers(config_path())
+    answers = StoredAnswers()
     return [f"--{side}={answers[side]}" for side in sides if not options.is_given(side) and side in answers]
 
 
@@ -220,9 +220,9 @@ def _send(program: str, words: Words) -> int:
 
 def _flush(program: str, words: Words) -> int:
     options = subcommand_parsers.flush_parser().parse_args(words)
-    from opduel.commands.sending import FlushOptions, flush
+    from opduel.commands.sending import flush
 
-    return flush(ReporterOptions.of(options), FlushOptions(options.work_dir, options.retry_refused, options.give_up))
+    return flush(ReporterOptions.of(options), options.work_dir, options.retry_refused, options.give_up)
 
 
 def _fleet(program: str, words: Words) -> int:

@@ -204,7 +204,7 @@ class Runs:
         """Tell whether a finished run is measured on: a benchmark that somebody waits for, whose time was too short to
         decide every case, and whose rounds are still there."""
         is_short = report.run.is_cut_short and report.run.resumable and not report.run.aborted
-        may_go_on = self.is_awaited and report.configuration.run_type == BENCHMARK and is_short and report.needs_time
+        may_go_on = self.is_awaited and report.configuration.run_type == BENCHMARK and is_short and _needs_time(report)
         return may_go_on and bool(self._journal.rounds_of(name).rounds())
 
     def _measure(self, order: RunOrder, is_repeat: bool) -> Report:
@@ -299,6 +299,15 @@ class Runs:
 def _budget_of(report: Report) -> float:
     """Return the seconds of all time budgets that a run has had."""
     return report.configuration.time_budget or 0.0
+
+
+def _needs_time(report: Report) -> bool:
+    """Tell whether more rounds could decide a case that is open, or let a verdict stand that load held back."""
+    return any(
+        comparison.forecast is not None or (comparison.held_back is not None and not report.is_biased)
+        for comparison in report.comparisons
+        if comparison.verdict == "inconclusive" or comparison.suspected is not None
+    )
 
 
 def describe_open(report: Report) -> str:

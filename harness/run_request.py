@@ -31,6 +31,7 @@ from opduel.records import (
     RunLabels,
 )
 from opduel.records.measurement import Side
+from opduel.records.run_record import UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
     """Return the plan of the rounds, within what profiling leaves of the time budget."""
     configuration, budget = request.configuration, request.configuration.time_budget
     timed = sum(case.metric == DEFAULT_METRIC for case in request.cases)
+    reasons = request.labels.left_out.reached if request.labels.left_out else {}
     return MeasurementPlan(
         [case for case in request.cases if case.metric in SAMPLED],
         plan_looks(request.max_rounds),
@@ -130,8 +132,8 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         other_comparisons=request.other_comparisons,
         failed=request.failures,
         unrunnable=frozenset(request.failures),
-        reached=request.labels.left_out.known_to_be_reached if request.labels.left_out else frozenset(),
-        likeliest=tuple(request.labels.left_out.reached) if request.labels.left_out else (),
+        reached=frozenset(case_id for case_id, why in reasons.items() if not why.startswith(UNKNOWN)),
+        likeliest=tuple(reasons),
     )
 
 

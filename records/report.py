@@ -359,8 +359,7 @@ class Report:
     @property
     def standing(self) -> list[Comparison]:
         """The comparisons of noisy metrics with a verdict that was not held back."""
-        claims = [comparison for comparison in self.comparisons if comparison.verdict in CLAIMS]
-        return [comparison for comparison in claims if comparison.metric in NOISY]
+        return [each for each in self.comparisons if each.verdict in CLAIMS and each.metric in NOISY]
 
     def withholds(self, *verdicts: Verdict) -> bool:
         """Return whether one of these verdicts was held back, or any verdict if no others stand."""
@@ -385,8 +384,7 @@ class Report:
     def _is_of_disturbed_host(self, comparison: Comparison) -> bool:
         """Return whether this comparison of a disturbed run was measured on a disturbed host: without a fleet there is
         only one."""
-        fleet = self.run.fleet
-        hosts = () if fleet is None else fleet.hosts
+        hosts = self.run.fleet.hosts if self.run.fleet else ()
         return not hosts or any(host.name == comparison.host and host.valid is False for host in hosts)
 
     @property
@@ -394,15 +392,6 @@ class Report:
         """Whether its time was too short: a case that looks changed is not settled, or no case was tested at all."""
         cut_short = self.run.is_cut_short and not self.run.aborted
         return cut_short and not self.withholds(*FLAGGED) and (bool(self.open_suspects) or self.nothing_compared)
-
-    @property
-    def needs_time(self) -> bool:
-        """Whether more rounds could decide a case that it leaves open, or let a verdict stand that load held back."""
-        return any(
-            comparison.forecast is not None or (comparison.held_back is not None and not self.is_biased)
-            for comparison in self.comparisons
-            if comparison.verdict == "inconclusive" or comparison.suspected is not None
-        )
 
     def count(self, verdict: Verdict) -> int:
         """Return how many comparisons have this verdict."""

@@ -146,11 +146,6 @@ class LeftOutRecord(Record):
     """why each measured case is, the likeliest first: the first part of the change that it runs or imports, or that
     another case of its benchmark does, or why that is unknown"""
 
-    @property
-    def known_to_be_reached(self) -> frozenset[str]:
-        """The ids of the measured cases that are known to run or import a part of the change."""
-        return frozenset(case_id for case_id, why in self.reached.items() if not why.startswith(UNKNOWN))
-
 
 @dataclass(frozen=True, kw_only=True)
 class SuiteRecord(Record):

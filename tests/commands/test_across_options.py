@@ -11,11 +11,11 @@ from report_samples import comparison, report
 
 from opduel.commands.case_selection import pick_cases
 from opduel.commands.driver_options import driver_parser, parse_driver_options
+from opduel.commands.driver_places import build_platform
 from opduel.commands.fleet import fleet_choice
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.launch import run_driver, run_harness
 from opduel.commands.options import read_options
-from opduel.commands.repo_driver import build_platform
 from opduel.commands.session import Session, plan_session
 from opduel.fleet.address import FleetChoice
 from opduel.frameworks import get_framework
