@@ -93,13 +93,11 @@ def choose_cases(options: HarnessOptions, seed: int) -> Choice:
         options = dataclasses.replace(options, operators=full_names(options.operators))
     refuse_program_options(options, framework)
     cases = fill_command_lines(cases, options, path)
-    if not are_discovered(cases, framework) and (own or not options.inputs):
-        cases = pick_cases(cases, options)
-    elif not are_discovered(cases, framework):
-        cases = _pick_regressed(cases, options)
-    cases = _pick_by_size(options, cases)
-    if not are_discovered(cases, framework):
-        cases = sample_cases(cases, options, seed)
+    if are_discovered(cases, framework):
+        cases = _pick_by_size(options, cases)
+    else:
+        cases = pick_cases(cases, options) if own or not options.inputs else _pick_regressed(cases, options)
+        cases = sample_cases(_pick_by_size(options, cases), options, seed)
     if options.timeout is not None:
         cases = [dataclasses.replace(case, timeout_s=options.timeout) for case in cases]
     require_two_to_inject(options, cases)
@@ -186,14 +184,10 @@ def _with_root_folder(cases: Sequence[Case], root: str | None) -> list[Case]:
 
 def overriding_settings(options: HarnessOptions) -> Settings | None:
     """What the options put in place of the spec's own settings; None for nothing."""
-    value_by_setting: dict[str, Any] = {
-        "dtype": options.dtype,
-        "context": options.ctx,
-        "directions": list(options.directions) or None,
-        "input_sets": options.input_sets,
-    }
-    value_by_setting = {name: value for name, value in value_by_setting.items() if value is not None}
-    return Settings(**value_by_setting) if value_by_setting else None
+    values: dict[str, Any] = {"dtype": options.dtype, "context": options.ctx, "input_sets": options.input_sets}
+    values = {name: value for name, value in values.items() if value is not None}
+    values |= {"directions": list(options.directions)} if options.directions else {}
+    return Settings(**values) if values else None
 
 
 def _spec(options: HarnessOptions) -> tuple[Spec, Path | None]:
@@ -222,13 +216,9 @@ def _with_inputs(options: HarnessOptions) -> tuple[Spec, Path | None]:
         like = next((test for test in base.tests if test.operator == operator), None) if base else None
         if base and like is None:
             raise UsageError(f"{path} has no operator {operator!r} for --inputs: give one that it has, or leave -b out")
-        own = (
-            like.model_dump(exclude_unset=True, by_alias=True, exclude={"inputs", "random", "count", "identifier"})
-            if like
-            else {}
-        )
-        same = last[_last_part(operator)] > 1  # nd.dot and np.dot
-        named = {"identifier": "{OPERATOR}_{ID}"} if same else {}
+        excluded = {"inputs", "random", "count", "identifier"}
+        own = like.model_dump(exclude_unset=True, by_alias=True, exclude=excluded) if like else {}
+        named = {"identifier": "{OPERATOR}_{ID}"} if last[_last_part(operator)] > 1 else {}  # nd.dot and np.dot
         tests.append({**own, **named, "operator": operator, "inputs": inputs})
     defaults = base.defaults.model_dump(exclude_unset=True) if base else {}
     try:
@@ -281,9 +271,8 @@ def _pick_regressed(cases: Sequence[Case], options: HarnessOptions) -> list[Case
     for id in options.regressed_types:
         if id not in case_by_id:
             close = get_close_matches(id, case_by_id, 1)
-            hint = (
-                f"did you mean {close[0]}?" if close else f"the first of {len(case_by_id)} is {next(iter(case_by_id))}"
-            )
+            first = f"the first of {len(case_by_id)} is {next(iter(case_by_id))}"
+            hint = f"did you mean {close[0]}?" if close else first
             raise UsageError(f"--regressed_types: there is no case {id!r}: {hint}")
     return [case for case in case_by_id.values() if case.id in set(options.regressed_types)]
 
@@ -291,11 +280,7 @@ def _pick_regressed(cases: Sequence[Case], options: HarnessOptions) -> list[Case
 def _cases_on_kinds(case_by_id: Mapping[str, Case], case_ids: Sequence[str]) -> dict[str, Case]:
     """Of the wanted ids those that name a known case on a kind of host, with the case."""
     parts = ((id, *split_kind(id)) for id in case_ids if id not in case_by_id)
-    return {
-        id: case_by_id[case_id].of_kind(kind)
-        for id, kind, case_id in parts
-        if kind is not None and case_id in case_by_id
-    }
+    return {id: case_by_id[key].of_kind(kind) for id, kind, key in parts if kind is not None and key in case_by_id}
 
 
 def _pick_by_size(options: HarnessOptions, cases: list[Case]) -> list[Case]:

@@ -60,13 +60,11 @@ class Teller:
         """Print lines, where they are in no document's way."""
         say(lines, sys.stderr if self._prints_json else sys.stdout)
 
-    def begin_line(
-        self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
-    ) -> None:
+    def begin_line(self, why: str, line: Sequence[Commit], strategy: str, branch: str | None) -> None:
         """Log what is about to be measured, and why."""
         self._revisions = len(line) - 1
         bisection = [bisection_line(line, self._longest_s)] if self._traced and len(line) > 2 else []
-        for text in [*plan_lines(control, why, treatment, line, strategy, branch), *bisection]:
+        for text in [*plan_lines(why, line, strategy, branch), *bisection]:
             log.info("%s", text)
 
     def report_outcome(self, outcome: Outcome, document: Path | None, culprits: Sequence[str] | None = None) -> None:

@@ -13,15 +13,13 @@ from opduel.reporters.units import human_change, human_interval
 from opduel.support.text import duration
 
 
-def plan_lines(
-    control: Commit, why: str, treatment: Commit, line: Sequence[Commit], strategy: str, branch: str | None = None
-) -> list[str]:
+def plan_lines(why: str, line: Sequence[Commit], strategy: str, branch: str | None = None) -> list[str]:
     """Both commits, why that control, how many lie between, how they are built, and on which branch they are."""
     between = f", {len(line) - 2} between" if len(line) > 2 else ""
     return [
         *([f"branch     {branch}"] if branch else []),
-        f"control    {control.words} ({why})",
-        f"treatment  {treatment.words}{between}",
+        f"control    {line[0].words} ({why})",
+        f"treatment  {line[-1].words}{between}",
         *([] if strategy == "auto" else [f"build      {strategy}"]),
     ]
 
@@ -43,11 +41,8 @@ def compile_lines(commits: Sequence[Commit], minutes: float | None, has_releases
     names = " and ".join(commit.short for commit in commits)
     if not has_releases:
         return [f"builds     {names}: not in the cache yet"]
-    cost = (
-        ""
-        if minutes is None
-        else f", about {minutes:.0f} min from nothing, less with ccache or after an earlier compile"
-    )
+    cost = f", about {minutes or 0:.0f} min from nothing, less with ccache or after an earlier compile"
+    cost = "" if minutes is None else cost
     further = "; the second one compiles only what differs" if len(commits) > 1 else ""
     return [
         f"compiles   {names}: native code that no release and no build in the cache has{cost}{further}",
@@ -101,9 +96,7 @@ def _account(outcome: Outcome, case: str) -> str:
     """What the benchmark found beside the known culprits of a case."""
     attribution = outcome.attributions[case]
     if attribution.total is None:
-        return (
-            "; nothing else was investigated" if attribution.finding == "accounted" else "; the rest was investigated"
-        )
+        return f"; {'nothing else' if attribution.finding == 'accounted' else 'the rest'} was investigated"
     in_all = f"; {human_change(math.exp(attribution.total.estimate))} in all"
     if attribution.finding == "more" and attribution.remainder is not None:
         more = human_change(math.exp(attribution.remainder.estimate))

@@ -41,9 +41,8 @@ def _find_comparison(path: Path, report: Report, case: str) -> Comparison:
     if parts:
         raise UsageError(f"{path}: {case!r} is a part of {counted(len(parts), 'case')}, such as {parts[0]}: give more")
     close = get_close_matches(case, comparison_by_case, 1) or list(comparison_by_case)[:1]
-    raise UsageError(
-        f"{path}: has no case {case!r}" + (f": did you mean {close[0]}?" if close else ": it has no cases")
-    )
+    hint = f"did you mean {close[0]}?" if close else "it has no cases"
+    raise UsageError(f"{path}: has no case {case!r}: {hint}")
 
 
 def _with_cause(path: Path, comparison: Comparison) -> Comparison:

@@ -85,25 +85,16 @@ class Fuzz:
         log.info("--fuzz: %d cases differ; shrinking those with the largest differences", len(differing))
         small = chosen if report.run.interrupted else shrink(chosen, self._measure(request))
         for finding in small:
-            log.info(
-                "--fuzz: %s: %s, %s",
-                finding.case.id,
-                describe_comparison(finding.comparison),
-                json.dumps(finding.case.inputs),
-            )
+            words = describe_comparison(finding.comparison)
+            log.info("--fuzz: %s: %s, %s", finding.case.id, words, json.dumps(finding.case.inputs))
         path = self._found_in(request)
         try:
             write_atomically(path, spec_text(small, request).encode())
         except OSError as error:
             log.error("--fuzz_spec %s: cannot be written (%s): give another path", path, error.strerror)
             return
-        log.info(
-            "--fuzz: %d cases written to %s; measure them with: %s -b %s",
-            len(small),
-            path,
-            command_name("compare"),
-            path,
-        )
+        measure = f"{command_name('compare')} -b {path}"
+        log.info("--fuzz: %d cases written to %s; measure them with: %s", len(small), path, measure)
 
     def _found_in(self, request: RunRequest) -> Path:
         """The file that gets what is found."""
@@ -116,12 +107,11 @@ class Fuzz:
             seconds_left = math.inf if self._budget is None else self._budget - (time.monotonic() - self._began)
             if seconds_left <= 0:
                 return {}
+            step_s = max(seconds_left * STEP_SHARE, min(seconds_left, STEP_S))
             small = replace(request, cases=cases).configured(
                 max_rounds=min(STEP_ROUNDS, request.max_rounds),
                 sentinels=0,
-                time_budget=None
-                if math.isinf(seconds_left)
-                else max(seconds_left * STEP_SHARE, min(seconds_left, STEP_S)),
+                time_budget=None if math.isinf(step_s) else step_s,
                 roofline=False,
                 profile_output=None,
                 breakdown=False,
@@ -143,11 +133,8 @@ def describe_comparison(comparison: Comparison) -> str:
         return f"fails on the {comparison.failure.side}: {comparison.failure.reason}"
     if comparison.metric == "error":
         return f"differs: {comparison.note}"
-    return (
-        f"{comparison.verdict}, {human_change(comparison.ratio)}"
-        if comparison.ratio is not None
-        else comparison.verdict
-    )
+    change = [] if comparison.ratio is None else [human_change(comparison.ratio)]
+    return ", ".join([comparison.verdict, *change])
 
 
 def spec_text(findings: Sequence["Finding"], request: RunRequest) -> str:

@@ -95,9 +95,8 @@ def _compare(options: HarnessOptions, folder: Path, command: Sequence[str]) -> i
     deliver_report(session.reporters, report)
     unlike = [comparison.case for comparison in report.comparisons if comparison.note == OTHER_INPUTS]
     if unlike:
-        log.error(
-            "error: %s with other inputs than the golden outputs: %s", counted(len(unlike), "case"), some_names(unlike)
-        )
+        count = counted(len(unlike), "case")
+        log.error("error: %s with other inputs than the golden outputs: %s", count, some_names(unlike))
     code = exit_code(report)
     compared = any(comparison.rounds or comparison.failure for comparison in report.comparisons)
     return INCOMPLETE if code == DONE and (unlike or not compared) else code

@@ -66,9 +66,8 @@ def _entries_by_heading(parsers: list[Parser], main_options: str | None) -> dict
         for group in parser._action_groups:
             heading = "arguments" if group is parser._positionals else group.title or "options"
             for action in group._group_actions:
-                is_listed = (
-                    action.help != argparse.SUPPRESS if main_options is None else action.dest in main_options.split()
-                )
+                is_shown = action.help != argparse.SUPPRESS
+                is_listed = is_shown if main_options is None else action.dest in main_options.split()
                 if is_listed and action.dest not in described:
                     described.add(action.dest)
                     entries_by_heading.setdefault(heading, []).extend(_entries(action, parser))

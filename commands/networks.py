@@ -117,9 +117,7 @@ def write_spec_from(
     name = Path(spec_from).name
     tests = operator_tests(network, name, load_rules(network_framework))
     if with_network:
-        own = {
-            input_name: value.shape if value.dtype == "float32" else vars(value) for input_name, value in inputs.items()
-        }
+        own = {key: value.shape if value.dtype == "float32" else vars(value) for key, value in inputs.items()}
         tests.insert(0, network_test(spec_from, own))
     text = network_spec(network, name, inputs, tests, framework, schema)
     _warn_of_operators(network)

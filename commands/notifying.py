@@ -112,11 +112,8 @@ class Notifications:
             return None
         causes = []
         for cause in alert.causes:
-            reported_cases = {
-                finding.case for finding in cause.findings if self._journal.get_fact(_key(cause, finding)) is not None
-            }
-            new_findings = [finding for finding in cause.findings if finding.case not in reported_cases]
-            if new_findings:
+            facts = [(finding, self._journal.get_fact(_key(cause, finding))) for finding in cause.findings]
+            if new_findings := [finding for finding, reported in facts if reported is None]:
                 causes.append(cause_of(cause.key, cause.since, new_findings, cause.code))
         if not causes:
             return None
@@ -134,11 +131,8 @@ def alert_of_outcome(outcome: Outcome, unverified: bool = False) -> Alert | None
     if outcome.culprits is None and not outcome.known_culprits:
         return alert_of(report, unverified)
     causes = list(_causes(outcome, report))
-    return (
-        make_alert(report, causes, TRACED if outcome.culprits or outcome.known_culprits else UNTRACED)
-        if causes
-        else None
-    )
+    sure = TRACED if outcome.culprits or outcome.known_culprits else UNTRACED
+    return make_alert(report, causes, sure) if causes else None
 
 
 def verified_report(outcome: Outcome) -> Report:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.project import OF_SUITE
 from opduel.harness.specs import find_spec
 from opduel.records import UsageError
 from opduel.reporters.options import reporter_options
@@ -49,6 +50,9 @@ _NO_SUITE = (
     *("category", "inputs", "network", "with_operators", "fuzz", "fuzz_spec", "dtype", "ctx", "directions"),
     *("input_sets", "int64_tensor", "program", "command_args", "string_map"),
 )
+_OF_DRIVER = (
+    *("control", "treatment", "info", "run_type", "regressed_types", "shared_libs", "inject", "verify", "verify_after"),
+)
 _NO_STATEMENTS = ("benchmark_file", "suite", "operators", *_NO_SUITE)
 EVERYTHING = "all"  # the spec where only operators or categories are named
 LARGE_TENSORS = "int64"
@@ -74,11 +78,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "a suite": (Rule(_NO_SUITE, "is not for a suite's benchmarks: leave it out"),),
     "statements": (Rule(_NO_STATEMENTS, "is not for --statement: leave one of the two out"),),
     "no statements": (Rule(("setup",), "belongs to statements: add --statement CODE, or leave it out"),),
-    "no suite": (
-        Rule(
-            ("bench", "higher_is_better", "suite_packages"), "is for a suite's benchmarks: add --suite, or leave it out"
-        ),
-    ),
+    "no suite": (Rule(OF_SUITE, "is for a suite's benchmarks: add --suite, or leave it out"),),
     "fuzz": (
         Rule(("round_log", "inject", "verify", "network"), "can't be combined with --fuzz: leave one of the two out"),
     ),
@@ -105,7 +105,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             "is set by --calibrate itself: leave it out",
         ),
         Rule(
-            ("suite", "bench", "higher_is_better", "suite_packages"),
+            ("suite", *OF_SUITE),
             "is for a suite, which --calibrate can't measure: leave it out, and give a spec with -b",
         ),
         Rule(FLEET_OPTIONS, "is for other hosts, and --calibrate judges this one: leave it out"),
@@ -116,15 +116,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
             but=("local_reporter", "simple_local_reporter"),
         ),
     ),
-    "commits": (
-        Rule(
-            (
-                *("control", "treatment", "info", "run_type", "regressed_types", "shared_libs", "inject", "verify"),
-                "verify_after",
-            ),
-            "the driver chooses builds and kinds of runs itself: leave it out",
-        ),
-    ),
+    "commits": (Rule(_OF_DRIVER, "the driver chooses builds and kinds of runs itself: leave it out"),),
 }
 
 

@@ -130,13 +130,10 @@ def string_map(text: str) -> str:
         document = json.loads(text)
     except (ValueError, RecursionError):
         document = None
-    plain = isinstance(document, dict) and all(
-        isinstance(value, str | int | float) and not isinstance(value, bool) for value in document.values()
-    )
-    if not plain or PROGRAM_WORD in document:
-        raise argparse.ArgumentTypeError(
-            f'{text[:80]!r} is not a JSON object of texts and numbers: write {{"size": "100"}}'
-        )
+    values = document.values() if isinstance(document, dict) and PROGRAM_WORD not in document else [None]
+    if not all(isinstance(value, str | int | float) and not isinstance(value, bool) for value in values):
+        fix = 'write {"size": "100"}'
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a JSON object of texts and numbers: {fix}")
     return text
 
 

@@ -66,11 +66,8 @@ def _culprit_lines(search: PackageSearch, culprit: PackageCulprit, outcome: Outc
         in_all = "" if total is None else f"; {human_change(math.exp(total.estimate))} in all"
         yield f"  {case}: {evidence.verdict}{figures(evidence.change)}{in_all}"
     for release in culprit.releases:
-        first = (
-            release.revisions[-1].name
-            if release.range.is_named
-            else "one of " + ", ".join(revision.name for revision in release.revisions[1:])
-        )
+        bad = [revision.name for revision in release.revisions[1:]]
+        first = bad[-1] if release.range.is_named else f"one of {', '.join(bad)}"
         yield f"  first bad release: {first}, after {release.revisions[0].name}"
         for case, evidence in release.range.cases.items():
             yield f"    {case}: {evidence.verdict}{figures(evidence.change)}"
@@ -127,12 +124,9 @@ def commit_command(options: HarnessOptions, search: PackageSearch, culprit: Pack
 
 def _tags(repository: str, versions: tuple[str, str]) -> list[str]:
     """Return the tags of two versions, as the repository has them; where it can't be asked, as most have them."""
+    command = ["git", "ls-remote", "--tags", "--refs", "--", repository]
     try:
-        outcome = run(
-            ["git", "ls-remote", "--tags", "--refs", "--", repository],
-            timeout=_TIMEOUT_S,
-            environment={"GIT_TERMINAL_PROMPT": "0"},
-        )
+        outcome = run(command, timeout=_TIMEOUT_S, environment={"GIT_TERMINAL_PROMPT": "0"})
     except OSError:
         return [f"v{version}" for version in versions]
     names = re.findall(r"refs/tags/(\S+)", outcome.stdout)

@@ -60,9 +60,8 @@ def read_prior_runs(options: HarnessOptions, framework: Framework, config: Mappi
         prior_runs = learn(_in_folder(user_path(place, "--prior_runs")), setting)
     log.info("--prior_runs: %s of this host, framework and setting", counted(prior_runs.reports, "report"))
     if prior_runs.skipped:
-        log.info(
-            "--prior_runs: %s skipped, of another host, framework or setting", counted(prior_runs.skipped, "report")
-        )
+        count = counted(prior_runs.skipped, "report")
+        log.info("--prior_runs: %s skipped, of another host, framework or setting", count)
     return prior_runs
 
 

@@ -209,7 +209,7 @@ class _Driver:
         if own.dry_run:
             return self._dry_run(watch, builder)
         if own.local is not None:
-            _, _, line, strategy = watch.branches[0].plan(repository.commit(str(own.commit)))
+            _, line, strategy = watch.branches[0].plan(repository.commit(str(own.commit)))
             to_compile = builder.to_compile([line[0], line[-1]], strategy)
             for text in compile_lines(*to_compile, framework.builds.has_repository):
                 log.info("%s", text)
@@ -290,8 +290,9 @@ class _Driver:
         watch.fetch(tally)
         queue, cases = watch.due(tally), self._measuring.cases  # of a suite, none before there are builds
         for branch, treatment in queue:
-            control, why, line, strategy = branch.plan(treatment)
-            say(plan_lines(control, why, treatment, line, strategy, branch.holder(treatment)))
+            why, line, strategy = branch.plan(treatment)
+            control = line[0]
+            say(plan_lines(why, line, strategy, branch.holder(treatment)))
             has_releases = self._measuring.framework.builds.has_repository
             say(compile_lines(*builder.to_compile(line, strategy), has_releases))
             say([f"  {control.short}: {builder.describe(control, strategy)}"])

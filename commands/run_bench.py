@@ -45,7 +45,8 @@ which builds to measure and where to keep reports, and keeps the answers. Every 
 repo_driver.py if one is repo_driver.py's own, such as --ab_testing or --regression (see repo_driver.py --help), or else
 to harness.py (see harness.py --help). Default arguments of both may be kept in the config."""
 
-# What it does instead of a run: the option that asks for it, what it does in words, and what may stand beside it.
+# What it does instead of a run: the option that asks for it, as a subcommand of ``opduel`` is called, what it does in
+# words, and what may stand beside it.
 INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "list": ("takes only a pattern and options of harness.py", ()),
     "convert": ("writes a report in another format and does nothing else", ()),
@@ -139,7 +140,9 @@ def run_bench(words: Sequence[str], run_subcommand: Callable[[str, Sequence[str]
         if instead is None and not passed_on:
             return DONE
     if instead not in (None, "calibrate"):
-        return run_subcommand(*_subcommand(options, passed_on))
+        value = getattr(options, str(instead))
+        words = value if isinstance(value, list) else [value] if value not in ("", True) else []
+        return run_subcommand(str(instead).replace("_", "-"), [*map(str, words), *passed_on])
     command = CALIBRATE if options.calibrate else DRIVER if is_for_driver(passed_on) else HARNESS
     if options.keep_options:
         store_defaults(command, passed_on)
@@ -157,19 +160,6 @@ def run_bench(words: Sequence[str], run_subcommand: Callable[[str, Sequence[str]
         run = read_options(words)
         _ask_for_missing(run, [] if is_single(run) else list(QUESTIONS))  # one build alone needs nothing kept
     return run_harness(command, words)
-
-
-def _subcommand(options: BenchOptions, passed_on: Sequence[str]) -> tuple[str, list[str]]:
-    """Return the subcommand of ``opduel`` that does what is asked for in place of a run, and its words."""
-    if options.list is not None:
-        return "list", [*([options.list] if options.list else []), *passed_on]
-    if options.convert is not None:
-        return "convert", [str(options.convert), *passed_on]
-    if options.spec_from is not None:
-        return "spec-from", [options.spec_from, *passed_on]
-    if options.send is not None:
-        return "send", [*map(str, options.send), *passed_on]
-    return "flush", list(passed_on)
 
 
 def _instead_of_a_run(options: BenchOptions, passed_on: Sequence[str]) -> str | None:

@@ -155,9 +155,8 @@ def open_lines(report: SingleReport, compared: Sequence[BaselineComparison]) -> 
     if all(case.time is None for case in report.cases):
         lines.append("nothing was measured")
     elif late:
-        lines.append(
-            f"{len(late)} of {len(report.cases)} cases were not measured before the time ran out: {some_names(late)}"
-        )
+        count = f"{len(late)} of {len(report.cases)} cases"
+        lines.append(f"{count} were not measured before the time ran out: {some_names(late)}")
     if compared and not any(comparison.ratio is not None or comparison.is_worse for comparison in compared):
         lines.append("nothing was compared with the baseline")
     if failing := [comparison.case for comparison in compared if comparison.failed_then]:

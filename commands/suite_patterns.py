@@ -33,17 +33,12 @@ def unmatched(words: str, patterns: Sequence[str], cases: Sequence[SuiteCase]) -
     """Return the error for patterns, given by the options ``words``, that choose none of the cases."""
     names = [case.name for case in cases]
     parts = {part for case in cases for part in re.split(r"\.|::", case.benchmark.name)}
-    close = [
-        name
-        for pattern in patterns
-        for name in get_close_matches(pattern, names, 1) or get_close_matches(pattern, sorted(parts), 1, 0.8)
-    ]
+    matches = (get_close_matches(word, names, 1) or get_close_matches(word, sorted(parts), 1, 0.8) for word in patterns)
+    close = [name for match in matches for name in match]
     hint = f"did you mean {close[0]}?" if close else f"the first of {len(names)} is {names[0]}"
     error = next(filter(None, map(_error_in, patterns)), None)
-    how = (
-        f"by its name, and is not a regular expression ({error})" if error else "by its name or as a regular expression"
-    )
-    return UsageError(f"{words}: matches no benchmark of the suite {how}: {hint}")
+    how = f", and is not a regular expression ({error})" if error else " or as a regular expression"
+    return UsageError(f"{words}: matches no benchmark of the suite by its name{how}: {hint}")
 
 
 def _names(case: SuiteCase) -> set[str]:
@@ -65,9 +60,8 @@ def _parts_of_test(case: SuiteCase) -> Iterator[str]:
 def _has_keywords(case: SuiteCase, expression: str) -> bool:
     """Tell whether a test's name has the words of an expression with ``and``, ``or``, ``not`` and brackets."""
     words = re.findall(r"[()]|[^\s()]+", expression)
-    terms = [
-        word if word in ("and", "or", "not", "(", ")") else str(word.lower() in case.name.lower()) for word in words
-    ]
+    name, operators = case.name.lower(), ("and", "or", "not", "(", ")")
+    terms = [word if word in operators else str(word.lower() in name) for word in words]
     try:
         return bool(eval(" ".join(terms), {"__builtins__": {}}))  # of these words, True and False alone
     except (SyntaxError, TypeError, RecursionError, MemoryError):

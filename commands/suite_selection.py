@@ -264,12 +264,7 @@ def suite_of_driver(options: DriverOptions) -> tuple[SuiteSelection, DriverOptio
     suite, own = SuiteSelection(options.harness), options.own
     suite_settings = read_suite_settings(suite.suite)
     log.info("the suite of all commits: %s", suite.suite.description)
-    if (
-        own.local is None
-        and not (own.bisect_releases or own.packages)
-        and own.repo_dir is None
-        and own.remote_repository is None
-    ):
+    if not (own.local or own.bisect_releases or own.packages or own.repo_dir or own.remote_repository is not None):
         if suite_settings.repository is not None:
             site = token_site(suite_settings.repository)
             if site is not None and site != token_site(suite.suite.requested):

@@ -70,9 +70,8 @@ def _names(combinations: Sequence[Parameters]) -> list[str]:
     """Return the names of cases: ``n=1,word=a``, with a number where two would have one name."""
     texts = (",".join(f"{name}={value}" for name, value in combination.items()) for combination in combinations)
     names = [re.sub(r"[^A-Za-z0-9_.+=,@-]+", "_", text)[:LONGEST_NAME] for text in texts]
-    return [
-        name if names.count(name) == 1 else f"{number}_{name}"[:LONGEST_NAME] for number, name in enumerate(names, 1)
-    ]
+    numbered = (f"{number}_{name}"[:LONGEST_NAME] for number, name in enumerate(names, 1))
+    return [name if names.count(name) == 1 else other for name, other in zip(names, numbered, strict=True)]
 
 
 def _combinations(options: argparse.Namespace) -> list[Parameters]:

@@ -100,13 +100,7 @@ def words_of_bisection(words: Sequence[str]) -> list[str]:
         top = next((folder for folder in (Path.cwd(), *Path.cwd().parents) if (folder / ".git").exists()), None)
         if added and top and not names & {"--repo_dir", "--remote_repository"}:
             added.append(f"--repo_dir={top}")
-    return [*added, *with_statements([*(word for option in options for word in option), "--", *unnamed])]
-
-
-def with_statements(words: Sequence[str]) -> list[str]:
-    """Return the words in which each one without a name is a statement."""
-    options, unnamed = options_and_others(words, driver_parser(), harness_parser())
-    return [*(word for option in options for word in option), *(f"--statement={statement}" for statement in unnamed)]
+    return [*added, *_as_statements(options, unnamed)]
 
 
 def words_of_checkout(words: Sequence[str]) -> tuple[str, list[str]]:
@@ -119,8 +113,7 @@ def words_of_checkout(words: Sequence[str]) -> tuple[str, list[str]]:
         folder = unnamed.pop(0)
     if os.path.isfile(folder):
         raise UsageError(f"{folder}: is a file, and no line of Python: to measure its tests, write --suite {folder}")
-    option_words = [word for option in options if option not in named for word in option]
-    return folder or ".", with_statements([*option_words, "--", *unnamed])
+    return folder or ".", _as_statements([option for option in options if option not in named], unnamed)
 
 
 def words_of_init(words: Sequence[str], parser: Parser) -> list[str]:
@@ -128,8 +121,11 @@ def words_of_init(words: Sequence[str], parser: Parser) -> list[str]:
     first."""
     options, unnamed = options_and_others(words, parser)
     is_folder = bool(unnamed) and (os.path.isdir(unnamed[0]) or not re.search(r"[\s(\"'\[=]", unnamed[0]))
-    folder, statements = unnamed[:is_folder], unnamed[is_folder:]
-    return [*(word for option in options for word in option), *(f"--statement={line}" for line in statements), *folder]
+    return [*_as_statements(options, unnamed[is_folder:]), *unnamed[:is_folder]]
+
+
+def _as_statements(options: Sequence[Sequence[str]], unnamed: Sequence[str]) -> list[str]:
+    return [*(word for option in options for word in option), *(f"--statement={line}" for line in unnamed)]
 
 
 def _is_folder(word: str) -> bool:

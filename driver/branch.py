@@ -92,7 +92,7 @@ class Branch:
 
     def _begin_ahead(self, commit: Commit, rank: int, measures: bool, given_up: threading.Event) -> None:
         """Build a commit before its turn, on the processors for that, and perhaps measure it."""
-        _, _, line, strategy = self.plan(commit)
+        _, line, strategy = self.plan(commit)
         self._investigation(line, strategy, self._settings.ahead).begin_ahead(rank, measures, given_up)
 
     def _select(self) -> Pending:
@@ -133,15 +133,15 @@ class Branch:
                     retried.append(self._repository.commit(id))
         return new, retried
 
-    def plan(self, treatment: Commit) -> tuple[Commit, str, list[Commit], str]:
-        """Return a treatment's control, why that one, the commits of the line (control first), and the strategy."""
+    def plan(self, treatment: Commit) -> tuple[str, list[Commit], str]:
+        """Return why a treatment's control is that one, the commits of the line (control first), and the strategy."""
         settings = self._settings
         base = None if settings.base is None else self._named("--base_commit", settings.base)
         choice = control_of(treatment, base, settings.exact_base, self._repository)
         line = [choice.commit, treatment]
         if settings.sought:
             line = [choice.commit, *self._repository.chain(choice.commit, treatment)]
-        return choice.commit, settings.base_why or choice.why, line, self._builder.strategy(line)
+        return settings.base_why or choice.why, line, self._builder.strategy(line)
 
     def _tip(self) -> Commit:
         """Return the branch's newest commit; UsageError if there is no such branch (any more)."""
@@ -223,8 +223,8 @@ class Branch:
 
     def _investigate(self, treatment: Commit, ahead: CommitsAhead) -> Outcome:
         settings = self._settings
-        control, why, line, strategy = self.plan(treatment)
-        self._listener.begin_line(control, treatment, why, line, strategy, self.holder(treatment))
+        why, line, strategy = self.plan(treatment)
+        self._listener.begin_line(why, line, strategy, self.holder(treatment))
         investigation = self._investigation(line, strategy)
         if settings.again and self._beyond(treatment) not in self._restarted:
             self._journal.forget_each([self._beyond(treatment)])
@@ -232,7 +232,7 @@ class Branch:
             self._runs.forget(investigation.name)
         self._restarted |= {investigation.name, self._beyond(treatment)}
         builds = investigation.build_ends()
-        info = settings.work / "info" / f"{control.short}..{treatment.short}.json"
+        info = settings.work / "info" / f"{line[0].short}..{treatment.short}.json"
         write_document(info, info_document(*builds))
         with ahead.turn_of(treatment):
             outcome = add_changed_code(investigation.investigate(settings.sought), self._repository)

@@ -112,10 +112,9 @@ class Listener(Protocol):
     def begin_pass(self) -> None:
         """Take note that a pass begins."""
 
-    def begin_line(
-        self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
-    ) -> None:
-        """Take note that a line is about to be measured; ``branch`` contains the treatment."""
+    def begin_line(self, why: str, line: Sequence[Commit], strategy: str, branch: str | None) -> None:
+        """Take note that a line is about to be measured, control first; ``why`` that control; ``branch`` contains the
+        treatment."""
 
     def report_outcome(self, outcome: Outcome, document: Path | None) -> None:
         """Report what came of the line; ``document`` names the culprits."""

@@ -79,7 +79,7 @@ def test_a_bisection_says_at_its_start_how_long_it_may_take(caplog: pytest.LogCa
     line = [Commit(str(number) * 40, 0, "Ada", "Work") for number in range(8)]
     for traced, commits in ((True, line), (True, line[:2]), (False, line)):
         teller = Teller(cast("Notifications", None), [], [], traced, longest_s=180.0)
-        teller.begin_line(commits[0], commits[-1], "why", commits, "auto", None)
+        teller.begin_line("why", commits, "auto", None)
     texts = [text for text in caplog.messages if text.startswith("bisection")]
     most = "at most 8 comparisons where one of 7 commits is to blame"
     assert texts == [f"bisection  {most}, in at most 24 min besides builds"]

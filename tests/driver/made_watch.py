@@ -117,10 +117,8 @@ class Ear:
     def begin_pass(self) -> None:
         self.looked += 1
 
-    def begin_line(
-        self, control: Commit, treatment: Commit, why: str, line: Sequence[Commit], strategy: str, branch: str | None
-    ) -> None:
-        self.treatments.append(treatment.subject)
+    def begin_line(self, why: str, line: Sequence[Commit], strategy: str, branch: str | None) -> None:
+        self.treatments.append(line[-1].subject)
         self.of_branches.append(branch)
 
     def report_outcome(self, outcome: Outcome, document: Path | None) -> None:
