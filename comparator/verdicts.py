@@ -117,10 +117,10 @@ def _explain(analysis: CaseAnalysis, family: int, suspected: Verdict | None) -> 
 
 
 def _range_in_words(effect: EffectEstimate, measure: Metric) -> str:
-    """Return ``faster by 0.4 to 2.2 %: may be beyond the threshold of 2 %``, ``between 2.2 % faster and 1.1 % slower``
-    likewise, or differences."""
+    """Return ``faster by 0.4 to 2.2 % (threshold 2 %)``, ``between 2.2 % faster and 1.1 % slower`` likewise, or
+    differences."""
     is_open = max(map(abs, effect.interval)) > effect.bound > 0
-    beyond = f": may be beyond the threshold of {_bound_in_words(effect, measure)}" if is_open else ""
+    beyond = f" (threshold {_bound_in_words(effect, measure)})" if is_open else ""
     if effect.reference is not None:
         low_words, high_words = (f"{effect.as_change(limit):+.3g} {measure.unit}".rstrip() for limit in effect.interval)
         return f"between {low_words} and {high_words}{beyond}"

@@ -170,7 +170,7 @@ def test_the_family_is_all_cases_of_the_run() -> None:
 
 
 EDGE = [0.0198 + 0.004 * x for x in (1, -1, 0.8, -0.8, 0.2, -0.2, 0.5, -0.5, 0.0)]
-BEYOND = ": may be beyond the threshold of 2 %"
+BEYOND = " (threshold 2 %)"
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_the_words_are_those_of_the_metric(metric: str, lower: bool | None, word
 def test_small_ranges_have_two_digits() -> None:
     case = a_case(threshold=0.002)
     note = comparison_of(in_stages("a", [x / 10 for x in EDGE]), case).note
-    assert note == "slower by 0.16 to 0.24 %: may be beyond the threshold of 0.2 %"
+    assert note == "slower by 0.16 to 0.24 % (threshold 0.2 %)"
 
 
 @pytest.mark.parametrize(
