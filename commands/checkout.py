@@ -9,12 +9,11 @@ from pathlib import Path
 
 from packaging.utils import canonicalize_name
 
-from opduel.driver.builds.package_sources import name_in_setup_cfg
 from opduel.driver.suites.configuration import CONFIGURATION
 from opduel.driver.suites.pytest_files import timed_files
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
-from opduel.support.project_file import table_in
+from opduel.support.project_file import name_in_setup_cfg, table_in
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
 # What may lie beside a package: tests, and files of tools.

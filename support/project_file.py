@@ -1,6 +1,8 @@
-"""A Python project's pyproject.toml: where it is, and its tables."""
+"""A Python project's files: where its pyproject.toml is, and its tables; the name in its setup.cfg."""
 
 from collections.abc import Mapping
+from configparser import ConfigParser
+from configparser import Error as ConfigParserError
 from pathlib import Path
 from typing import Any
 
@@ -23,3 +25,13 @@ def table_in(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a table of a project file; empty if it is missing, or something else."""
     value = table.get(name)
     return value if isinstance(value, dict) else {}
+
+
+def name_in_setup_cfg(content: bytes | None) -> str | None:
+    """Return the name that setuptools' own file of settings gives a project; None without one."""
+    parser = ConfigParser(interpolation=None)
+    try:
+        parser.read_string((content or b"").decode(errors="replace"))
+    except ConfigParserError:
+        return None
+    return parser.get("metadata", "name", fallback=None)

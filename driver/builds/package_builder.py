@@ -25,7 +25,6 @@ from opduel.driver.builds.package_sources import (
     Sources,
     installed_path,
     load_rules,
-    name_in_setup_cfg,
     read_project,
     sources_of,
 )
@@ -36,7 +35,7 @@ from opduel.driver.code_difference import CodeDifference, compare_changed
 from opduel.driver.suites.commands import BUILD_COMMANDS, BUILT_WITH
 from opduel.records import BrokenBuildError, Build, Commit, OpduelError, RunError, UsageError
 from opduel.support.digests import data_digest, file_digest
-from opduel.support.project_file import PROJECT_FILE
+from opduel.support.project_file import PROJECT_FILE, name_in_setup_cfg
 from opduel.support.redaction import is_secret_name
 
 _COMMAND = "build_command"  # of asv.conf.json, in messages

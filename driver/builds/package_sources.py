@@ -3,8 +3,6 @@
 import hashlib
 import tomllib
 from collections.abc import Mapping, Sequence
-from configparser import ConfigParser
-from configparser import Error as ConfigParserError
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -100,16 +98,6 @@ def read_project(content: bytes | None, usual_name: str) -> Project:
         _of_type(project, "requires-python", str),
         tuple(map(str, _of_type(system, "backend-path", list) or ())),
     )
-
-
-def name_in_setup_cfg(content: bytes | None) -> str | None:
-    """Return the name that setuptools' own file of settings gives a project; None without one."""
-    parser = ConfigParser(interpolation=None)
-    try:
-        parser.read_string((content or b"").decode(errors="replace"))
-    except ConfigParserError:
-        return None
-    return parser.get("metadata", "name", fallback=None)
 
 
 def _of_type(table: Mapping[str, Any], name: str, kind: type[_Value]) -> _Value | None:

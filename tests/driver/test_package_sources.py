@@ -15,12 +15,12 @@ from opduel.driver.builds.package_sources import (
     installed_as,
     installed_path,
     load_rules,
-    name_in_setup_cfg,
     read_project,
     sources_of,
 )
 from opduel.frameworks import FRAMEWORKS_DIR
 from opduel.records import UsageError
+from opduel.support.project_file import name_in_setup_cfg
 
 RULES = load_rules(FRAMEWORKS_DIR / DATA, "any")
 FILES = {
