@@ -59,7 +59,7 @@ def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setti
     for setting in (*settings, *shared):
         option = f"--{setting.name.lstrip('-')}"
         if option not in actions:
-            if setting in shared and option in _every_option():
+            if setting in shared and any(option in _actions(each) for each in PARSERS):
                 continue  # another subcommand's
             raise UsageError(f"{setting.where}: {command} has no such option: correct it, or remove it")
         action = actions[option]
@@ -71,10 +71,6 @@ def with_defaults(command: str, arguments: Sequence[str], shared: Sequence[Setti
     for file, words in words_by_file.items():
         log.info("from %s: %s", file, ", ".join(word.partition("=")[0] for word in words))  # a value may be a secret
     return [*(word for words in words_by_file.values() for word in words), *arguments]
-
-
-def _every_option() -> set[str]:
-    return {name for command in PARSERS for name in _actions(command)}
 
 
 def store_defaults(command: str, arguments: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from opduel.frameworks.base import SPECIFICATIONS
 from opduel.frameworks.python.framework import STATEMENT
 from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import list_specs, read_plain
-from opduel.records import Build, Case, Commit, Failure, UsageError
+from opduel.records import Build, Case, Commit, UsageError
 from opduel.records.measurement import MISSING
 from opduel.support.command_names import command_name
 from opduel.support.text import similar_names
@@ -39,16 +39,15 @@ def failing_lines(
     if not case_by_line:
         return []
     tried = [*smoke_check(build, framework, [*case_by_line.values()], limit_s=LINE_S, env=options.variables)]
-    failing = [check for check in tried if check.failure and _fails_all(check.failure)]
+    failing = [
+        check
+        for check in tried
+        if check.failure and (check.failure.kind == MISSING or check.failure.reason.startswith(_IN_SETUP))
+    ]
     for check in failing:
         if not may_follow(str(check.reason)):
             raise UsageError(_cannot_execute(options, check.case.inputs, str(check.reason)))
     return [check.case for check in failing]
-
-
-def _fails_all(failure: Failure) -> bool:
-    """Tell whether a line can't work as it is written: for a name that the build lacks, or what its setup raises."""
-    return failure.kind == MISSING or failure.reason.startswith(_IN_SETUP)
 
 
 def _cannot_execute(options: HarnessOptions, inputs: Mapping[str, Any], reason: str) -> str:

@@ -16,6 +16,7 @@ from opduel.frameworks import framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.records import UsageError
 from opduel.support.command_names import command_name
+from opduel.support.project_file import top_of_checkout
 
 if TYPE_CHECKING:
     from opduel.commands.checkout import Package
@@ -195,10 +196,9 @@ def _checkout(package: str | None = None) -> "Package | None":
     """Return the package of the checkout that the current folder is in, if it is this ``package``, None for any."""
     from opduel.commands.checkout import package_of  # which is imported when something is wrong
 
-    here = Path.cwd()
-    top = next((place for place in (here, *here.parents) if (place / ".git").exists()), None)
+    top = top_of_checkout(Path.cwd())
     with suppress(UsageError):
-        checkout = package_of(here, top) if top else None
+        checkout = package_of(Path.cwd(), top) if top else None
         return checkout if checkout and package in (None, canonicalize_name(checkout.name)) else None
     return None
 

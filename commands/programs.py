@@ -43,8 +43,9 @@ def fill_command_lines(cases: Sequence[Case], options: HarnessOptions, spec: Pat
     """
     if not all(_is_program(case) for case in cases):
         return list(cases)
-    for case in cases:
-        mask_everywhere(_secret_variables(case.inputs.get("env", {})))
+    for variables in (case.inputs.get("env", {}) for case in cases):
+        recorded_by_name = recorded_variables(variables)
+        mask_everywhere([value for name, value in variables.items() if recorded_by_name[name] != value])
     words = {name: str(value) for name, value in json.loads(options.string_map or "{}").items()}
     more = shlex.split(options.command_args or "")
     mask_everywhere({*secrets_of(words), *secret_arguments(more)})
@@ -58,11 +59,6 @@ def fill_command_lines(cases: Sequence[Case], options: HarnessOptions, spec: Pat
 def _is_program(case: Case) -> bool:
     command = case.inputs.get("command")
     return isinstance(command, list) and command[:1] == [PROGRAM]
-
-
-def _secret_variables(variables: Mapping[str, str]) -> list[str]:
-    recorded_by_name = recorded_variables(variables)
-    return [value for name, value in variables.items() if recorded_by_name[name] != value]
 
 
 def _fill_words(case: Case, words: Mapping[str, str], more: Sequence[str], spec: Path | None) -> Case:

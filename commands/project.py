@@ -24,7 +24,7 @@ from typing import Any
 
 from opduel.records import UsageError
 from opduel.support.files import MissingError, UnreadableError, read_text
-from opduel.support.project_file import table_in
+from opduel.support.project_file import table_in, top_of_checkout
 
 OWN_FILE, SHARED_FILE = "opduel.toml", "pyproject.toml"
 _OF_CASES = (
@@ -79,7 +79,8 @@ def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path |
         Setting(path, prefix + where, where.rpartition(".")[2].replace("-", "_"), value)
         for where, value in {**own, **shared}.items()
     ]
-    top = _top_of_checkout(start, path)
+    top = top_of_checkout(start)
+    top = top if top is not None and path.is_relative_to(top) else None  # a file above the checkout is another's
     for number, setting in enumerate(settings):
         if top is not None and setting.name in OF_CHECKOUT and setting.where == f"{prefix}local.{setting.name}":
             settings[number] = replace(setting, value=_in_checkout(setting, top))
@@ -92,12 +93,6 @@ def project_settings(subcommand: str, subcommands: Sequence[str], folder: Path |
                 fix = f"did you mean {close[0]}? If not, {fix}"
             raise UsageError(f"{setting.where}: is not one of the settings that a project can make for you: {fix}")
     return settings
-
-
-def _top_of_checkout(folder: Path, file: Path) -> Path | None:
-    """Return the top of the checkout that a folder and the file are in; None if there is none, or the file is not."""
-    top = next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
-    return top if top is not None and file.is_relative_to(top) else None
 
 
 def _in_checkout(setting: Setting, top: Path) -> Any:

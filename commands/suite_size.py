@@ -13,6 +13,7 @@ from opduel.commands.checkout import OwnSuite
 from opduel.driver.suites.source import find_benchmarks
 from opduel.records import UsageError
 from opduel.support.files import UnreadableError, read_text
+from opduel.support.project_file import top_of_checkout
 from opduel.support.text import counted
 
 CASE_S = 4.0  # on a shared runner: twice what a case takes on a quiet machine (docs/explanation/proof.md)
@@ -75,7 +76,7 @@ def _parsed(path: Path) -> Iterator[ast.Module]:
 def _shared_fixtures(path: Path) -> Fixtures:
     """Return the fixtures for a file's tests in conftest.py beside it and in the folders above, up to the repository's
     top; the nearest of a name."""
-    top = next((place for place in path.parents if (place / ".git").exists()), path.parent)
+    top = top_of_checkout(path.parent) or path.parent
     places = [place for place in path.parents if place.is_relative_to(top)]
     modules = [module for place in reversed(places) for module in _parsed(place / "conftest.py")]
     return {name: fixture for module in modules for name, fixture in _fixtures(module).items()}

@@ -21,6 +21,11 @@ def project_file_above(folder: Path, subfolder: str = "") -> Path | None:
     return None
 
 
+def top_of_checkout(folder: Path) -> Path | None:
+    """Return the top of the checkout that a folder is in; None if there is none."""
+    return next((place for place in (folder, *folder.parents) if (place / ".git").exists()), None)
+
+
 def table_in(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     """Return a table of a project file; empty if it is missing, or something else."""
     value = table.get(name)

@@ -20,6 +20,7 @@ from opduel.driver.git.mirror import take_tracked
 from opduel.driver.git.repository import Repository
 from opduel.driver.lock import explained_disk_errors
 from opduel.records import Commit, UsageError
+from opduel.support.project_file import top_of_checkout
 
 PREFERRED = ("upstream", "origin")  # remotes, where several are there: a fork's own one comes last
 FAR = 100  # commits between a branch and HEAD from which on a nearer branch is named
@@ -69,8 +70,7 @@ def top_of(folder: Path) -> Path:
 
 def top_above(folder: Path) -> Path | None:
     """Return the top of the checkout that a folder is in; None if it is in none."""
-    place = Path(os.path.realpath(folder))
-    return next((top for top in (place, *place.parents) if (top / ".git").exists()), None)
+    return top_of_checkout(Path(os.path.realpath(folder)))
 
 
 def snapshot(repository: Repository) -> Snapshot:
