@@ -214,26 +214,18 @@ def _make_both_builds(
     look: Callable[[Build, Sequence[str]], None] = lambda *_: None,
 ) -> tuple[Build, Build]:
     """Both sides' builds; says where each came from when it was not on the command line. ``look`` as `make_builds`."""
-    requests = []
+    requests: dict[Side, str] = {}
     for side in SIDES:
         request = described[side].location if side in described else getattr(options, side)
-        requests.append(usual_build(side, config, framework.of_side(side)) if request is None else request)
+        requests[side] = usual_build(side, config, framework.of_side(side)) if request is None else request
     if framework.has_own_sides:
-        builds = _make_each_side(options, framework, requests)
+        made = {side: make_builds(options, framework.of_side(side), [request])[0] for side, request in requests.items()}
+        builds = [framework.equipped(side, build, options.threads) for side, build in made.items()]
     else:
-        builds = make_builds(options, framework, requests, look)
+        builds = make_builds(options, framework, [*requests.values()], look)
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment
-
-
-def _make_each_side(options: HarnessOptions, framework: Framework, requests: Sequence[str]) -> list[Build]:
-    """Both builds, each of its side's framework."""
-    builds = []
-    for side, request in zip(SIDES, requests, strict=True):
-        (build,) = make_builds(options, framework.of_side(side), [request])
-        builds.append(framework.equipped(side, build, options.threads))
-    return builds
 
 
 def _as_described(side: DescribedBuild | None, build: Build) -> Build:
