@@ -12,6 +12,7 @@ from opduel.commands.driver_options import driver_parser
 from opduel.commands.options import Parser, harness_parser
 from opduel.records import UsageError
 from opduel.reporters.arguments import with_underscores
+from opduel.support.project_file import top_of_checkout
 
 _COMMIT = re.compile(r"[\w./~^@-]+")  # its name, or that of a branch or a tag
 _VARIABLE = re.compile(r"[A-Za-z_]\w*=(?!=)")  # of --env, and no release
@@ -97,7 +98,7 @@ def words_of_bisection(words: Sequence[str]) -> list[str]:
             added.append(f"{open_names.pop(0)}={unnamed.pop(0)}")
         if added and open_names == ["--commit"]:
             added.append("--commit=HEAD")
-        top = next((folder for folder in (Path.cwd(), *Path.cwd().parents) if (folder / ".git").exists()), None)
+        top = top_of_checkout(Path.cwd())
         if added and top and not names & {"--repo_dir", "--remote_repository"}:
             added.append(f"--repo_dir={top}")
     return [*added, *_as_statements(options, unnamed)]
