@@ -42,8 +42,7 @@ class ValidityRecord(Record):
     reasons: tuple[str, ...] = ()
     """what disturbed the run"""
     frequency_mhz: Mapping[str, float | None] | None = None
-    """``low`` and ``high`` of the measuring CPUs, the 10th and 90th percentile of readings after each case; null if the
-    host doesn't report it, as on most VMs"""
+    """``low`` and ``high`` of the measuring CPUs, the 10th and 90th percentile of readings; null on most VMs"""
     aa_checks: tuple[AACheckRecord, ...] = ()
     """those that could be measured"""
 
