@@ -274,6 +274,9 @@ class Investigation:
         """Return by case the part of a range whose revisions can have changed it, where it is known to be smaller; of
         the ``outermost`` range of a search it is logged."""
         builds = self._builds.ends(between)
+        neighbours = self._revisions[between[0] + 1], self._revisions[between[1] - 1]
+        if all(revision.difference(build) is None for revision, build in zip(neighbours, builds, strict=True)):
+            return {}  # releases, or commits that have to be compiled
         reaches = self._runs.harness.reaches(self._order("", "regress", between, builds, sorted(cases)))
         if reaches is None:
             return {}

@@ -20,7 +20,6 @@ from opduel.records import Build, Commit
 
 COMPILED = (".c", ".cc", ".cpp", ".cxx", ".cu", ".pyx", ".pxd", ".rs", ".go", ".f", ".f90")  # ends of files' names
 IN_CACHE = "in the build cache"  # what is said of a commit whose build is there
-STRATEGIES = ("auto", "release", "overlay", "source")
 
 log = logging.getLogger(__name__)
 

@@ -189,3 +189,6 @@ class MadePoint:
 
     def is_cached(self) -> bool:
         return self.cached
+
+    def difference(self, build: Build) -> None:
+        pass

@@ -97,6 +97,9 @@ class MadeBuilder:
             raise self.failing[number]
         return a_build(commit.short, commit)
 
+    def difference(self, build: Build, commit: Commit) -> None:
+        pass
+
     def stop(self) -> None:
         self.stops += 1
         self.stopped.set()

@@ -9,6 +9,7 @@ from made_runs import MadeHarness, a_build, a_commit
 from opduel.driver.code_difference import CodeDifference, compare_installed
 from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
+from opduel.driver.outcome import Culprit
 from opduel.driver.revisions import Revision
 from opduel.driver.runs import RunOrder, Runs
 from opduel.driver.unreached import reachable_ranges
@@ -86,23 +87,43 @@ def test_where_it_is_not_known_what_a_case_runs_no_commit_is_left_out(tmp_path: 
     assert reachable_ranges(commits.revisions, (0, 7), ends, [unknown, unknown]) == {}
 
 
+class Harness(MadeHarness):
+    """Records what cases run; ``recorded`` are the builds."""
+
+    def record(self, commits: Commits) -> None:
+        self.commits, self.recorded = commits, list[str]()
+
+    def reaches(self, order: RunOrder) -> Sequence[Mapping[str, Reach]]:
+        names = order.control.requested, order.treatment.requested
+        self.recorded += names
+        return [{case: self.commits.reach(name, SLOW) for case in order.cases or ()} for name in names]
+
+
+def search(commits: Commits) -> tuple[Culprit, Harness]:
+    """Return the culprit of a case that p3 made slower."""
+    harness = Harness({"a": {f"p{number}": 1.0 if number < 3 else 1.5 for number in range(9)}})
+    harness.record(commits)
+    journal = Journal(commits.folder / "journal.db")
+    outcome = Investigation(commits.revisions, Runs(journal, harness, 0.0), journal, "").investigate(["regressed"])
+    journal.close()
+    (culprit,) = outcome.culprits or ()
+    return culprit, harness
+
+
+def test_of_commits_that_have_to_be_compiled_it_is_not_recorded_what_cases_run(tmp_path: Path) -> None:
+    commits = Commits(tmp_path, [START] * 9, unknown=range(9))
+    culprit, harness = search(commits)
+    assert [revision.name for revision in culprit.revisions] == ["p2", "p3"]
+    assert harness.recorded == []
+
+
 def test_of_a_line_with_a_single_commit_that_can_have_changed_a_case_that_and_its_parent_are_built(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     texts = [*map(of_other, (1, 2, 3)), *(changed(of_other(number)) for number in range(4, 10))]
     commits = Commits(tmp_path, texts)
-
-    class Harness(MadeHarness):
-        def reaches(self, order: RunOrder) -> Sequence[Mapping[str, Reach]]:
-            names = order.control.requested, order.treatment.requested
-            return [{case: commits.reach(name, SLOW) for case in order.cases or ()} for name in names]
-
-    harness = Harness({"a": {f"p{number}": 1.0 if number < 3 else 1.5 for number in range(9)}})
-    journal = Journal(tmp_path / "journal.db")
-    outcome = Investigation(commits.revisions, Runs(journal, harness, 0.0), journal, "").investigate(["regressed"])
-    journal.close()
-    (culprit,) = outcome.culprits or ()
+    culprit, harness = search(commits)
     assert [revision.name for revision in culprit.revisions] == ["p2", "p3"]
     assert commits.built == ["p0", "p8", "p2", "p3"]
     named = [(order.treatment.requested, order.first_bad) for order in harness.orders if order.first_bad]
