@@ -174,7 +174,7 @@ def overall_lines(runs: Sequence[CalibrationRun]) -> list[str]:
         "flags that are wrong, these and slowed cases called improved": Rate(
             false_flags + _count(slowed, "improved"), _count(everything, *FLAGGED)
         ),
-        "slowed cases called unchanged or not regressed": Rate(_count(slowed, "unchanged", "not_worse"), len(slowed)),
+        "slowed cases called unchanged or not slower": Rate(_count(slowed, "unchanged", "not_worse"), len(slowed)),
         "comparisons with an answer": Rate(len(everything) - _count(everything, "inconclusive"), len(everything)),
         "intervals of cases that were not slowed, without 0 %": intervals_without_zero(runs),
     }

@@ -51,8 +51,8 @@ class ABReport(Report):
 
     @property
     def verdicts(self) -> dict[str, Verdict]:
-        """Case id -> verdict, in the order of the spec: "regressed", "improved", "unchanged", "not_worse",
-        "not_better", "inconclusive" or "failed"."""
+        """Case id -> verdict, in the order of the spec: "regressed", "improved", "unchanged", "not_worse" (not slower),
+        "not_better" (not faster), "inconclusive" or "failed"."""
         return {comparison.case: comparison.verdict for comparison in self.comparisons}
 
     @property

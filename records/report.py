@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from opduel.records.build import Build
-from opduel.records.case import METRICS, NOISY, Case, Metric, measure_of, without_kind
+from opduel.records.case import METRICS, NOISY, VALUE, Case, Metric, measure_of, without_kind
 from opduel.records.cause import Cause
 from opduel.records.configuration import RunConfiguration
 from opduel.records.host_record import HostRecord
@@ -18,7 +18,7 @@ from opduel.support.redaction import redact_data, redact_inputs
 SCHEMA_VERSION = 2
 
 # "not_worse": the interval lies wholly on the better side of the threshold, so that the case has not regressed, whether
-# it has improved or not; "not_better" likewise.
+# it has improved or not; "not_better" likewise. In words: "not slower", "not faster" (``verdict_words``).
 Verdict = Literal["regressed", "improved", "unchanged", "not_worse", "not_better", "inconclusive", "failed"]
 FLAGGED: tuple[Verdict, ...] = ("regressed", "improved")
 ONE_SIDED: tuple[Verdict, ...] = ("not_worse", "not_better")
@@ -26,10 +26,12 @@ CLAIMS: tuple[Verdict, ...] = (*FLAGGED, "unchanged", *ONE_SIDED)  # what a dist
 WORSE: tuple[Verdict, ...] = ("regressed", "failed")  # of the findings of a comparison
 
 
-def verdict_words(verdict: str) -> str:
-    """Return what people call the verdict: ``not_worse`` is "not regressed"; verdicts with two sides are their own
-    names."""
-    return {"not_worse": "not regressed", "not_better": "not improved"}.get(verdict, verdict)
+def verdict_words(verdict: str, metric: str = VALUE) -> str:
+    """Return what people call the verdict on a case of ``metric``: ``not_worse`` of time is "not slower". Of a metric
+    that this version doesn't know it is "not worse"; verdicts with two sides are their own names."""
+    measure = METRICS.get(metric, METRICS[VALUE])
+    words = {"not_worse": f"not {measure.worse}", "not_better": f"not {measure.better}"}
+    return words.get(verdict, verdict)
 
 
 @dataclass(frozen=True)
@@ -248,8 +250,8 @@ class Comparison:
 
     @property
     def verdict_words(self) -> str:
-        """The verdict as people call it: "not regressed"."""
-        return verdict_words(self.verdict)
+        """The verdict as people call it: "not slower"."""
+        return verdict_words(self.verdict, self.metric)
 
     @property
     def part(self) -> str:
@@ -258,7 +260,7 @@ class Comparison:
 
     @property
     def is_open_suspect(self) -> bool:
-        """Whether it looks changed, and may be a regression: "not regressed" is settled, better as it may look."""
+        """Whether it looks changed, and may be a regression: "not worse" is settled, however much better it looks."""
         return self.suspected is not None and self.verdict != "not_worse"
 
     @property

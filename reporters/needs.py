@@ -24,7 +24,7 @@ def reason_and_needs(comparison: Comparison, needs: str, count: int = 1) -> str:
     """Return why a case, or ``count`` cases, is undecided, and what it needs; the note alone of one that needs
     nothing. What disturbed the run, so that a verdict was held back, is said of the run."""
     if comparison.held_back is not None and comparison.verdict == "inconclusive" and comparison.verification is None:
-        return f"held back: would be {verdict_words(comparison.held_back)} on a quieter machine"
+        return f"held back: would be {verdict_words(comparison.held_back, comparison.metric)} on a quieter machine"
     note = comparison.note if count == 1 else re.sub("^looks ", "look ", comparison.note)
     return "; ".join(filter(None, (note, needs and f"{'needs' if count == 1 else 'need'} {needs}")))
 

@@ -54,7 +54,7 @@ _HEADER_LINES = 3  # of each of these; what doesn't fit loses its middle, which 
 _MOST_BRIEF = 5  # cases
 _MOST_DETAILS = 20  # failures, and incidents, that are listed
 _SETTLED = ("not_worse", "unchanged")
-_MOST_SETTLED = 40  # rows of cases that are unchanged, or not regressed; if there are more, none is shown
+_MOST_SETTLED = 40  # rows of cases that are unchanged, or not slower; if there are more, none is shown
 
 
 class ScreenReporter(Reporter, option="screen_reporter"):
@@ -89,8 +89,8 @@ def render(report: Report, width: int = NARROW, colour: bool = False, is_brief: 
         console.print(*_brief_lines(report, width), sep="\n", soft_wrap=True)
         return sink.getvalue()
     counts = verdict_counts(report.comparisons)
-    hidden = {group.verdict: group for group in counts if group.verdict in _SETTLED and group.count > _MOST_SETTLED}
-    comparisons = [comparison for comparison in report.comparisons if comparison.verdict not in hidden]
+    hidden = {group.words: group for group in counts if group.verdict in _SETTLED and group.count > _MOST_SETTLED}
+    comparisons = [comparison for comparison in report.comparisons if comparison.verdict_words not in hidden]
     lines = [*_header_lines(report, width), *_warning(validity_line(report), width)]
     if comparisons:
         lines += [Text(""), *cases_lines(report, comparisons, width)]
@@ -173,7 +173,7 @@ def _footer_lines(
 
 
 def _counts_lines(counts: Sequence[VerdictCount], width: int) -> list[Text]:
-    """Return the counts as ``2 regressed, 1 not regressed``; a count that doesn't fit begins another line."""
+    """Return the counts as ``2 regressed, 1 not slower``; a count that doesn't fit begins another line."""
     lines = [Text()]
     for place, count in enumerate(counts):
         style = STYLES[count.verdict] if count.count else ""

@@ -23,24 +23,22 @@ _QUIET = "a quiet host: "  # as its rounds say, which other load may have spared
 
 @dataclass(frozen=True)
 class VerdictCount:
-    """The number of cases with a verdict."""
+    """The number of cases with a verdict, which is called ``words``."""
 
     verdict: Verdict
+    words: str
     count: int
-
-    @property
-    def words(self) -> str:
-        """What people call the verdict."""
-        return verdict_words(self.verdict)
 
 
 def verdict_counts(results: Iterable[Comparison]) -> list[VerdictCount]:
-    """Count the verdicts, the worst first. A one-sided verdict that no result has is left out; the others may count
-    0."""
-    counts = Counter(result.verdict for result in results)
-    return [
-        VerdictCount(verdict, counts[verdict]) for verdict in WORST_FIRST if counts[verdict] or verdict not in ONE_SIDED
-    ]
+    """Count the verdicts, the worst first. A one-sided verdict has a count for each of its words, such as "not slower"
+    and "not larger", and none where no result has it; the others may count 0."""
+    count_by_words = Counter((result.verdict, verdict_words(result.verdict, result.metric)) for result in results)
+    counts = []
+    for verdict in WORST_FIRST:
+        words = sorted(text for name, text in count_by_words if name == verdict) if verdict in ONE_SIDED else [verdict]
+        counts += [VerdictCount(verdict, text, count_by_words[verdict, text]) for text in words]
+    return counts
 
 
 def by_verdict(
@@ -52,8 +50,8 @@ def by_verdict(
     """
     groups: dict[str, list[Comparison]] = {}
     for comparison in worst_first(comparisons)[:most]:
-        groups.setdefault(comparison.verdict, []).append(comparison)
-    return [(group, groups[group.verdict]) for group in verdict_counts(comparisons) if group.verdict in groups]
+        groups.setdefault(comparison.verdict_words, []).append(comparison)
+    return [(group, groups[group.words]) for group in verdict_counts(comparisons) if group.words in groups]
 
 
 def effect_size(ratio: float | None, difference: float | None = None) -> float:
@@ -148,7 +146,7 @@ def why_incomplete(report: Report) -> str:
 
 
 def _is_settled(report: Report) -> bool:
-    """Return whether every case has a verdict, although the run might have gone on: a case that has not regressed, say,
+    """Return whether every case has a verdict, although the run might have gone on: a case that is not slower, say,
     could have been shown to be faster."""
     is_open = any(
         comparison.verdict == "inconclusive" or comparison.is_open_suspect for comparison in report.comparisons

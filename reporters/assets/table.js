@@ -95,6 +95,7 @@
       for (const verdict of VERDICTS) {
         const rows = this.rows.filter((row) => row.dataset.verdict === verdict);
         if (!rows.length) continue;
+        const words = new Set(rows.map((row) => row.querySelector(".verdict").textContent)); // "not slower", "not larger"
         const box = document.createElement("input");
         box.type = "checkbox";
         box.checked = true;
@@ -103,7 +104,7 @@
         const label = document.createElement("label");
         const word = document.createElement("span");
         word.className = `verdict ${verdict}`;
-        word.textContent = `${rows[0].querySelector(".verdict").textContent} ${rows.length}`;
+        word.textContent = `${[...words].join(", ")} ${rows.length}`;
         label.append(box, word);
         group.append(label);
       }

@@ -140,7 +140,7 @@ def case_facts(comparison: Comparison, case: Case | None, report: Report) -> dic
         "rounds": str(comparison.rounds),
         "effort": _effort(comparison.effort) if comparison.effort else "",
         "decided on": comparison.decided_on or "",
-        "held back": f"would be {verdict_words(held_back)} in a valid run" if held_back else "",
+        "held back": f"would be {verdict_words(held_back, comparison.metric)} in a valid run" if held_back else "",
         "injected": "yes: the treatment was slowed on purpose" if comparison.injected else "",
         "second measurement": _second(comparison.verification, comparison) if comparison.verification else "",
         "work of a call": _work(comparison.work) if comparison.work else "",
@@ -169,7 +169,7 @@ def _second(again: Verification, first: Comparison) -> str:
     """Return the result of the second measurement, beside that of the first."""
     if again.verdict is None:
         return f"none was made; the first said {again.first}; {again.note}".rstrip("; ")
-    verdict = verdict_words(again.verdict)
+    verdict = verdict_words(again.verdict, first.metric)
     effect = effect_text(again, first.unit)
     return f"{verdict}: {effect} in {counted(again.rounds, 'round')}; the first said {again.first}"
 

@@ -78,7 +78,7 @@ def figure_lines(comparison: Comparison, names: Iterable[str]) -> str:
     """Return the named figures that the case has, unrounded, a line each, with verdicts in words."""
     figures = {name: getattr(comparison, name) for name in names}
     for name in figures.keys() & {"verdict", "held_back"}:
-        figures[name] = figures[name] and verdict_words(figures[name])
+        figures[name] = figures[name] and verdict_words(figures[name], comparison.metric)
     figures |= {"ci": f"{comparison.ci[0]} to {comparison.ci[1]}" if comparison.ci else None, "note": note(comparison)}
     text_by_name = {name: one_line(value) if isinstance(value, str) else value for name, value in figures.items()}
     return "\n".join(f"{name}: {value}" for name, value in text_by_name.items() if value is not None)

@@ -73,7 +73,7 @@ def test_a_confirmed_case_keeps_its_figures_and_gets_the_seconds_beside_them() -
     [
         (comparison_of("a", "unchanged", 1.002), "unchanged +0.2% when measured again"),
         (comparison_of("a", "improved", 0.9), "improved -10.0% when measured again"),
-        (comparison_of("a", "not_worse", 0.99), "not regressed -1.0% when measured again"),
+        (comparison_of("a", "not_worse", 0.99), "not slower -1.0% when measured again"),
         (
             replace(comparison_of("a", "inconclusive", 1.03), note="straddles"),
             "inconclusive +3.0% when measured again (straddles)",

@@ -46,10 +46,22 @@ def test_a_verdict_that_is_withheld_is_no_finding() -> None:
     assert (comparison.finding, comparison.is_worse) == (None, False)
 
 
-def test_people_call_a_one_sided_verdict_by_what_it_excludes() -> None:
-    assert [verdict_words(verdict) for verdict in ONE_SIDED] == ["not regressed", "not improved"]
+@pytest.mark.parametrize(
+    ("metric", "not_worse", "not_better"),
+    [
+        ("time", "not slower", "not faster"),
+        ("cpu_time", "not slower", "not faster"),
+        ("memory", "not larger", "not smaller"),
+        ("process_memory", "not larger", "not smaller"),
+        ("instructions", "not more", "not fewer"),
+        ("value", "not worse", "not better"),
+        ("of a later version", "not worse", "not better"),
+    ],
+)
+def test_people_call_a_one_sided_verdict_by_the_metric(metric: str, not_worse: str, not_better: str) -> None:
+    assert [verdict_words(verdict, metric) for verdict in ONE_SIDED] == [not_worse, not_better]
     two_sided = [verdict for verdict in get_args(Verdict) if verdict not in ONE_SIDED]
-    assert list(map(verdict_words, two_sided)) == two_sided
+    assert [verdict_words(verdict, metric) for verdict in two_sided] == two_sided
 
 
 @pytest.mark.parametrize("verdict", ONE_SIDED)

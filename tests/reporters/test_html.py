@@ -148,8 +148,8 @@ def test_the_table_has_every_case_what_changed_first() -> None:
         ["failed", "broken", "-", "-", "treatment: crash: the worker died of SIGSEGV"],
         ["improved", "faster", "-50.0 %", "[-50.5, -49.5]", ""],
         ["inconclusive", "unclear", "+1.0 %", "[+0.0, +2.0]", "two modes; needs a threshold of 3 %: --threshold 3%"],
-        ["not improved", "hardly larger", "+1.5 %", "[-0.2, +3.2]", ""],
-        ["not regressed", "hardly faster", "-1.3 %", "[-2.2, -0.4]", "faster by 0.4 to 2.2 %"],
+        ["not smaller", "hardly larger", "+1.5 %", "[-0.2, +3.2]", ""],
+        ["not slower", "hardly faster", "-1.3 %", "[-2.2, -0.4]", "faster by 0.4 to 2.2 %"],
         ["unchanged", "steady", "+0.1 %", "[-0.9, +1.1]", ""],
     ]
     assert all(row[1].startswith(entry["id"]) for entry, row in zip(page.data["cases"], named, strict=True))

@@ -97,8 +97,8 @@ def test_a_screen_reader_has_labels(opened: Shown) -> None:
             - searchbox "Find a case"
             - group "Verdicts shown":
               - checkbox "regressed 2" [checked]
-              - checkbox "not improved 1" [checked]
-              - checkbox "not regressed 1" [checked]
+              - checkbox "not smaller 1" [checked]
+              - checkbox "not slower 1" [checked]
             - status: 8 rows
           - region "Table of cases":
             - table /Cases, what changed first/:

@@ -49,8 +49,8 @@ def test_what_is_not_flagged_is_folded() -> None:
     folded = text.split("<details>")[1:]
     assert [part.split("<summary>")[1].split("</summary>")[0] for part in folded] == [
         "inconclusive (1)",
-        "not improved (1)",
-        "not regressed (1)",
+        "not smaller (1)",
+        "not slower (1)",
         "unchanged (1)",
     ]
     assert "much slower" not in "".join(folded)

@@ -26,11 +26,11 @@ broken                      -               -        -       0      -
 inconclusive (1)
 unclear                +1.0 %    [+0.0, +2.0]   123 us      12  1.2 %
   two modes; needs a threshold of 3 %: --threshold 3%
-not improved (1)
+not smaller (1)
 hardly larger          +1.5 %    [-0.2, +3.2]  121 KiB      12  1.2 %
 improved (1)
 faster                -50.0 %  [-50.5, -49.5]  2.35 ms      12  1.2 %
-not regressed (1)
+not slower (1)
 hardly faster          -1.3 %    [-2.2, -0.4]   123 us      12  1.2 %
   faster by 0.4 to 2.2 %
 unchanged (1)
@@ -38,8 +38,8 @@ steady                 +0.1 %    [-0.9, +1.1]   123 us      12  1.2 %
 interval: where the true change lies, in %, at least 95 % sure; mde: the
 smallest change that this many rounds can show
 
-2 regressed, 1 failed, 1 inconclusive, 1 not improved, 1 improved,
-  1 not regressed, 1 unchanged
+2 regressed, 1 failed, 1 inconclusive, 1 not smaller, 1 improved, 1 not slower,
+  1 unchanged
 threshold 2.0 %, false discovery rate 5 %, seed 7, 12 rounds, 3 min 50 s
 failures:
   broken: treatment: crash: the worker died of SIGSEGV

@@ -141,7 +141,7 @@ def test_lines_say_that_a_host_was_disturbed_before_other_remarks() -> None:
 
 
 def test_a_run_with_a_verdict_on_every_case_is_complete_unless_it_was_aborted() -> None:
-    """It might have gone on: what has not regressed may be faster."""
+    """It might have gone on: what is not slower may be faster."""
     cases, why = [samples.comparison("a", "not_worse"), samples.comparison("b", "regressed", 1.1)], "out of time"
     report = samples.report(cases, complete=False, stop_reason=why)
     assert f"\nthe run ended with a verdict on every case: {why}\n" in render(report)

@@ -221,13 +221,13 @@ def test_people_read_words_for_one_sided_verdicts_and_programs_the_names(empty: 
     assert (run["verdicts"]["not_worse"], run["verdicts"]["unchanged"]) == (1, 0)
     assert (result["case"]["case"], result["figures"]["verdict"]) == (hardly_faster.case, "not_worse")
     assert re.findall(r"<strong>1</strong><span class=\"verdict (\w+)\">([\w ]+)</span>", run_page) == [
-        *(("inconclusive", "inconclusive"), ("not_better", "not improved"), ("not_worse", "not regressed")),
+        *(("inconclusive", "inconclusive"), ("not_better", "not smaller"), ("not_worse", "not slower")),
     ]
-    assert '<span class="verdict not_worse">not regressed</span> <span class="note">faster by 0.4 to 2.2 %' in run_page
-    assert "held back: not regressed" in run_page
-    assert '<span class="verdict not_better">not improved</span>' in case_page
-    assert '<option value="not_better" selected>not improved</option>' in list_page
-    assert '<span class="verdict not_worse" title="not regressed">1' in list_page
+    assert '<span class="verdict not_worse">not slower</span> <span class="note">faster by 0.4 to 2.2 %' in run_page
+    assert "held back: not slower" in run_page
+    assert '<span class="verdict not_better">not smaller</span>' in case_page
+    assert '<option value="not_better" selected>not better</option>' in list_page
+    assert '<span class="verdict not_worse" title="not worse">1' in list_page
     assert "No run is like that" in get_page(empty, "/", verdict="unchanged").text
 
 
