@@ -61,10 +61,8 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
                 ]
                 self._channel, *self._slots = channels
                 descriptors = [",".join(map(str, channel.passed)) for channel in channels]
-                options = ["--adaptor", str(adaptor), "--control", descriptors[0]]
-                options += [f"--slot={text}" for text in descriptors[1:]]
                 self._process = subprocess.Popen(
-                    [*prefix, build.interpreter, str(script), *options],
+                    [*prefix, build.interpreter, str(script), str(adaptor), *descriptors],
                     stdin=subprocess.DEVNULL,
                     stdout=self._channel.passed[2],
                     stderr=subprocess.STDOUT,

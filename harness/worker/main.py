@@ -53,7 +53,6 @@ The function that the adaptor's make_call returns may have attributes:
     close       a function to call when the case has ended
 """
 
-import argparse
 import contextlib
 import ctypes
 import functools
@@ -61,7 +60,6 @@ import gc
 import importlib.util
 import itertools
 import os
-import shutil
 import sys
 import types
 
@@ -240,7 +238,9 @@ class Session:
         finally:
             printed = beside("printed")
             printed.flush()
-            shutil.copyfile(printed.STDOUT, os.path.join(folder, "output.txt"))  # from the case's beginning
+            # From the case's beginning. shutil takes long to load.
+            with open(printed.STDOUT, "rb") as source, open(os.path.join(folder, "output.txt"), "wb") as target:
+                target.writelines(source)
         return {"calls": calls}
 
     def results(self, case, seed, folder, limit):
@@ -329,20 +329,17 @@ class Session:
 
 
 def main(make_session=Session):
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--adaptor", required=True)
-    # ``3,4`` or ``3,4,5``: descriptors to read and write, and of a file for what is printed
-    parser.add_argument("--control", required=True)
-    parser.add_argument("--slot", action="append", required=True)
-    options = parser.parse_args()
+    # The adaptor's path, then a word for each channel, the control's first: ``3,4`` or ``3,4,5``, descriptors to read
+    # and write, and of a file for what is printed. To load argparse would take long.
+    path, *channels = sys.argv[1:]
     serving.die_with_parent()
     sys.path.pop(0)  # this file's folder: the framework must not import our modules by accident
-    adaptor = load_adaptor(options.adaptor)
+    adaptor = load_adaptor(path)
     sys.modules["opduel_main"] = sys.modules["__main__"]
     sys.modules["__main__"] = types.ModuleType("__main__")  # which a case's own processes import (multiprocessing)
     serving.freeze_garbage()
     gc.disable()
-    control, *slots = (serving.Channel(*map(int, text.split(","))) for text in [options.control, *options.slot])
+    control, *slots = (serving.Channel(*map(int, text.split(","))) for text in channels)
     serving.serve(adaptor, control, slots, make_session)
     os._exit(0)  # frameworks may hang or crash in their exit handlers; all is said
 

@@ -54,6 +54,12 @@ def test_there_is_something_to_check() -> None:
     assert ADAPTORS
 
 
+def test_what_starts_quickly_loads_nothing_slow() -> None:
+    loaded = set().union(*(imports(path.read_text()) for path in (WORKER, SERVING, WORKER.with_name("timing.py"))))
+    assert "json" in loaded
+    assert not loaded & {"argparse", "shutil", "subprocess", "tempfile", "inspect", "logging"}
+
+
 @pytest.mark.parametrize(
     "path",
     [WORKER, SERVING, SCRIPT, WRAPPER, *BESIDE, *ADAPTORS, *INSIDE],
