@@ -4,6 +4,7 @@ import argparse
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import entry_points
 from typing import Any, Self
 
@@ -154,6 +155,7 @@ def reporter_options() -> frozenset[str]:
     return frozenset(option.name for option in (*OPTIONS, *_options_of_other_packages()))
 
 
+@cache  # reads a file of every installed package
 def _options_of_other_packages() -> list[ReporterOption]:
     if not entry_points(group=GROUP):
         return []

@@ -160,6 +160,12 @@ def test_the_names_of_all_options_are_known() -> None:
     assert reporter_options() == set(vars(_options())) - {"prior_runs", "of_other_packages"}
 
 
+def test_installed_packages_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = reporter_options()
+    monkeypatch.setattr("opduel.reporters.options.entry_points", None)
+    assert reporter_options() == names
+
+
 def test_options_load_no_reporter() -> None:
     code = """
 import argparse, sys
