@@ -1,6 +1,7 @@
 """A user's folders of their own for every test, and harness.py run in this process."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,28 @@ from command_line import (
     run_script,
     write_spec,
 )
+
+from opduel.commands import case_selection, local
+from opduel.harness.specs import find_spec, load_spec
+from opduel.harness.specs.model import Spec
+
+EVERYTHING = find_spec("all")
+
+
+@cache
+def _everything(categories: tuple[str, ...]) -> Spec:
+    return load_spec(EVERYTHING, categories)
+
+
+@pytest.fixture(autouse=True)
+def _everything_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundle of all of MXNet's operators, which a command takes by default, takes a second to load."""
+
+    def load(path: Path, categories: Sequence[str] = ()) -> Spec:
+        return _everything(tuple(categories)) if path == EVERYTHING else load_spec(path, categories)
+
+    for module in (case_selection, local):
+        monkeypatch.setattr(module, "load_spec", load)
 
 
 @pytest.fixture
