@@ -164,7 +164,8 @@ def harness_parser(program: str = "harness.py") -> Parser:
     how("--threads N", "compute threads of each measuring process (default: 1)", type=types.positive, default=1)
     how(
         "--timeout SECONDS",
-        "longest time for one step of a case, such as its preparation; overrides the spec (default: 60)",
+        "longest time for one step of a case, such as its preparation; overrides the spec (default: 60, and of a time "
+        "budget no more than a tenth, or 10)",
         type=types.seconds,
     )
     how(

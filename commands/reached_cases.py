@@ -35,6 +35,7 @@ from opduel.support.text import counted, duration
 SHOWN = 5  # reasons why cases fail, in the log
 MOST_KEPT = 50  # builds whose cases were recorded
 LONGEST_S = 600.0  # of recording
+UNRELATED_S = 15.0  # of recording cases that the change is hardly related to, where it reaches others
 LEAST_S, BUDGET_SHARE = 30.0, 0.25  # of recording beside a time budget: so long, or this share of it
 SUITE = "OPDUEL_SUITE"  # the build's variable that says where its copy of the suite is
 _RECORDER = Path(recording.__file__).parent / "worker" / "reach.py"
@@ -195,8 +196,8 @@ class _Recorder:
         is_reached: Callable[[Reach], bool] = lambda _: False,
         foremost: int | None = None,
     ) -> dict[str, Reach]:
-        """Return what the cases reach on a side; ``NO_TIME`` of one whose benchmark ``is_reached`` by others, and of
-        all but so many ``foremost`` cases if one of these is."""
+        """Return what the cases reach on a side; ``NO_TIME`` of one whose benchmark ``is_reached`` by others. If one of
+        so many ``foremost`` cases is reached, the others are recorded for ``UNRELATED_S`` at most."""
         file, reaches = self._kept(side)
         keys = {
             case.id: data_digest(CaseRequest(case, 0).description() | {"metric": case.metric})[:16] for case in cases
@@ -206,11 +207,9 @@ class _Recorder:
             reached = {
                 benchmark_of(case) for case in cases if is_reached(reaches.get(keys[case.id], recording.NO_TIME))
             }
-            if number and reached:
-                break
             missing = [case for case in part if keys[case.id] not in reaches and benchmark_of(case) not in reached]
             if missing:
-                new = self._record_now(side, missing, is_reached)
+                new = self._record_now(side, missing, is_reached, UNRELATED_S if number and reached else math.inf)
                 reaches |= {keys[case_id]: reach for case_id, reach in new.items()}
                 with suppress(OSError):  # a cache
                     _write(file, reaches)
@@ -226,10 +225,10 @@ class _Recorder:
         return file, _read(file)
 
     def _record_now(
-        self, side: Side, cases: Sequence[Case], is_reached: Callable[[Reach], bool]
+        self, side: Side, cases: Sequence[Case], is_reached: Callable[[Reach], bool], most_s: float
     ) -> Mapping[str, Reach]:
         build = self.request.control if side == "control" else self.request.treatment
-        left_s = max(1.0, self._deadline - time.monotonic())
+        left_s = max(1.0, min(most_s, self._deadline - time.monotonic()))
         words = "recording what %s on %s, once for a build, in at most %s"
         log.info(words, _runs(len(cases)), build.requested[:12], duration(round(left_s)))
         return record_reach(self.request, side, cases, _site_of(build), left_s, is_reached)

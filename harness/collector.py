@@ -34,8 +34,9 @@ class Collector:
             self._absorb_failure(case_id, failure, number, again)
         for sample in round_result.samples:
             result.samples[sample.case_id].append(sample)
-        for case_id, failure in round_result.lost.items():
-            self._absorb_failure(case_id, failure, number)
+        for case_id, failure in round_result.lost.items():  # what is too slow for both sides is so another time
+            again = bool(result.samples[case_id]) or (failure.kind, failure.side) != ("timeout", "both")
+            self._absorb_failure(case_id, failure, number, again)
         failures = [*round_result.lost.values(), *self._absorb_aa_checks(round_result.aa_result, number)]
         result.mhz += round_result.mhz
         result.nice = result.nice if round_result.nice is None else round_result.nice

@@ -16,6 +16,7 @@ from opduel.records.reach import Reach
 
 RECORDING = {"OPDUEL_RECORD_REACH": "1"}  # read by harness/worker/main.py
 SLOWDOWN = 10  # of a case by the recording, at most, before it counts as hung
+CASE_SHARE = 1 / 3  # of the time for all, that one case may take: others have theirs, too
 SEED = 0  # of inputs, whatever the run's, so that what was recorded serves other runs
 SEEN = ("time", "memory", "process_memory", "instructions", VALUE)  # metrics that make just the calls that are recorded
 REFUSALS = ("error", MISSING, SKIPPED)  # kinds of failure by which a build says that it can't run a case
@@ -48,7 +49,8 @@ def record_reach(
                     break
                 if benchmark_of(case) in reached_benchmarks:
                     continue
-                timeout_s, fork = time_left(case, deadline, SLOWDOWN), request.can_fork(case)
+                timeout_s = min(CASE_SHARE * limit_s, time_left(case, deadline, SLOWDOWN))
+                fork = request.can_fork(case)
                 try:
                     reaches[case.id] = _reach_of(case, worker.ask([_question(case, root)], timeout_s, fork=fork))
                 except RunError as error:

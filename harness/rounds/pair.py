@@ -94,6 +94,7 @@ class Round:
     aa_requests: Sequence[CaseRequest] = ()
     repetitions: Mapping[str, Repetitions] = field(default_factory=dict)
     most_s: float = math.inf  # no further case is begun when measuring, without the pair's start, has taken so long
+    prepare_s: float = math.inf  # a side that takes longer to prepare a case has lost it
     in_order: bool = False  # cases are measured in the order of the requests, not in a random one
 
     @property
@@ -241,7 +242,8 @@ class _Running:
             enough = self._plan.quads_of(request.case.id) is None and share.spent_s[request.case.id] > FORKED_S
             if able and not enough and not share.has_failed(request.case.id):
                 plan, before = self._plan, self._handed_on_to(share, request)
-                return share, Preparation(share.pair, request, plan.fork, plan.deadline, self._rng, before)
+                rest = plan.fork, plan.deadline, self._rng, before, plan.prepare_s
+                return share, Preparation(share.pair, request, *rest)
         return None
 
     def _handed_on_to(self, share: _Share, request: CaseRequest) -> Preparation | None:

@@ -1,5 +1,6 @@
 """A case made ready on both sides of a process pair, while another case is measured."""
 
+import math
 import random
 import time
 from typing import Any
@@ -18,7 +19,7 @@ class Preparation:
     """Makes a case ready on both sides of a pair, step by step, so that it can be done while another is measured.
 
     ``processes`` are those begun so far, or all that ``before`` has left, and ``answers`` what they said. ``measured``:
-    the ids of the cases that they have measured, this one included.
+    the ids of the cases that they have measured, this one included. A side has ``most_s`` seconds at most.
     """
 
     def __init__(
@@ -29,12 +30,13 @@ class Preparation:
         deadline: float,
         rng: random.Random,
         before: "Preparation | None" = None,
+        most_s: float = math.inf,
     ) -> None:
         self.request = request
         self.processes: Processes = dict(before.processes) if before else {}
         self.measured: set[str] = {request.case.id} | (before.measured if before else set())
         self.answers: dict[Side, dict[str, Any]] = {}
-        self._pair, self._fork, self._deadline = pair, fork, deadline
+        self._pair, self._fork, self._deadline, self._most_s = pair, fork, deadline, most_s
         self._order = rng.sample(SIDES, 2)
         self.took_s = 0.0  # in the end
         self.steps = Background(self._preparing(), AskError)
@@ -72,7 +74,7 @@ class Preparation:
                 if side not in self.processes:
                     self.processes[side] = yield from self._pair[side].beginning(self._fork, self.request.description())
                 process: CaseProcess = self.processes[side]
-                timeout_s = time_left(self.request.case, self._deadline)
+                timeout_s = min(self._most_s, time_left(self.request.case, self._deadline))
                 self.answers[side] = yield from process.asking(self.request.message(side), timeout_s)
             except AskError as error:
                 errors[side] = error

@@ -19,6 +19,7 @@ from opduel.comparator import Looks, RunAnalysis
 from opduel.comparator.modes import modes_of
 from opduel.harness.collector import FAILED_STARTS
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, Progress
+from opduel.harness.planning import schedule
 from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.process import CaseProcess
@@ -134,6 +135,16 @@ def test_a_case_that_outlasts_the_budget_is_no_failure(fork: bool) -> None:
     assert comparisons["slow"].verdict == "inconclusive"
 
 
+def test_a_case_that_takes_a_large_part_of_the_budget_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "LEAST_PREPARE_S", 1.0)
+    cases = [toy_case("slow", "hang", timeout_s=300.0), replace(toy_case("a"), threshold=0.5)]
+    _, comparisons = run(*cases, time_budget=20.0)
+    failure = comparisons["slow"].failure
+    assert failure is not None
+    assert failure.reason == "no answer within 2 s (prepare)"
+    assert comparisons["a"].verdict == "unchanged"
+
+
 def test_a_fault_of_ours_costs_nothing_that_was_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(progress: Progress) -> None:
         if progress.rounds == 2:
@@ -193,6 +204,7 @@ def test_a_worker_lost_between_two_cases_is_reported(monkeypatch: pytest.MonkeyP
         ("segfault_like_exit", {}, "both", "crash"),
         ("kill", {"only_on": "control"}, "control", "killed"),
         ("hang", {"only_on": "treatment"}, "treatment", "timeout"),
+        ("hang", {}, "both", "timeout"),
     ],
 )
 @pytest.mark.parametrize("fork", [True, False])
@@ -206,8 +218,8 @@ def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side:
     assert (failure.side, failure.kind) == (side, kind)
     assert failure.reason
     assert [comparisons[name].verdict for name in "ab"] == ["unchanged", "unchanged"]
-    refused = kind in ("error", "missing")
-    assert [incident.case_id for incident in result.incidents] == ([] if refused else ["bad", "bad"])
+    is_tried_once = kind in ("error", "missing") or (side, kind) == ("both", "timeout")
+    assert [incident.case_id for incident in result.incidents] == ([] if is_tried_once else ["bad", "bad"])
     assert result.stopped is None
 
 
