@@ -11,6 +11,7 @@ from opduel.records import Case, Effort, PairSample
 
 PLANNED_SHARE = 0.75  # of the time left: rounds take longer than planned, by starting pairs and the A/A check
 MOST_AT_ONCE = 4  # forks in a round that takes longer than all rounds of the case before it
+GROWTH, LEAST_ROUND_S = 3.0, 1.0  # a round takes at most so many times as long as all before it, or so many seconds
 
 
 @dataclass
@@ -91,13 +92,16 @@ class EffortPlanner:
         return effort.Goal(error, information, len(samples), later_looks, needs_pairs)
 
     def _doubling(self, case_id: str, chosen: Repetitions) -> Repetitions:
-        """Limit forks to double what was spent on the case: what a few samples say of its noise may be far off."""
+        """Limit forks, and then quads, to a few times what was spent on the case: what a few samples say of its noise
+        may be far off."""
         spent_s, costs = self.spent_s.get(case_id), self.costs[case_id]
         if spent_s is None:  # earlier runs tell
             return chosen
         one_fork_s = costs.of_round(Repetitions(1, chosen.quads)) - costs.pair_s
         most = max(MOST_AT_ONCE, math.floor(spent_s / one_fork_s))
-        return Repetitions(min(chosen.forks, most), chosen.quads)
+        limited = Repetitions(min(chosen.forks, most), chosen.quads)
+        share = max(LEAST_ROUND_S, GROWTH * spent_s) / (limited.forks * one_fork_s)
+        return effort.shorten(limited, share, costs) if share < 1 else limited
 
     def seconds_to_goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> float | None:
         """Return what ``rounds_to_goal`` take: infinity if there are none, None if nothing is known of the case."""

@@ -170,6 +170,7 @@ def test_the_doubt_is_what_others_may_have_instead(functions: ModuleType) -> Non
     assert function_by_name["explained.many_tiny"]["inclusive_doubt"] < function_by_name["explained.many_tiny"]["doubt"]
 
 
+@pytest.mark.measures
 def test_what_a_call_costs_is_the_called_function_s(functions: ModuleType) -> None:
     """``tiny`` does nothing: its time is that of its calls."""
     function_by_name = by_name(looked_at(functions, lambda: explained.many_tiny(2000)))

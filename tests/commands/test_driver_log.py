@@ -92,7 +92,7 @@ def test_a_regression_of_several_commits_says_how_to_find_the_one(
     nobody = SimpleNamespace(report_outcome=lambda *_: None)
     line = [Commit(str(number) * 40, 0, "Ada", "Work") for number in range(revisions + 1)]
     teller = Teller(cast("Notifications", nobody), [], [], traced)
-    teller.begin_line(line[0], line[-1], "why", line, "auto", None)
+    teller.begin_line("why", line, "auto", None)
     teller.report_outcome(Outcome(samples.report()), None)
     advice = "which of the 6 revisions did it: the same command with --regression\n"
     assert (advice in capsys.readouterr().out) == is_told

@@ -28,8 +28,8 @@ def test_two_commands_are_compared_with_what_is_around_each_run(tmp_path: Path) 
     (tmp_path / "input").write_text("7\n")
     slow, fast = 'sh -c "read n; test -e there; sleep 0.03; exit $n"', 'sh -c "read n; test -e there; exit $n"'
     around = (
-        "--time_budget",
-        "60",
+        "--max_rounds",
+        "3",
         "-p",
         "touch there",
         "--cleanup",
@@ -52,7 +52,7 @@ def test_each_value_of_a_parameter_is_a_case_in_both_commands(tmp_path: Path) ->
     command = 'sh -c "test {word} = $(cat there) && sleep 0.0{n}"'
     parameters = ("-P", "n", "1", "3", "-D", "2", "-L", "word", "a,b", "-p", 'sh -c "echo {word} > there"')
     outcome = run(
-        tmp_path, *parameters, "--time_budget", "30", "--simple_local_reporter", "report", *ANYWAY, command, command,
+        tmp_path, *parameters, "--max_rounds", "2", "--simple_local_reporter", "report", *ANYWAY, command, command,
         "--export-json", "times.json",
     )  # fmt: skip
     report = json.loads((tmp_path / "report" / "report.json").read_text())
@@ -71,7 +71,7 @@ def test_each_value_of_a_parameter_is_a_case_in_both_commands(tmp_path: Path) ->
 
 def test_of_one_command_the_first_value_is_compared_with_others(tmp_path: Path) -> None:
     outcome = run(
-        tmp_path, "-L", "tool", "true,sleep 0.03,no-such-tool", "{tool}", "--time_budget", "30",
+        tmp_path, "-L", "tool", "true,sleep 0.03,no-such-tool", "{tool}", "--max_rounds", "10",
         "--simple_local_reporter", "report", *ANYWAY,
     )  # fmt: skip
     report = json.loads((tmp_path / "report" / "report.json").read_text())

@@ -11,9 +11,9 @@ if __name__ == "__main__":
     os.environ["TOY_SPECIFICATIONS"], command, *arguments = sys.argv[1:]
 
     from opduel.commands.opduel import main
-    from opduel.driver import version_control
+    from opduel.driver.git import repository
     from opduel.harness.rounds import pair
 
     pair.MOST_FORKS = 1  # quicker, and enough for changes as large as the toy's
-    version_control.PAUSES = (0.1, 0.1)  # seconds, between the attempts to fetch
+    repository.PAUSES = (0.1, 0.1)  # seconds, between the attempts to fetch
     raise SystemExit(main(arguments, f"{command}.py"))
