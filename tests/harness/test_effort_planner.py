@@ -91,7 +91,7 @@ def test_no_round_takes_longer_than_all_before_it_but_where_earlier_runs_tell() 
 
 def test_a_fork_is_not_much_longer_than_all_that_was_measured_before() -> None:
     """Two pilots that differed by 40 % asked for 326 quads of 0.13 s in each of four forks."""
-    noise, costs = Noise(0.12**2, 0.0005**2, 0.001**2), replace(COSTS, quad_s=0.13, prepare_s=0.2)
+    noise, costs = Noise(0.4**2, 0.0005**2, 0.001**2), replace(COSTS, quad_s=0.13, prepare_s=0.2)
     learning = EffortPlanner({"a": costs}, {"a": noise}, spent_s={"a": 2.0})
     limited = learning.plan(cases()[:1], {}, COUNTS)["a"]
     assert costs.of_round(limited) - costs.pair_s <= GROWTH * 2.0
