@@ -189,11 +189,11 @@ def _short(text: str, longest: int) -> str:
 
 def annotations(kind: Kind, titled_messages: Sequence[tuple[str, str]]) -> list[str]:
     """Return annotations as workflow commands, with one that counts those that GitHub would not show."""
-    shown = list(titled_messages)
-    if len(shown) > MOST_SHOWN:
-        hidden = len(shown) - (MOST_SHOWN - 1)
-        shown[MOST_SHOWN - 1 :] = [(f"and {hidden} more", "the step's summary and the report have them")]
-    return [f"::{kind} title={_property(title)}::{_data(message)}" for title, message in shown]
+    visible = list(titled_messages)
+    if len(visible) > MOST_SHOWN:
+        hidden = len(visible) - (MOST_SHOWN - 1)
+        visible[MOST_SHOWN - 1 :] = [(f"and {hidden} more", "the step's summary and the report have them")]
+    return [f"::{kind} title={_property(title)}::{_data(message)}" for title, message in visible]
 
 
 def _summary_room(path: Path) -> int:

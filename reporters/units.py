@@ -40,8 +40,8 @@ def human_changes(ratio: float | None, interval: tuple[float, float] | None) -> 
     """Return a ratio and its interval as changes, ``+5.3 %`` and ``[+4.1, +6.4]``, or all three as factors."""
     as_factors = any("x" in _change(number) for number in (ratio, *(interval or ())))
     change = human_change(ratio) if ratio is None or not as_factors else _factor(ratio)
-    ends = [_factor(end) if as_factors else _change(end) for end in interval or ()]
-    return change, f"[{', '.join(ends)}]" if ends else ABSENT
+    limits = [_factor(end) if as_factors else _change(end) for end in interval or ()]
+    return change, f"[{', '.join(limits)}]" if ends else ABSENT
 
 
 def human_interval(interval: tuple[float, float] | None) -> str:

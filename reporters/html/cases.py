@@ -116,7 +116,7 @@ def case_facts(comparison: Comparison, case: Case | None, report: Report) -> dic
     change, interval = change_and_interval(comparison, unit)
     files = {name: file.location for name, file in case.files.items()} if case else {}
 
-    def known(words: str) -> str:
+    def if_known(words: str) -> str:
         return "" if words == ABSENT else words
 
     return {
@@ -129,14 +129,14 @@ def case_facts(comparison: Comparison, case: Case | None, report: Report) -> dic
         "mode": case.mode if case else "",
         "inputs": _plain(case.inputs) if case and case.inputs else "",
         "files": _plain(files) if files else "",
-        "change": known(change),
-        f"interval{certainty(report.configuration.alpha)}": known(interval),
-        "control": known(human_value(comparison.control, unit)),
-        "treatment": known(human_value(comparison.treatment, unit)),
-        "p value": known(probability(comparison.p_value)),
-        "q value": known(probability(comparison.q_value)),
+        "change": if_known(change),
+        f"interval{certainty(report.configuration.alpha)}": if_known(interval),
+        "control": if_known(human_value(comparison.control, unit)),
+        "treatment": if_known(human_value(comparison.treatment, unit)),
+        "p value": if_known(probability(comparison.p_value)),
+        "q value": if_known(probability(comparison.q_value)),
         "threshold": human_share(comparison.threshold),
-        "minimum detectable effect": known(human_share(comparison.mde)),
+        "minimum detectable effect": if_known(human_share(comparison.mde)),
         "rounds": str(comparison.rounds),
         "effort": _effort(comparison.effort) if comparison.effort else "",
         "decided on": comparison.decided_on or "",
