@@ -41,7 +41,7 @@ def human_changes(ratio: float | None, interval: tuple[float, float] | None) -> 
     as_factors = any("x" in _change(number) for number in (ratio, *(interval or ())))
     change = human_change(ratio) if ratio is None or not as_factors else _factor(ratio)
     limits = [_factor(end) if as_factors else _change(end) for end in interval or ()]
-    return change, f"[{', '.join(limits)}]" if ends else ABSENT
+    return change, f"[{', '.join(limits)}]" if limits else ABSENT
 
 
 def human_interval(interval: tuple[float, float] | None) -> str:
