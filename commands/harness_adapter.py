@@ -40,6 +40,7 @@ from opduel.records.reach import Reach
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
+from opduel.reporters.summary import listed
 from opduel.support.text import counted, duration
 
 STEP = "regress"  # the run type of a search's steps
@@ -141,6 +142,8 @@ class HarnessAdapter:
         if self._reached_steps if order.run_type == STEP else self._reached_only and order.cases is None:
             cases, request = request.cases, self._reached(request, order)
             if not request.cases:
+                if order.run_type != STEP and self._session.options.statement:
+                    _warn_of_lines(request)
                 return without_measuring(replace(request, cases=cases), NOT_REACHED)
         warn_of_python(order.control, order.treatment)
         rounds = count_rounds(order.log)
@@ -338,3 +341,12 @@ class HarnessAdapter:
             for case in cases
             for selected in ([case] if case.id in ids else [case.of_kind(kind) for kind in kinds.get(case.id, ())])
         ]
+
+
+def _warn_of_lines(request: RunRequest) -> None:
+    """Say that lines of Python run nothing of what changed, as far as there is a change that is executed."""
+    left_out = request.labels.left_out
+    if left_out and left_out.changed:
+        log.warning(
+            "nothing was measured, as no line runs what changed: %s: measure a line that does", listed(left_out.changed)
+        )

@@ -236,10 +236,15 @@ def test_builds_that_are_no_commits_are_measured_on_every_case(tmp_path: Path) -
     assert leave_out(replace(first, control=replace(first.control, python="4"))) is None
 
 
-def adapter_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **choice: bool) -> HarnessAdapter:
+LINES = ("pkg.threaded()", "pkg.by_key([3])", "pkg.process()")
+
+
+def adapter_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: tuple[str, ...] = LINES, **choice: bool
+) -> HarnessAdapter:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     options = read_options(["--local_reporter", str(tmp_path / "reports"), "--max_rounds", "2"], "opduel local")
-    options = replace(options, setup="import pkg", statement=("pkg.threaded()", "pkg.by_key([3])", "pkg.process()"))
+    options = replace(options, setup="import pkg", statement=lines)
     session = plan_session(options, {}, [], chosen=lambda _: statement_choice(options))
     return HarnessAdapter(session, **choice)
 
@@ -293,6 +298,17 @@ def test_a_run_without_reached_cases_passes_and_says_so(tmp_path: Path, monkeypa
     assert [comparison.note for comparison in report.comparisons] == [NOT_REACHED] * 3
     assert exit_code(report) == 0
     assert notes(report)[0] == ("3 of 3 cases can't be reached by this change: left out; --all_cases measures them")
+
+
+def test_lines_that_run_nothing_of_what_changed_are_told_apart_from_good_news(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    control, treatment = (build(tmp_path / side, text) for side, text in (("c", WORK), ("t", IN_THREAD)))
+    order = RunOrder("x", "benchmark", control, treatment, FileRoundLog(tmp_path / "log", lambda: 1))
+    report = adapter_of(tmp_path, monkeypatch, ("pkg.by_key([3])",), reached_only=True).measure(order)
+    assert [comparison.note for comparison in report.comparisons] == [NOT_REACHED]
+    warning = "nothing was measured, as no line runs what changed: pkg.py:in_thread: measure a line that does"
+    assert warning in caplog.messages
 
 
 def test_what_the_cases_of_a_step_run_is_recorded_on_both_sides(
