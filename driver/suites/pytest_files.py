@@ -13,7 +13,7 @@ from pathlib import Path
 from opduel.records import UsageError
 
 # Which files pytest collects in a folder, and as others call files of benchmarks.
-_IS_TEST = re.compile(r"(test|bench|benchmark)s?_.*\.py|.*_(test|bench|benchmark)s?\.py")
+_IS_TEST = re.compile(r"(test|bench|benchmark)s?(_.*)?\.py|.*_(test|bench|benchmark)s?\.py")
 _TAKES_IT = r"\bdef\s+(\w+)\s*\([^)]*\b(?:codspeed_)?benchmark\b"  # a test, or another fixture
 _IS_TIMED = re.compile(rf"{_TAKES_IT}|\bmark\.(?:codspeed_)?benchmark\b")
 _ELSEWHERE = {"node_modules", "build", "dist", "target", "site-packages", "__pycache__"}  # not the project's own

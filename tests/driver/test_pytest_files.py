@@ -27,6 +27,7 @@ def project(tmp_path: Path) -> Path:
         "tests/.benchmarks/0001.json": "{}",
         ".venv/lib/test_others.py": TIMED,
         "bench_top.py": TIMED,
+        "testing/benchmark.py": TIMED,
     }
     for name, text in files.items():
         (tmp_path / "project" / name).parent.mkdir(parents=True, exist_ok=True)
@@ -43,6 +44,7 @@ def test_a_folder_s_files_are_those_with_timed_tests(project: Path) -> None:
     assert files == [
         "bench_top.py",
         "src/other/tests/test_deep.py",
+        "testing/benchmark.py",
         "tests/benchmarks/bench_marked.py",
         "tests/benchmarks/test_clock.py",
     ]

@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+import pytest
 from made_runs import BIASED, a_build, a_comparison, a_report
 
 from opduel.driver.bisection import Step, bisect
+from opduel.driver.outcome import HELD_BACK, UNTRUSTED, Outcome
 from opduel.driver.steps import steps_of
 from opduel.records.run_record import LeftOutRecord
 
@@ -56,3 +58,10 @@ def test_a_failure_that_an_aborted_step_found_is_there_and_one_that_it_did_not_f
         "b": ("unchanged", True),
         "c": ("inconclusive", True),
     }
+
+
+@pytest.mark.parametrize(("standing", "why"), [(True, HELD_BACK), (False, UNTRUSTED)])
+def test_a_report_with_verdicts_that_stand_is_not_called_untrusted(standing: bool, why: str) -> None:
+    comparisons = [a_comparison("a", "inconclusive", 1.1, held_back="regressed")]
+    comparisons += [a_comparison("b", "regressed", 1.2)] if standing else []
+    assert Outcome(a_report(comparisons, a_build("a"), a_build("b"))).why_open == why
