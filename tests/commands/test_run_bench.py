@@ -202,7 +202,7 @@ def test_from_the_first_question_to_a_report(environment: dict[str, str], home: 
     arguments = ["-b", write_spec(home), *ANYWAY, "--max_rounds", "2", "--threshold", "50%", "--operators", "exp_0"]
     with OnTerminal(RUN_BENCH, arguments, environment) as terminal:
         outcome = answer(terminal, SAME_BUILD[1], RELEASE, str(home / "reports"))
-    assert outcome.code == 0, outcome.err
+    assert outcome.code in (0, 3), outcome.err  # 3: two rounds may be too few for a verdict
     document = only_report(home / "reports")
     assert [document[side]["requested"] for side in ("control", "treatment")] == [RELEASE, RELEASE]
     assert document["run"]["command"] == ["harness.py", *arguments]

@@ -71,7 +71,7 @@ def test_each_value_of_a_parameter_is_a_case_in_both_commands(tmp_path: Path) ->
 
 def test_of_one_command_the_first_value_is_compared_with_others(tmp_path: Path) -> None:
     outcome = run(
-        tmp_path, "-L", "tool", "true,sleep 0.03,no-such-tool", "{tool}", "--max_rounds", "10",
+        tmp_path, "-L", "tool", "true,sleep 0.03,no-such-tool", "{tool}", "--time_budget", "30",
         "--simple_local_reporter", "report", *ANYWAY,
     )  # fmt: skip
     report = json.loads((tmp_path / "report" / "report.json").read_text())

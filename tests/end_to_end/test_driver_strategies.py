@@ -82,7 +82,7 @@ def test_two_tags_are_measured_as_their_releases(released: Released, tmp_path: P
     driver = in_new_folder(released, tmp_path)
     options = ["--base_commit", "2.0", "--exact_base", "--commit", "3.0", "--operators", "add", "--max_rounds", "2"]
     outcome = driver.run(*options, "--threshold", "50%")
-    assert outcome.code == 0, outcome.err
+    assert outcome.code in (0, 3), outcome.err  # 3: two rounds may be too few for a verdict
     (report,) = driver.reports()
     assert [report[side]["strategy"] for side in ("control", "treatment")] == ["release", "release"]
     assert [report[side]["version"] for side in ("control", "treatment")] == ["1.0", "1.0"]
