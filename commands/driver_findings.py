@@ -41,7 +41,6 @@ class Teller:
         self._traced, self._longest_s, self._show_again = traced, longest_s, show_again
         self._notifications = notifications
         self._reporters = reporters
-        self._revisions = 0  # of the line that is measured
         self._prints_json = any(isinstance(reporter, JsonReporter) for reporter in reporters)
         self._findings = [
             reporter for reporter in (*reporters, *ours) if isinstance(reporter, FolderReporter | FindingsReporter)
@@ -62,23 +61,22 @@ class Teller:
 
     def begin_line(self, why: str, line: Sequence[Commit], strategy: str, branch: str | None) -> None:
         """Log what is about to be measured, and why."""
-        self._revisions = len(line) - 1
         bisection = [bisection_line(line, self._longest_s)] if self._traced and len(line) > 2 else []
         for text in [*plan_lines(why, line, strategy, branch), *bisection]:
             log.info("%s", text)
 
     def report_outcome(self, outcome: Outcome, document: Path | None, culprits: Sequence[str] | None = None) -> None:
         """Report what was found; ``document`` names the culprits, ``culprits`` says it in other words than usual."""
-        is_regressed = code_of(outcome, self._traced) == REGRESSED
-        self.regressed |= is_regressed
+        has_regressed = code_of(outcome, self._traced) == REGRESSED
+        self.regressed |= has_regressed
         self._show_again(outcome.verification or outcome.benchmark)  # the answer is what is read last
         lines = culprit_lines(outcome) if culprits is None else [*culprits]
         if outcome.verification is not None and not outcome.confirmed:
             lines.append("not confirmed: a second measurement did not find what the first one flagged")
         places = [] if document is None else [f"culprits: {document}"]
         places += self._further(outcome) if culprits is None else []
-        if is_regressed and not self._traced and self._revisions > 1:
-            places.append(f"which of the {self._revisions} revisions did it: the same command with --regression")
+        if has_regressed and not self._traced:
+            places.append("next: --regression measures again what regressed, and names the commit")
         for text in (*lines, *places):
             logging.getLogger(PRINTED).info("%s", text)
         self.say([*lines, *places])

@@ -78,10 +78,10 @@ def init(options: InitOptions) -> int:
     measured = suite is not None or settings.measures
     source = _source()
     steps = [settings, *([] if host == "none" else [_workflow(top, package, host, measured, source)])]
-    what = f"{_described(package, suite)}{f', {size.words}' if size.cases else ''}"
+    subject = f"{_described(package, suite)}{f', {size.words}' if size.cases else ''}"
     if options.statement:
-        what = f"{counted(len(options.statement), 'line')} of Python" + (f", in place of {what}" if suite else "")
-    lines = [f"{package.name}: {what}"]
+        subject = f"{counted(len(options.statement), 'line')} of Python" + (f", in place of {subject}" if suite else "")
+    lines = [f"{package.name}: {subject}"]
     for step in steps:
         verb = "would write " if options.dry_run else "wrote "
         lines.append(f"{verb if step.path else ''}{step.words}")

@@ -151,8 +151,8 @@ def _log_failures(failures: Mapping[str, Failure]) -> None:
     for (is_skipped, reason), count in reasons.most_common(SHOWN):
         does = ("is skipped" if count == 1 else "are skipped") if is_skipped else "fails" if count == 1 else "fail"
         log.warning("%s %s on both builds, not measured: %s", counted(count, "case"), does, reason)
-    if others := sum(count for _, count in reasons.most_common()[SHOWN:]):
-        log.warning("%s more on both builds, for other reasons (report.json has them)", counted(others, "case"))
+    if further_cases := sum(count for _, count in reasons.most_common()[SHOWN:]):
+        log.warning("%s more on both builds, for other reasons (report.json has them)", counted(further_cases, "case"))
 
 
 def _reasons_on_treatment(
@@ -174,8 +174,8 @@ def _log_choice(count: int, reached: Mapping[str, str], changed: Sequence[str], 
     log.log(level, "changed: %s", listed(changed) if changed else "nothing that is executed")
     in_all = counted(count, "case")  # those that fail included
     reasons = [reason for reason in reached.values() if reason.startswith(UNKNOWN)]
-    known = f"{len(reached) - len(reasons)} of {in_all} can be reached by this change"
-    log.log(level, "%s%s; --all_cases measures all", known, ", as far as is known" if reasons else "")
+    share = f"{len(reached) - len(reasons)} of {in_all} can be reached by this change"
+    log.log(level, "%s%s; --all_cases measures all", share, ", as far as is known" if reasons else "")
     for reason, cases in Counter(reasons).most_common(3):
         more = "1 more is measured, as what it runs" if cases == 1 else f"{cases} more are measured, as what they run"
         log.log(level, "%s isn't known: %s", more, reason.removeprefix(UNKNOWN))

@@ -123,9 +123,9 @@ class _Driver:
         self._base_why = options.base_why
         # The driver reports its findings to these; all others get every run.
         ours = [reporter for reporter in session.reporters if isinstance(reporter, Notifier | FindingsReporter)]
-        others = [reporter for reporter in session.reporters if reporter not in ours]
-        self._measuring = session = dataclasses.replace(session, reporters=others)
-        self._notifications = Notifications(journal, others, ours)
+        run_reporters = [reporter for reporter in session.reporters if reporter not in ours]
+        self._measuring = session = dataclasses.replace(session, reporters=run_reporters)
+        self._notifications = Notifications(journal, run_reporters, ours)
         budget_s = session.options.time_budget
         self._work = work
         self._journal = journal
@@ -135,7 +135,7 @@ class _Driver:
         reached_only = is_local or own.is_search
         self._harness = HarnessAdapter(session, suite, reached_only=reached_only, all_cases=own.all_cases)
         show_again = self._harness.show_again if is_local else lambda _: None
-        self._teller = Teller(self._notifications, others, ours, bool(self._sought()), budget_s, show_again)
+        self._teller = Teller(self._notifications, run_reporters, ours, bool(self._sought()), budget_s, show_again)
         self._runs = Runs(
             *(journal, self._harness, own.retry_after),
             repeats=not is_local,

@@ -76,7 +76,7 @@ class Investigation:
 
     def build_ends(self) -> tuple[Build, Build]:
         """Build control and treatment. Raise UnbuildableError if one can't be built."""
-        return self._builds.ends(self._line)
+        return self._builds.sides(self._line)
 
     def compare_ends(self, sought: Mapping[str, Verdict]) -> Mapping[str, Step]:
         """Measure the ends of the line on the cases of ``sought``, by case the verdict that is sought. RunError: the
@@ -95,7 +95,7 @@ class Investigation:
         ``investigate`` only has to report it. UnbuildableError: control or treatment can't be built; KeyboardInterrupt:
         the benchmark was given up.
         """
-        builds = self._builds.ends_ahead(self._line, rank, given_up)
+        builds = self._builds.sides_ahead(self._line, rank, given_up)
         if builds is None or not measures:
             return False
         order = self._order(f"{self.name}/benchmark", "benchmark", self._line, builds)
@@ -273,7 +273,7 @@ class Investigation:
     def _narrow(self, outermost: Range, between: Range, cases: Sequence[str]) -> Mapping[str, Range]:
         """Return by case the part of a range whose revisions can have changed it, where it is known to be smaller; of
         the ``outermost`` range of a search it is logged."""
-        builds = self._builds.ends(between)
+        builds = self._builds.sides(between)
         neighbours = self._revisions[between[0] + 1], self._revisions[between[1] - 1]
         if all(revision.difference(build) is None for revision, build in zip(neighbours, builds, strict=True)):
             return {}  # releases, or commits that have to be compiled
@@ -294,7 +294,7 @@ class Investigation:
     ) -> Mapping[str, Step] | None:
         """Measure a step that the search will probably need; return None if that can't be done."""
         between, cases = question
-        builds = self._builds.ends_ahead(between, LAST, given_up)
+        builds = self._builds.sides_ahead(between, LAST, given_up)
         if builds is None or given_up.is_set():
             return None
         order = self._order(self._step_name(*between, cases), "regress", between, builds, sorted(cases))
@@ -338,7 +338,7 @@ class Investigation:
         self, name: str, run_type: str, between: Range, cases: Sequence[str] | None = None, **more: Any
     ) -> Report:
         """Make the run; ``more``: further fields of its order."""
-        order = self._order(name, run_type, between, self._builds.ends(between), cases)
+        order = self._order(name, run_type, between, self._builds.sides(between), cases)
         return self._runs.make(replace(order, **more))
 
     def _order(

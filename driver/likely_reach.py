@@ -86,9 +86,9 @@ def definitions(path: Path) -> Iterator[Definition]:
     with suppress(OSError):
         text = _DOCUMENTATION.sub("", path.read_text(encoding="utf-8", errors="replace"))
     matches = [*_DEFINITION.finditer(text)]
-    ends = [*(match.start() for match in matches[1:]), len(text)]
+    end_places = [*(match.start() for match in matches[1:]), len(text)]
     classes: list[tuple[int, str]] = []  # indentation and name of those that the definition is in
-    for match, end in zip(matches, ends[: len(matches)], strict=True):
+    for match, end in zip(matches, end_places[: len(matches)], strict=True):
         indentation, name = len(match[1].expandtabs()), match[3]
         classes = [(outer, class_name) for outer, class_name in classes if outer < indentation]
         owner = classes[-1][1] if classes and name.startswith("__") else name

@@ -21,11 +21,11 @@ class LineBuilds:
         self._revisions, self._journal, self._turns, self._name = revisions, journal, turns, name
         self._builds: dict[int, Build] = {}
 
-    def ends(self, between: Range) -> tuple[Build, Build]:
+    def sides(self, between: Range) -> tuple[Build, Build]:
         """Return the builds of both ends of a range. Raise UnbuildableError if one can't be built."""
         return self._build(between[0]), self._build(between[1])
 
-    def ends_ahead(self, between: Range, rank: int, given_up: threading.Event) -> tuple[Build, Build] | None:
+    def sides_ahead(self, between: Range, rank: int, given_up: threading.Event) -> tuple[Build, Build] | None:
         """Build both ends in one turn, so that no later commit's build comes between; None if it was given up."""
 
         def build(index: int) -> Build:

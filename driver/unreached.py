@@ -11,16 +11,16 @@ MOST_COMPARED = 200  # revisions from either end: comparing one takes up to some
 
 
 def reachable_ranges(
-    revisions: Sequence[Revision], between: Range, ends: Sequence[Build], reaches: Sequence[Mapping[str, Reach]]
+    revisions: Sequence[Revision], between: Range, builds: Sequence[Build], reaches: Sequence[Mapping[str, Reach]]
 ) -> dict[str, Range]:
     """Return by case the part of a range outside of which no revision can have changed it, where that is smaller.
 
-    ``ends`` are the builds of control and treatment, ``reaches`` what each case runs in them. Up to the part's first
+    ``builds`` are the builds of control and treatment, ``reaches`` what each case runs in them. Up to the part's first
     revision all do what the control does, and from its last one on what the treatment does.
     """
     start, end = between
-    first = _like(ends[0], reaches[0], revisions, range(start + 1, end))
-    last = _like(ends[1], reaches[1], revisions, range(end - 1, start, -1))
+    first = _like(builds[0], reaches[0], revisions, range(start + 1, end))
+    last = _like(builds[1], reaches[1], revisions, range(end - 1, start, -1))
     ranges = {case: (first.get(case, start), last.get(case, end)) for case in reaches[0]}
     return {case: inner for case, inner in ranges.items() if inner != between and inner[0] < inner[1]}
 

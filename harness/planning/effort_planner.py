@@ -81,7 +81,7 @@ class EffortPlanner:
         """Choose a case's repetitions; ``sharing`` cases share the start of the round's pair."""
         costs = replace(self.costs[case.id], pair_s=self.costs[case.id].pair_s + self.start_s / sharing)
         chosen = effort.choose_repetitions(self.noise[case.id], costs, self._goal(case, samples, looks))
-        return effort.in_two_forks(self._doubling(case.id, chosen), costs)
+        return effort.in_two_forks(self._within_growth(case.id, chosen), costs)
 
     def _goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> effort.Goal:
         noise = self.noise[case.id]
@@ -91,7 +91,7 @@ class EffortPlanner:
         needs_pairs = len(samples) < looks[min(1, len(looks) - 1)]
         return effort.Goal(error, information, len(samples), later_looks, needs_pairs)
 
-    def _doubling(self, case_id: str, chosen: Repetitions) -> Repetitions:
+    def _within_growth(self, case_id: str, chosen: Repetitions) -> Repetitions:
         """Limit forks, and then quads, to a few times what was spent on the case: what a few samples say of its noise
         may be far off."""
         spent_s, costs = self.spent_s.get(case_id), self.costs[case_id]

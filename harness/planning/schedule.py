@@ -29,7 +29,8 @@ MOST_TOGETHER = 400
 # Of a time budget, what the first round may take to begin cases: where all of them would take longer, some come to a
 # verdict, and not all to nothing.
 FIRST_ROUND_SHARE = 1 / 3
-# Of a time budget, what one side may take to prepare a case, but so long at least: a verdict takes ten of these.
+# Of a time budget that nothing follows, what one side may take to prepare a case, but so long at least: a verdict takes
+# ten of these.
 PREPARE_SHARE, LEAST_PREPARE_S = 0.1, 10.0
 ROUNDS = {  # metric -> what a process pair does for it
     "time": run_round,
@@ -151,8 +152,8 @@ class Schedule:
     def _round(self, requests: Sequence[CaseRequest], aa_cases: Sequence[Case], fork: bool) -> Round:
         """Return a round whose number isn't known yet; its repetitions are those planned when it is run."""
         aa_requests = self._plan.aa_requests(aa_cases)
-        prepare_s = max(LEAST_PREPARE_S, PREPARE_SHARE * (self._plan.time_budget or math.inf))
-        planned = self._effort.planned
+        budget_s = math.inf if self._selector.goes_on else self._plan.time_budget or math.inf
+        prepare_s, planned = max(LEAST_PREPARE_S, PREPARE_SHARE * budget_s), self._effort.planned
         return Round(requests, 0, fork, self._clock.deadline, aa_requests, planned, prepare_s=prepare_s)
 
     def _tries_costs(self) -> bool:

@@ -1,5 +1,6 @@
 """What earlier runs say of cases: costs, noise, a plan, a forecast; and that no verdict depends on any of it."""
 
+import math
 import random
 import sys
 from collections.abc import Callable, Sequence
@@ -7,9 +8,11 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
+from resumable_run import ListLog
 from toy_bench import toy_bench, toy_case
 
 from opduel.comparator import RunAnalysis, plan_looks
+from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.planning import schedule
 from opduel.harness.planning.effort import CaseTime, Costs, Noise
@@ -171,8 +174,9 @@ def measured(
     cases = [toy_case(name) for name in rounds.changes]
     progresses: list[Progress] = []
     monkeypatch.setitem(schedule.ROUNDS, "time", rounds)
+    checkpoint = Checkpoint(order.pop("log", None), "").phase("first")
     plan = MeasurementPlan(cases, LOOKS, 0.05, 1, prior_runs=prior, **order)
-    result = Schedule(toy_bench(), plan, progresses.append, now=lambda: rounds.wall_s).run()
+    result = Schedule(toy_bench(), plan, progresses.append, checkpoint, now=lambda: rounds.wall_s).run()
     return result, RunAnalysis(cases, result.samples, result.failures, LOOKS, 0.05).comparisons(), progresses
 
 
@@ -270,6 +274,24 @@ def test_in_a_budget_a_reached_case_that_may_be_a_regression_goes_on_before_othe
     measured(monkeypatch, None, rounds, time_budget=20.0, reached=frozenset({"noisy"}))
     requests = [request for plan in rounds.plans[: LOOKS.counts[1]] for request in plan.requests]
     assert [request.case.id for request in requests] == ["noisy"] * LOOKS.counts[1]
+
+
+@pytest.mark.parametrize(
+    ("order", "limit_s"),
+    [
+        ({"time_budget": 300.0}, 30.0),
+        ({"time_budget": 30.0}, schedule.LEAST_PREPARE_S),
+        ({"time_budget": 300.0, "log": ListLog()}, math.inf),  # a later start goes on
+        ({"time_budget": 300.0, "log": ListLog(), "is_awaited": True}, 30.0),
+        ({}, math.inf),
+    ],
+)
+def test_a_case_may_take_a_tenth_of_the_only_budget_to_prepare(
+    monkeypatch: pytest.MonkeyPatch, order: dict[str, Any], limit_s: float
+) -> None:
+    rounds = MadeRounds({"a": 0.0})
+    measured(monkeypatch, None, rounds, **order)
+    assert {plan.prepare_s for plan in rounds.plans} == {limit_s}
 
 
 def test_in_a_budget_a_checks_are_of_reached_cases(monkeypatch: pytest.MonkeyPatch) -> None:
