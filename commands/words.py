@@ -88,7 +88,8 @@ def check_words(name: str, words: Sequence[str], *parsers: Parser) -> None:
 
 def words_of_bisection(words: Sequence[str]) -> list[str]:
     """Return the words of ``opduel bisect``: of those without a name the first two may be the good and the bad commit
-    (HEAD, if there is one alone) of the checkout that holds this folder, and each further one is a statement."""
+    (HEAD, if there is one alone) of the checkout that holds this folder, and each further one is a statement.
+    UsageError: there is no checkout."""
     options, unnamed = options_and_others(words, driver_parser(), harness_parser())
     names = {option[0].partition("=")[0] for option in options}
     added: list[str] = []
@@ -98,8 +99,11 @@ def words_of_bisection(words: Sequence[str]) -> list[str]:
             added.append(f"{open_names.pop(0)}={unnamed.pop(0)}")
         if added and open_names == ["--commit"]:
             added.append("--commit=HEAD")
-        top = top_of_checkout(Path.cwd())
-        if added and top and not names & {"--repo_dir", "--remote_repository"}:
+        if added and not names & {"--repo_dir", "--remote_repository"}:
+            if (top := top_of_checkout(Path.cwd())) is None:
+                raise UsageError(
+                    f"{added[0].partition('=')[2]}: no checkout holds this folder: call it in one, or add --repo_dir"
+                )
             added.append(f"--repo_dir={top}")
     return [*added, *_as_statements(options, unnamed)]
 

@@ -305,9 +305,9 @@ def next_line(report: Report) -> str:
     """Return what tells more of cases that changed: ``next: --verify measures again what changed; --explain all says
     why``; empty if none changed, or that is known, and of commits that the driver measures: it says what comes next."""
     flagged = [comparison for comparison in report.comparisons if comparison.verdict in FLAGGED]
-    configuration = report.configuration
-    changed = [] if configuration.inject or configuration.program == "repo_driver.py" else flagged
-    are_commits = report.control.commit and report.treatment.commit and configuration.control
+    are_commits = bool(report.control.commit and report.treatment.commit)
+    is_driven = are_commits and not report.configuration.control
+    changed = [] if report.configuration.inject or is_driven else flagged
     steps = [
         "" if any(comparison.verification for comparison in changed) else "--verify measures again what changed",
         "" if any(comparison.cause for comparison in changed) else "--explain all says why",

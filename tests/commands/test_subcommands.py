@@ -22,6 +22,7 @@ from opduel.support.command_names import command_name, named_for
 
 Call = Callable[..., Outcome]
 BISECTED = "--ab_testing --regression --exact_base"
+STATED = "--statement=f(1)"
 
 
 @pytest.fixture
@@ -71,9 +72,9 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
         ("bisect -b s --bisect_releases a,b", "-b s --bisect_releases a,b"),
         ("bisect --packages a b -s c d e", "--packages a b -s c --statement=d --statement=e"),
         ("bisect -b s --base_commit a --commit b", f"{BISECTED} -b s --base_commit a --commit b"),
-        ("bisect -b s a b", f"{BISECTED} --base_commit=a --commit=b -b s"),
-        ("bisect a f(1)", f"{BISECTED} --base_commit=a --commit=HEAD --statement=f(1)"),
-        ("bisect --base_commit a b f(1)", f"{BISECTED} --commit=b --base_commit a --statement=f(1)"),
+        ("bisect -b s --repo_dir r a b", f"{BISECTED} --base_commit=a --commit=b -b s --repo_dir r"),
+        ("bisect --repo_dir r a f(1)", f"{BISECTED} --base_commit=a --commit=HEAD --repo_dir r --statement=f(1)"),
+        ("bisect --repo_dir r --base_commit a b f(1)", f"{BISECTED} --commit=b --repo_dir r --base_commit a {STATED}"),
     ],
 )  # fmt: skip
 def test_a_subcommand_is_a_command_of_the_scripts(
@@ -102,6 +103,11 @@ def test_a_bisection_in_a_checkout_measures_what_local_does(
     )
     call("bisect", "v1", "v2", "f(1)")
     assert not [word for word in handed[-1] if word.startswith(("--suite", "--bench"))]
+
+
+def test_commits_by_position_are_of_a_checkout(call: Call) -> None:
+    line = call("bisect", "v1", "v2", "f(1)").error_line()
+    assert "v1: no checkout holds this folder: call it in one, or add --repo_dir" in line
 
 
 def test_one_build_is_compared_with_the_control_that_is_configured(call: Call, handed: list[list[str]]) -> None:

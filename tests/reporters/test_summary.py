@@ -207,7 +207,7 @@ def test_what_changed_can_be_measured_again_explained_and_traced() -> None:
         treatment=replace(samples.TREATMENT, commit=commits[1]),
     )
     assert next_line(of_commits) == "next: opduel bisect finds the commit"
-    assert next_line(samples.report([slower], configuration={"program": "repo_driver.py"})) == ""
+    assert next_line(replace(of_commits, run=samples.report([slower]).run)) == "", "the driver says what comes next"
 
 
 @pytest.mark.parametrize("cases", [[samples.comparison("steady")], [samples.failed("broken")], []])
