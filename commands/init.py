@@ -77,7 +77,7 @@ def init(options: InitOptions) -> int:
     host = options.ci or _code_host(top)
     measured = suite is not None or settings.measures
     source = _source()
-    steps = [settings, *([] if host == "none" else [_workflow(top, package, host, measured, source)])]
+    steps = [settings, *([_workflow(top, package, host, source)] if measured and host != "none" else [])]
     subject = f"{_described(package, suite)}{f', {size.words}' if size.cases else ''}"
     if options.statement:
         subject = f"{counted(len(options.statement), 'line')} of Python" + (f", in place of {subject}" if suite else "")
@@ -99,7 +99,7 @@ def init(options: InitOptions) -> int:
         )
     if source is None and steps[1:] and steps[1].path is not None:
         lines.append(f"fill in where opduel is installed from, in {steps[1].path}: this one is from a folder")
-    lines += _next_lines(package, measured, host)
+    lines += _next_lines(package, measured)
     print_result("".join(f"{line}\n" for line in lines))
     return DONE
 
@@ -211,9 +211,8 @@ def _source() -> str | None:
     return None
 
 
-def _workflow(top: Path, package: Package, host: str, measured: bool, source: str | None) -> Step:
-    """Return the workflow of a code host; ``measured``: the settings say already what it measures; ``source``: what
-    installs opduel there, if that is known."""
+def _workflow(top: Path, package: Package, host: str, source: str | None) -> Step:
+    """Return the workflow of a code host; ``source``: what installs opduel there, if that is known."""
     text = (TEMPLATES / f"opduel.{host}.yml").read_text(encoding="utf-8")
     text = _TO_FILL_IN.sub(f'"{source}"', text) if source else text
     if package.folder != top:
@@ -229,7 +228,7 @@ def _workflow(top: Path, package: Package, host: str, measured: bool, source: st
             effect = f"which measures each merge request when {GITLAB_FILE} has\n    include: {GITLAB_OTHER_FILE}"
     if place.exists():
         return Step(f"{place}: is there already, and stays as it is")
-    return Step(f"{place}, {effect}" + ("" if measured else ", once the settings say what"), place, text)
+    return Step(f"{place}, {effect}", place, text)
 
 
 def _code_host(top: Path) -> str:
@@ -243,15 +242,13 @@ def _code_host(top: Path) -> str:
     return "gitlab" if re.search("gitlab", addresses, re.IGNORECASE) else "github"
 
 
-def _next_lines(package: Package, measured: bool, host: str) -> list[str]:
+def _next_lines(package: Package, measured: bool) -> list[str]:
     """Return what the user can do now."""
     if measured:
         return ["try next: opduel local"]
-    module, effect = package.module or "mypackage", "opduel local ends"
-    if host != "none":
-        effect = "the workflow fails on every " + ("merge request" if host == "gitlab" else "pull request")
+    module = package.module or "mypackage"
     return [
-        f"nothing to measure yet, so that {effect} with exit code 2",
+        "nothing to measure yet, and so no workflow",
         f'give a line: opduel init "{module}.f(x)" --setup "import {module}; x = 1", with a call of your own',
     ]
 

@@ -335,10 +335,15 @@ class _Search:
         unsure = tuple(case for case in cases if self._is_unsure(between, case, bool(undecided), case in doubted))
         if unsure:
             notes.append(f"runs that would narrow it down could not be trusted: {', '.join(unsure)}")
-        if more := [case for case in cases if case in doubted]:
+        if more := [case for case in cases if case in doubted and self._leaves_more(between, case)]:
             notes.append(f"more of the change may lie elsewhere: {', '.join(more)}")
         evidence = {case: self.steps[between, case] for case in cases}
         return CulpritRange(start, end, evidence, skipped, undecided, "; ".join(notes), unsure)
+
+    def _leaves_more(self, between: Range, case: str) -> bool:
+        """Tell whether the change of a range is smaller than the whole by more than the threshold, or not known."""
+        rest = self._change(self.full_range, case).minus(self._change(between, case))
+        return rest.high == math.inf or rest.estimate > self._bound(case)
 
     def _is_unsure(self, between: Range, case: str, undecided: bool, doubted: bool) -> bool:
         """Tell whether an untrusted step may be why no smaller range, or no other culprit, was found."""

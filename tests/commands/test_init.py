@@ -87,16 +87,17 @@ def test_the_suite_is_the_innermost_folder_that_has_all_timed_tests(init: Init, 
 
 
 def test_a_dry_run_writes_nothing(init: Init, package: PlainPackage) -> None:
-    outcome = init("--dry-run")
-    assert "would write 6 lines to " in outcome.out
+    outcome = init("--dry-run", "smooth(1)")
+    assert "would write 5 lines to " in outcome.out
     assert f"would write {package.folder / WORKFLOW}, which measures each pull request" in outcome.out
     assert package.git("status", "--porcelain") == ""
 
 
 def test_without_anything_to_measure_it_says_how_to_name_a_call(init: Init, package: PlainPackage) -> None:
-    outcome = init("--ci", "none")
+    """And writes no workflow, which would fail on every pull request."""
+    outcome = init("--ci", "github")
     assert outcome.out.startswith("smoother: no asv suite, and no tests that use the fixture benchmark\n")
-    assert "nothing to measure yet, so that opduel local ends with exit code 2\n" in outcome.out
+    assert "nothing to measure yet, and so no workflow\n" in outcome.out
     assert 'give a line: opduel init "smoother.f(x)" --setup "import smoother; x = 1", with a call of' in outcome.out
     assert not (package.folder / ".github").exists()
     assert tomllib.loads((package.folder / "pyproject.toml").read_text())["tool"]["opduel"]["local"] == {}
@@ -108,13 +109,14 @@ def test_a_line_of_python_is_measured_also_where_an_earlier_call_had_none(
 ) -> None:
     path = package.folder / "pyproject.toml"
     if not is_first:
-        assert "so that the workflow fails on every pull request with exit code 2\n" in init().out
+        assert "nothing to measure yet, and so no workflow\n" in init().out
     setup = 'import smoother; x = ["\\u2028", "ü"]'
     outcome = init("smoother.smooth(x)", "--setup", setup, "x[0]")
     assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "try next: opduel local")
     lines = {"setup": setup, "statement": ["smoother.smooth(x)", "x[0]"]}
     assert tomllib.loads(path.read_text())["tool"]["opduel"] == {"threshold": "5%", "time_budget": 180, "local": lines}
     assert "# statement" not in path.read_text()
+    assert (package.folder / WORKFLOW).exists()
     added = (
         'settings of opduel already, which stay as they are: to measure these lines, write there statement = ["x[1]"]'
     )
@@ -159,6 +161,7 @@ def test_tests_with_the_fixture_are_a_suite(init: Init, package: PlainPackage) -
 
 def test_a_merge_request_is_measured_where_the_remote_is_a_gitlab(init: Init, package: PlainPackage) -> None:
     package.git("remote", "add", "origin", "git@gitlab.example.org:team/smoother.git")
+    add_suite(package)
     assert ".gitlab-ci.yml, which measures each merge request" in init().out
     written = yaml.safe_load((package.folder / ".gitlab-ci.yml").read_text())
     assert any("opduel local" in line for line in written["opduel"]["script"])
@@ -215,6 +218,7 @@ def test_the_workflow_installs_opduel_from_where_this_one_came(
     init: Init, package: PlainPackage, monkeypatch: pytest.MonkeyPatch, origin: object, source: str | None, host: str
 ) -> None:
     install(monkeypatch, origin)
+    add_suite(package)
     out = init("--ci", host).out
     path = package.folder / {"github": WORKFLOW, "gitlab": ".gitlab-ci.yml"}[host]
     job = yaml.safe_load(path.read_text())
@@ -241,6 +245,7 @@ def test_without_a_project_file_the_settings_are_in_a_file_of_their_own(init: In
 
 def test_of_a_package_in_a_folder_the_workflow_names_the_folder(init: Init, package: PlainPackage) -> None:
     package.write("python pkg/pyproject.toml", PROJECT)
+    package.write("python pkg/benchmarks/asv.conf.json", "{}")
     (package.folder / "pyproject.toml").unlink()
     assert init("python pkg").code == 0
     assert "opduel local 'python pkg' --branch" in (package.folder / WORKFLOW).read_text()

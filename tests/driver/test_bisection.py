@@ -271,15 +271,13 @@ def test_an_open_half_beside_a_culprit_is_looked_into_when_its_estimate_is_beyon
     assert _bisected(4, judged(4.5 * BOUND, 0.1 * BOUND), steps) == [(0, 1), (2, 3)]
 
 
-def test_what_stays_open_beside_a_culprit_is_said() -> None:
-    doubt = judged(1.2 * BOUND, 0.5 * BOUND)
-    steps = {(0, 1): judged(3 * BOUND, 0.1 * BOUND), (1, 2): doubt}
-    culprits = bisect(
-        2, {"a": judged(4.5 * BOUND, 0.1 * BOUND)}, _measure_from(steps), lambda revision: True, (), {"a": 0.02}
-    )
-    assert [(found_culprit.start, found_culprit.end, found_culprit.note) for found_culprit in culprits] == [
-        (0, 1, "more of the change may lie elsewhere: a")
-    ]
+@pytest.mark.parametrize(("change", "note"), [(3.0, "more of the change may lie elsewhere: a"), (4.6, "")])
+def test_what_stays_open_beside_a_culprit_is_said(change: float, note: str) -> None:
+    """Unless the culprit has all of the change."""
+    total = judged(4.5 * BOUND, 0.1 * BOUND)
+    steps = {(0, 1): judged(change * BOUND, 1.2 * BOUND), (1, 2): judged(1.2 * BOUND, 0.5 * BOUND)}
+    culprits = bisect(2, {"a": total}, _measure_from(steps), lambda revision: True, (), {"a": 0.02})
+    assert [(culprit.start, culprit.end, culprit.note) for culprit in culprits] == [(0, 1, note)]
 
 
 def _measure_from(steps: dict[tuple[int, int], Step]) -> Measure:
