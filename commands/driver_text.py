@@ -29,7 +29,7 @@ def bisection_line(line: Sequence[Commit], longest_s: float | None) -> str:
     or what those before it left of theirs, too."""
     commits = len(line) - 1
     most = 2 + 2 * (commits - 1).bit_length()  # both ends twice, then at most both halves of each range
-    in_all = f", in at most {duration(most * longest_s)} besides builds" if longest_s else ""
+    in_all = f", each over as soon as it is decided, in all at most {duration(most * longest_s)}" if longest_s else ""
     return f"bisection  at most {most} comparisons where one of {commits} commits is to blame{in_all}"
 
 

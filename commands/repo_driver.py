@@ -366,4 +366,4 @@ def _warn_of_changes(repository: Repository, name: str) -> None:
     with suppress(UsageError):  # what is wrong with the name is said when it is its turn
         head = checkout.commit_id("HEAD") if checkout else None
         if checkout and head == repository.resolve(name).id and is_changed(repository):
-            log.warning("%s has uncommitted changes, which are not measured: --local does that", checkout.folder)
+            log.warning("%s has uncommitted changes, which are not measured: `opduel local` does that", checkout.folder)

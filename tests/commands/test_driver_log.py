@@ -83,7 +83,7 @@ def test_a_bisection_says_at_its_start_how_long_it_may_take(caplog: pytest.LogCa
         teller.begin_line("why", commits, "auto", None)
     texts = [text for text in caplog.messages if text.startswith("bisection")]
     most = "at most 8 comparisons where one of 7 commits is to blame"
-    assert texts == [f"bisection  {most}, in at most 24 min besides builds"]
+    assert texts == [f"bisection  {most}, each over as soon as it is decided, in all at most 24 min"]
 
 
 @pytest.mark.parametrize("traced", [False, True])

@@ -151,7 +151,7 @@ def test_a_commit_by_the_name_head_and_changes_that_are_not_measured(
         assert driver_main([*options, "--work_dir", str(home / "work")]) == 0
     captured = capsys.readouterr()
     assert f"treatment  {git(checkout, 'rev-parse', 'HEAD')[:12]}" in captured.out
-    assert "has uncommitted changes, which are not measured: --local does that" in captured.err
+    assert "has uncommitted changes, which are not measured: `opduel local` does that" in captured.err
 
 
 def test_what_a_compile_takes_is_said() -> None:
