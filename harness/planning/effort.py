@@ -160,11 +160,11 @@ def fewest_repetitions(noise: Noise, costs: Costs, variance: float) -> Repetitio
         return None
     optimal = quads_of_fork(noise, costs)
     most_forks = max(1, math.ceil((noise.fork + noise.quad / optimal) / within))
-    choices = [Repetitions(most_forks, optimal)] if most_forks > 1 else []
-    forks = max(1, most_forks - 1)
-    quads_variance = forks * within - noise.fork  # that a fork's mean may have
-    if quads_variance > 0:
-        choices.append(Repetitions(forks, max(costs.free_quads, math.ceil(noise.quad / quads_variance))))
+    choices = []
+    for forks in {most_forks, max(1, most_forks - 1)}:
+        quads_variance = forks * within - noise.fork  # that a fork's mean may have
+        if quads_variance > 0:
+            choices.append(Repetitions(forks, max(costs.free_quads, math.ceil(noise.quad / quads_variance))))
     return min(choices, key=costs.of_round)
 
 
