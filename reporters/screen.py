@@ -33,6 +33,7 @@ from opduel.reporters.summary import (
     listed,
     next_line,
     notes,
+    suite_line,
     unsettled_lines,
     validity_line,
     verdict_counts,
@@ -164,7 +165,7 @@ def _footer_lines(
     lines += _failures("failures", failed, width) + _failures("incidents", incidents(report), width)
     if why := why_incomplete(report):
         lines += _warning(f"NOT COMPLETE: {why}", width)
-    for line in unsettled_lines(report, with_names=False):
+    for line in (suite_line(report), *unsettled_lines(report, with_names=False)):
         lines += _warning(line, width)
     for line in filter(None, (*notes(report), next_line(report))):
         lines += _folded(printable(line), width)

@@ -70,6 +70,7 @@ def test_files_of_a_suite_that_cannot_be_collected_are_a_caveat() -> None:
     assert caveats(report) == ["1 problem of the suite: test_a.py: ImportError: no b"]
     assert "1 problem of the suite: test\\_a.py: ImportError: no b" in to_markdown(report)
     assert "1 problem of the suite: test_a.py: ImportError: no b" in to_html(report)
+    assert "\n1 problem of the suite: test_a.py: ImportError: no b\n" in render(report)
 
 
 def test_where_every_case_failed_the_host_is_not_blamed() -> None:
