@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Inject known causes, and check that --explain names them, with the right share, and nothing else.
 
-    .venv/bin/python benchmarks/causes.py [--only NAME] [--aa N]
+    .venv/bin/python benchmarks/causes.py [--only NAME]
 
 A small package, native code under Python (benchmarks/injected_causes/), is built twice. For each cause, the treatment
 has a copy of it in which one passage differs; the slower function and its share of the change are written beside the
 passage. Then
 
 1. ``harness.py --explain all`` compares both builds, ten cases a run, and its sentences are compared with the truth;
-2. the control is compared with a copy of itself, and with a copy in which functions have other names: every case is
-   explained as if it had regressed. Nothing may be claimed of either.
+2. the control is compared with a copy of itself, and with a copy in which functions have other names: ten cases are
+   explained as if they had regressed. Nothing may be claimed of either.
 
 Printed are a table in Markdown, counts with exact 95 % intervals, and what was missed. The exit code is 1 if fewer than
 90 % of the causes were named, or have their true share within the interval, or if anything was claimed of equal builds;
@@ -17,7 +17,6 @@ Printed are a table in Markdown, counts with exact 95 % intervals, and what was 
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -26,58 +25,53 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.injected_causes.builds import module_of, write_builds, write_spec  # noqa: E402
-from benchmarks.injected_causes.catalogue import CAUSES  # noqa: E402
-from benchmarks.injected_causes.cause import Cause  # noqa: E402
-from benchmarks.injected_causes.clocked import measure_share  # noqa: E402
-from benchmarks.injected_causes.judge import (  # noqa: E402
-    EqualBuilds,
-    ReportedCause,
-    compare,
-    misses_aim,
-    summary,
-    table,
-)
-from opduel.causes import find_causes  # noqa: E402
-from opduel.commands.entry import DONE, REGRESSED, run_command  # noqa: E402
-from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
-from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.machine.cpus import plan_cpus, this_thread_on  # noqa: E402
-from opduel.harness.measurement_plan import MeasurementResult  # noqa: E402
-from opduel.harness.processes.pair_pool import Bench  # noqa: E402
-from opduel.harness.profiles import Profiling  # noqa: E402
-from opduel.harness.run_request import RunRequest  # noqa: E402
-from opduel.harness.specs import expand_cases, load_spec  # noqa: E402
-from opduel.records import Build, Comparison, RunConfiguration, RunError, UsageError  # noqa: E402
-from opduel.records.measurement import SIDES, Side  # noqa: E402
+from benchmarks.bench import ROOT
+from benchmarks.injected_causes.builds import module_of, write_builds, write_spec
+from benchmarks.injected_causes.cause import Cause, read_causes
+from benchmarks.injected_causes.clocked import measure_share
+from benchmarks.injected_causes.judge import EqualBuilds, ReportedCause, compare, misses_aim, summary, table
+from opduel.causes import find_causes
+from opduel.commands.entry import DONE, REGRESSED, run_command
+from opduel.driver.builds import BuildCache, resolve_build
+from opduel.frameworks import get_framework, worker_environment
+from opduel.harness.machine.cpus import plan_cpus, this_thread_on
+from opduel.harness.measurement_plan import MeasurementResult
+from opduel.harness.processes.pair_pool import Bench
+from opduel.harness.profiles import Profiling
+from opduel.harness.run_request import RunRequest
+from opduel.harness.specs import expand_cases, load_spec
+from opduel.records import Build, Comparison, RunConfiguration, RunError, UsageError
+from opduel.records.measurement import SIDES, Side
+from opduel.reporters import read_report
 
 NUMPY = "numpy==2.2.6"
-CASES_OF_A_RUN = 10
+CASES_OF_A_RUN = 10  # and of a comparison of equal builds
 PRETENDED_RATIO = 1.3  # of equal builds
 LONGEST_S = 1200.0  # of a run
 OPTIONS = ("--busy_host", "report", "--sentinels", "0", "--max_rounds", "12", "--threshold", "5%")
 EQUAL_BUILDS = ("same", "renamed")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> int:
     """Run the command; return its exit code."""
-    return run_command("causes.py", lambda: check_causes(_parser().parse_args(arguments)))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="NAME", help="causes whose name contains this")
+    only = parser.parse_args().only
+    return run_command("causes.py", lambda: check_causes(only))
 
 
-def check_causes(options: argparse.Namespace) -> int:
+def check_causes(only: str) -> int:
     """Measure and explain, print the table and the counts, and return the exit code."""
-    causes = {number: cause for number, cause in enumerate(CAUSES, 1) if options.only in cause.name}
+    causes = {number: cause for number, cause in enumerate(read_causes(), 1) if only in cause.name}
     if not causes:
-        raise UsageError(f"--only {options.only}: no cause has that in its name")
+        raise UsageError(f"--only {only}: no cause has that in its name")
     with tempfile.TemporaryDirectory(prefix="causes-") as folder:
         experiment = Experiment(Path(folder).resolve(), causes)
         reported = experiment.explain_causes()
-        equal_builds = {name: experiment.explain_equal(name, options.aa) for name in EQUAL_BUILDS if options.aa}
+        equal_builds = {name: experiment.explain_equal(name) for name in EQUAL_BUILDS}
     print("\n".join([*table(reported), *summary(reported, equal_builds)]))
     return REGRESSED if misses_aim(reported, equal_builds) else DONE
 
@@ -96,7 +90,7 @@ class Experiment:
         reported, numbers = [], list(self._causes)
         for start in range(0, len(numbers), CASES_OF_A_RUN):
             chosen = numbers[start : start + CASES_OF_A_RUN]
-            comparisons = self._compare_builds({number: self._causes[number] for number in chosen})
+            comparisons = self._compare_builds(chosen)
             reported += [compare(self._with_truth(number), comparisons[module_of(number)]) for number in chosen]
         return reported
 
@@ -110,33 +104,32 @@ class Experiment:
         share, reach = measure_share(pythons, module_of(number), cause.clocked, environment)
         return replace(cause, truths=[replace(truth, share=share, reach=reach) for truth in cause.truths])
 
-    def _compare_builds(self, causes: Mapping[int, Cause]) -> dict[str, Mapping[str, Any]]:
-        """Return comparisons, as in the report's document, by the copy of the package.
+    def _compare_builds(self, numbers: Sequence[int]) -> dict[str, Comparison]:
+        """Return the causes' comparisons by the copy of the package.
 
         Raises:
             RunError: there is no report.
         """
-        name = "-".join(map(str, causes))
+        name = "-".join(map(str, numbers))
         report, spec = self._folder / name / "report.json", self._folder / f"{name}.json"
-        write_spec(spec, causes)
+        write_spec(spec, {number: self._causes[number] for number in numbers})
         sides = [f"--{side}={self._builds / side}" for side in SIDES]
         command = [sys.executable, str(ROOT / "harness.py"), "-b", str(spec), *sides, "--explain", "all", *OPTIONS]
         command += ["--simple_local_reporter", str(report.parent)]
         process = subprocess.run(command, stdout=sys.stderr, timeout=LONGEST_S, check=False)
         if not report.exists():
             raise RunError(f"harness.py ended with {process.returncode} and without a report")
-        document = json.loads(report.read_text())
-        return {comparison["case"].partition("/")[0]: comparison for comparison in document["comparisons"]}
+        return {comparison.case.partition("/")[0]: comparison for comparison in read_report(report).comparisons}
 
-    def explain_equal(self, name: str, most: int) -> EqualBuilds:
-        """Explain ``most`` cases of the control and an equal build, as if each had regressed.
+    def explain_equal(self, name: str) -> EqualBuilds:
+        """Explain cases of the control and an equal build, as if each had regressed.
 
         Raises:
             RunError: some cases have no sentence.
         """
         spec = self._folder / f"{name}.json"
-        step = max(1, len(self._causes) // most)
-        write_spec(spec, dict([*self._causes.items()][::step][:most]))
+        step = max(1, len(self._causes) // CASES_OF_A_RUN)
+        write_spec(spec, dict([*self._causes.items()][::step][:CASES_OF_A_RUN]))
         framework, cases = get_framework("python"), expand_cases(load_spec(spec))
         builds: dict[Side, Build] = {
             side: resolve_build(str(self._builds / build), framework, BuildCache())
@@ -146,12 +139,8 @@ class Experiment:
         bench = Bench(builds, framework.adaptor, environment, plan_cpus(1))
         configuration = RunConfiguration(explain="all")
         request = RunRequest(framework, builds["control"], builds["treatment"], cases, 1, configuration)
-        pretended = [
-            replace(
-                Comparison.without_figures(case, "regressed"), ratio=PRETENDED_RATIO, control=1000.0, treatment=1300.0
-            )
-            for case in cases
-        ]
+        figures = {"ratio": PRETENDED_RATIO, "control": 1000.0, "treatment": 1000.0 * PRETENDED_RATIO}
+        pretended = [replace(Comparison.without_figures(case, "regressed"), **figures) for case in cases]
         start = time.monotonic()
         with this_thread_on(bench.cpus.control):
             explained = find_causes(pretended, request, MeasurementResult(), Profiling(bench, framework, 1, seed=1))
@@ -159,13 +148,6 @@ class Experiment:
         if len(sentences) < len(cases):
             raise RunError(f"{len(cases) - len(sentences)} of {len(cases)} cases of equal builds were not explained")
         return EqualBuilds(time.monotonic() - start, sentences)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="NAME", help="causes whose name contains this")
-    parser.add_argument("--aa", type=int, default=10, metavar="N", help="cases of equal builds (default: %(default)s)")
-    return parser
 
 
 if __name__ == "__main__":

@@ -7,9 +7,8 @@ import venv
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.injected_causes.cause import FILES, Cause, apply_edits
+from benchmarks.injected_causes.cause import FILES, HERE, Cause
 
-HERE = Path(__file__).resolve().parent
 FLAGS = ("-O2", "-ftree-vectorize", "-g", "-shared", "-fPIC", "-w")
 MODULE = "smallnum"
 # Function -> its name in the build "renamed".
@@ -49,7 +48,7 @@ def write_builds(folder: Path, packages: Path, causes: Mapping[int, Cause]) -> N
         for number, cause in causes.items():
             sources = dict(texts)
             if name == "treatment":
-                sources[FILES[cause.language]] = apply_edits(texts[FILES[cause.language]], cause.edits)
+                sources[FILES[cause.language]] = cause.apply(texts[FILES[cause.language]])
             elif name == "renamed":
                 sources = {file: rename_functions(text) for file, text in texts.items()}
             _write_package(site_packages / module_of(number), sources)

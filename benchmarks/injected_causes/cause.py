@@ -1,4 +1,4 @@
-"""A cause: a passage of the package that differs in the treatment, and the truth about it.
+"""A cause: a passage of the package that differs in the treatment, and the truth about it; causes.yaml has them all.
 
 The truth says which part of the call is slower, and its share of the change, by construction. Where a passage slows
 what comes after it, too, the share is measured by the clock.
@@ -6,10 +6,15 @@ what comes after it, too, the share is measured by the clock.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
+import yaml
+
+HERE = Path(__file__).resolve().parent
 Language = Literal["C", "Python"]
 FILES: Mapping[Language, str] = {"C": "kernels.c", "Python": "package.py"}
+SOURCES: Mapping[Language, str] = {"C": "native functions", "Python": "Python functions"}
 
 
 @dataclass(frozen=True)
@@ -22,16 +27,17 @@ class Truth:
     """
 
     name: str
+    source: str
     share: float | None = 1.0
-    source: str = "native functions"
     parts: str = ""
     reach: float = 0.0
 
 
 @dataclass(frozen=True)
 class Cause:
-    """One difference of the treatment: ``edits`` are passages of the control, each of which occurs once, and their
-    replacements. ``operator`` is a function of the package, ``inputs`` are its arguments as in a spec.
+    """One difference of the treatment: ``edits`` are passages of the control, each of which occurs once (``before``),
+    and their replacements (``after``). ``operator`` is a function of the package, ``inputs`` are its arguments as in a
+    spec.
 
     ``clocked``: if the share of a single truth isn't known by construction, what clocked.py runs on either side.
     """
@@ -40,29 +46,28 @@ class Cause:
     name: str
     operator: str
     inputs: Mapping[str, Any]
-    edits: Sequence[tuple[str, str]]
-    truths: Sequence[Truth] = field(default_factory=tuple)
-    clocked: Mapping[str, str] = field(default_factory=dict)
+    edits: Sequence[Mapping[str, str]]
+    truths: Sequence[Truth]
+    clocked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def apply(self, text: str) -> str:
+        """Return the text with its passages replaced.
+
+        Raises:
+            ValueError: a passage doesn't occur exactly once.
+        """
+        for edit in self.edits:
+            if text.count(edit["before"]) != 1:
+                raise ValueError(f"a passage occurs {text.count(edit['before'])} times, not once: {edit['before']!r}")
+            text = text.replace(edit["before"], edit["after"])
+        return text
 
 
-def apply_edits(text: str, edits: Sequence[tuple[str, str]]) -> str:
-    """Return the text with these passages replaced.
-
-    Raises:
-        ValueError: a passage doesn't occur exactly once.
-    """
-    for before, after in edits:
-        if text.count(before) != 1:
-            raise ValueError(f"a passage occurs {text.count(before)} times, not once: {before!r}")
-        text = text.replace(before, after)
-    return text
-
-
-def vector(size: int) -> dict[str, Any]:
-    """Return an argument of random numbers."""
-    return {"values": {"call": "numpy.random.rand", "args": [{"value": size}]}}
-
-
-def integers(count: int) -> dict[str, Any]:
-    """Return an argument that is a list of integers."""
-    return {"values": {"call": "builtins.list", "args": [{"call": "builtins.range", "args": [{"value": count}]}]}}
+def read_causes() -> list[Cause]:
+    """Return all causes, in the order of their numbers."""
+    document = yaml.safe_load((HERE / "causes.yaml").read_text(encoding="utf-8"))
+    return [
+        Cause(language, **{**entry, "truths": [Truth(**{"source": source, **truth}) for truth in entry["truths"]]})
+        for language, source in SOURCES.items()
+        for entry in document[language]
+    ]

@@ -3,14 +3,15 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from benchmarks.injected_causes.cause import Cause, Truth
 from opduel.comparator.calibration import Rate
+from opduel.records import Cause as NamedCause
+from opduel.records import Comparison
+from opduel.records.cause import Candidate
 from opduel.support.text import counted
 
 ROUNDING = 0.005  # the sentence has whole per cents
-NOT_EXPLAINED = "not explained"
 AIM = 0.9  # of the causes: named, and with the true share within its interval
 COLUMNS = ("cause", "in", "change", "true share", "reported share")
 
@@ -23,16 +24,10 @@ class ReportedCause:
     and, for each truth with a known share, the reported share (None if there is none)."""
 
     cause: Cause
-    change: float | None
-    sentence: str
+    change: float | None = None
+    sentence: str = ""
+    is_named: bool = False
     shares: Sequence[tuple[Truth, Share | None]] = ()
-
-    @property
-    def is_named(self) -> bool:
-        """Whether the sentence claims something, and names each part of the truth."""
-        if not self.sentence or self.sentence.startswith(NOT_EXPLAINED):
-            return False
-        return all(re.search(truth.name, self.sentence) for truth in self.cause.truths)
 
     @property
     def is_within(self) -> bool:
@@ -54,37 +49,37 @@ class ReportedCause:
         return [self.cause.name, self.cause.language, change, ", ".join(true_shares) or "-", ", ".join(shares) or "-"]
 
 
-def compare(cause: Cause, comparison: Mapping[str, Any]) -> ReportedCause:
-    """Return the cause beside what its case's comparison, in the report's document, says."""
-    reported = comparison.get("cause")
-    if not reported:
-        return ReportedCause(cause, None, "")
-    shares = [
-        (truth, _reported_share(truth, reported["examinations"])) for truth in cause.truths if truth.share is not None
-    ]
-    return ReportedCause(cause, comparison["ratio"] - 1, reported["sentence"], shares)
+def compare(cause: Cause, comparison: Comparison) -> ReportedCause:
+    """Return the cause beside what its case's comparison says: it is named where the sentence claims something, and
+    has each part of the truth."""
+    reported = comparison.cause
+    if reported is None or comparison.ratio is None:
+        return ReportedCause(cause)
+    has_all = all(re.search(truth.name, reported.sentence) for truth in cause.truths)
+    shares = [(truth, _reported_share(truth, reported)) for truth in cause.truths if truth.share is not None]
+    return ReportedCause(cause, comparison.ratio - 1, reported.sentence, reported.is_explained and has_all, shares)
 
 
-def _reported_share(truth: Truth, examinations: Sequence[Mapping[str, Any]]) -> Share | None:
+def _reported_share(truth: Truth, reported: NamedCause) -> Share | None:
     """Return the share that the truth's source reports for its parts, or None.
 
     Limits of several parts are added: they hold together, and so do their sums. Where some of them are too small to be
     listed, the share of unlisted parts may be theirs.
     """
-    for examination in examinations:
-        if examination["source"] != truth.source:
+    for examination in reported.examinations:
+        if examination.source != truth.source:
             continue
-        candidates = [candidate for candidate in examination["candidates"] if candidate["ci"] is not None]
-        parts = [candidate for candidate in candidates if _matches(truth.parts or truth.name, candidate)]
-        if parts:
-            low, high = (sum(part["ci"][limit] for part in parts) for limit in (0, 1))
-            unlisted = 1 - sum(candidate["share"] for candidate in candidates) if truth.parts else 0.0
-            return sum(part["share"] for part in parts), low + min(0.0, unlisted), high + max(0.0, unlisted)
+        shares = {part: (part.share or 0.0, *part.ci) for part in examination.candidates if part.ci}
+        matching = [share for part, share in shares.items() if _matches(truth.parts or truth.name, part)]
+        if matching:
+            share, low, high = map(sum, zip(*matching, strict=True))
+            unlisted = 1 - sum(share for share, _, _ in shares.values()) if truth.parts else 0.0
+            return share, low + min(0.0, unlisted), high + max(0.0, unlisted)
     return None
 
 
-def _matches(pattern: str, part: Mapping[str, Any]) -> bool:
-    return any(re.search(pattern, name) for name in (part["name"], part["was"], *part["merged"]))
+def _matches(pattern: str, part: Candidate) -> bool:
+    return any(re.search(pattern, name) for name in (part.name, part.was, *part.merged))
 
 
 @dataclass(frozen=True)
@@ -97,13 +92,12 @@ class EqualBuilds:
     @property
     def claims(self) -> list[str]:
         """The sentences that claim something."""
-        return [sentence for sentence in self.sentences if not sentence.startswith(NOT_EXPLAINED)]
+        return [sentence for sentence in self.sentences if NamedCause(sentence).is_explained]
 
 
 def misses_aim(causes: Sequence[ReportedCause], equal_builds: Mapping[str, EqualBuilds]) -> bool:
     """Return whether too few causes are named or within, or anything is claimed of equal builds."""
-    rates = named_and_within(causes)
-    missed = any((rate.share or 0.0) < AIM for rate in rates if rate.of)
+    missed = any((rate.share or 0.0) < AIM for rate in named_and_within(causes) if rate.of)
     return missed or any(builds.claims for builds in equal_builds.values())
 
 
@@ -133,8 +127,7 @@ def summary(causes: Sequence[ReportedCause], equal_builds: Mapping[str, EqualBui
     for name, builds in equal_builds.items():
         claimed = _rate_text(Rate(len(builds.claims), len(builds.sentences)))
         cost = f"{counted(len(builds.sentences), 'case')} took {builds.seconds:.0f} s"
-        lines.append(f"control and {name}: {claimed} claimed; {cost}")
-        lines += [f"claimed: {claim}" for claim in builds.claims]
+        lines += [f"control and {name}: {claimed} claimed; {cost}", *(f"claimed: {claim}" for claim in builds.claims)]
     return lines
 
 
