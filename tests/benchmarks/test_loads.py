@@ -25,7 +25,7 @@ def has_real_time_right() -> bool:
         return thread.submit(become_real_time).exception() is None
 
 
-@pytest.mark.parametrize("name", ["steady", "bursts", "memory", "wandering"])
+@pytest.mark.parametrize("name", ["steady", "bursts", "wandering"])
 def test_a_load_runs_as_long_as_its_context(name: str) -> None:
     if name == "wandering" and not has_real_time_right():
         pytest.skip("it needs the right to a real-time priority")
