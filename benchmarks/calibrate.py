@@ -25,10 +25,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.calibration_data import CalibrationRun, PlannedRun, decide_again, read_runs, to_line
+from benchmarks.calibration_data import CalibrationRun, PlannedRun, decide_again, parse_run, to_line
 from benchmarks.calibration_table import load_section, overall_lines, run_lines, short_table
 from benchmarks.loads import LOADS, QUIET, load
-from benchmarks.raw_results import ROOT, append, commit_of
+from benchmarks.raw_results import ROOT, append, commit_of, read
 from opduel.commands.entry import DONE, INCOMPLETE, run_command
 from opduel.commands.option_types import positive, seed, share
 from opduel.commands.options import Parser
@@ -36,7 +36,7 @@ from opduel.comparator.calibration import evaluate
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import get_framework
 from opduel.harness.specs import find_spec, load_spec
-from opduel.records import Comparison, Report, RunError, UsageError
+from opduel.records import Report, RunError, UsageError
 from opduel.reporters import read_report
 
 PLAN = ("0:2%", "0:2%", "10%:2%", "5%:2%", "2%:0.5%", "1%:0.25%", "0.5%:0.1%")
@@ -124,7 +124,7 @@ def recorded_runs(settings: Settings) -> list[CalibrationRun]:
     Raises:
         UsageError: the file is of another build, spec or options, or unreadable.
     """
-    runs = read_runs(settings.data)
+    runs = read(settings.data, parse_run)
     subject = (settings.build_label, settings.spec, tuple(settings.further))
     for run in runs:
         if run.subject != subject:
@@ -208,16 +208,14 @@ def make_run(planned: PlannedRun, settings: Settings, builds: tuple[str, str]) -
 
 def summary(report: Report) -> str:
     """Return rates and cost of a run, and its wrong or missing verdicts, in one line."""
-    parts = []
-    for row in evaluate([report]):
-        detected = f"found {row.detected.count} of {row.detected.of}, " if row.detected.of else ""
-        flags = f"{row.false_flags.count} false flags of {row.false_flags.of}"
-        parts.append(f"{detected}{flags}, {row.seconds_a_case:.1f} s a case, {row.timed_share:.0%} timed")
+    (row,) = evaluate([report])
+    found, flags = row.detected, row.false_flags
+    rates = f"found {found.count} of {found.of}, {flags.count} false flags of {flags.of}"
+    parts = [f"{rates}, {row.seconds_a_case:.1f} s a case, {row.timed_share:.0%} timed"]
     for comparison in report.comparisons:
         expected = ["regressed"] if comparison.injected else ["unchanged", "not_worse", "not_better", "inconclusive"]
         if comparison.verdict not in expected:
-            ratio = f" {comparison.ratio:.3f}" if comparison.ratio else ""
-            parts.append(f"{comparison.case} {comparison.verdict}{ratio}")
+            parts.append(f"{comparison.case} {comparison.verdict} {comparison.ratio or math.nan:.3f}")
     return "; ".join(parts)
 
 
@@ -237,16 +235,11 @@ def check_verdicts(runs: Sequence[CalibrationRun]) -> list[str]:
     """Return how many verdicts the comparator decides differently today, and a line for each of them."""
     pairs = [(run.planned.name, *pair) for run in runs for pair in decide_again(run)]
     changes = [
-        f"- {name}, {recorded.case}: {verdict_text(again)}, not {verdict_text(recorded)}"
+        f"- {name}, {recorded.case}: {again.verdict}, not {recorded.verdict}"
         for name, recorded, again in pairs
-        if verdict_text(again) != verdict_text(recorded)
+        if again.verdict != recorded.verdict
     ]
     return [f"Verdicts made again from the samples: {len(pairs)}, of which {len(changes)} differ.", "", *changes]
-
-
-def verdict_text(comparison: Comparison) -> str:
-    """Return ``regressed``, or ``inconclusive (regressed held back)``."""
-    return f"{comparison.verdict} ({comparison.held_back} held back)" if comparison.held_back else comparison.verdict
 
 
 def _plan_row(text: str) -> tuple[float, float]:

@@ -6,11 +6,10 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from opduel.comparator import Bias, RunAnalysis, plan_looks, withhold_verdicts
-from opduel.records import USUAL_ROUNDS, Build, Case, Comparison, Failure, PairSample, Report, UsageError
+from opduel.comparator import RunAnalysis, plan_looks
+from opduel.records import USUAL_ROUNDS, Build, Case, Comparison, Failure, PairSample, Report
 from opduel.records.host_record import HostRecord
 from opduel.records.measurement import STAGES, Stage
 from opduel.records.run_record import RunRecord
@@ -70,7 +69,6 @@ def to_line(planned: PlannedRun, options: Sequence[str], report: Report, commit:
             "valid": run.validity.valid,
             "hold": run.validity.hold,
             "reasons": list(run.validity.reasons),
-            "aa_checks": [{"flagged": check.flagged, "ratio": check.ratio} for check in run.validity.aa_checks],
         },
         "host": {key: machine[key] for key in HOST_KEYS},
         "load": {key: (machine["during"] or {}).get(key) for key in LOAD_KEYS},
@@ -108,26 +106,12 @@ def _rounded(value: float) -> float:
     return int(short) if short.is_integer() else short  # "712345", not "712345.0"
 
 
-def read_runs(path: Path) -> list[CalibrationRun]:
-    """Return the runs of a file, none if it doesn't exist; ignore a last line that was cut off as its run was killed.
+def parse_run(document: Mapping[str, Any]) -> CalibrationRun:
+    """Return the run of a line, with as much of its report as is recorded.
 
     Raises:
-        UsageError: the file can't be read, or a line is not one of calibrate.py.
+        ValueError, KeyError, TypeError: it is not one of calibrate.py.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"--data {path}: can't be read ({error}): give another file") from None
-    runs = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            runs.append(_parse_run(json.loads(line)))
-        except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"--data {path}: line {number} is no run of calibrate.py ({error!r}): delete it") from None
-    return runs
-
-
-def _parse_run(document: Mapping[str, Any]) -> CalibrationRun:
     if document["schema_version"] != SCHEMA_VERSION:
         raise ValueError(f"schema_version {document['schema_version']}")
     planned = PlannedRun(**document["step"])
@@ -177,23 +161,16 @@ def _case(case_id: str, threshold: float) -> Case:
 
 
 def decide_again(run: CalibrationRun) -> list[tuple[Comparison, Comparison]]:
-    """Return each comparison beside the one that the comparator makes of its samples now.
-
-    Verdicts are withheld again where the run withheld those that don't stand. That the host was disturbed, and what A/A
-    checks found, is taken from the run, which doesn't record their samples.
-    """
+    """Return each comparison, with the verdict from before the run withheld it, beside the one that the comparator
+    makes of its samples now."""
     report = run.report
-    cases = [_case(comparison.case, comparison.threshold) for comparison in report.comparisons]
-    samples = {comparison.case: comparison.samples for comparison in report.comparisons}
-    failures = {comparison.case: comparison.failure for comparison in report.comparisons if comparison.failure}
-    looks, alpha = plan_looks(report.configuration.max_rounds or USUAL_ROUNDS), report.configuration.alpha
-    injected = frozenset(comparison.case for comparison in report.comparisons if comparison.injected)
-    analysis = RunAnalysis(cases, samples, failures, looks, alpha, injected=injected)
-    comparisons = analysis.comparisons()
-    validity = report.run.validity
-    if validity.valid is False and validity.hold is not False:
-        checks = validity.aa_checks
-        loaded = len(validity.reasons) > sum(check.flagged for check in checks)  # a flagged check is a reason, too
-        standing = analysis.standing_cases(loaded=loaded, bias=Bias.of(checks))
-        comparisons = withhold_verdicts(comparisons, standing, "decided again")
-    return list(zip(report.comparisons, comparisons, strict=True))
+    recorded = [
+        replace(comparison, verdict=comparison.held_back or comparison.verdict) for comparison in report.comparisons
+    ]
+    cases = [_case(comparison.case, comparison.threshold) for comparison in recorded]
+    samples = {comparison.case: comparison.samples for comparison in recorded}
+    failures = {comparison.case: comparison.failure for comparison in recorded if comparison.failure}
+    looks = plan_looks(report.configuration.max_rounds or USUAL_ROUNDS)
+    injected = frozenset(comparison.case for comparison in recorded if comparison.injected)
+    analysis = RunAnalysis(cases, samples, failures, looks, report.configuration.alpha, injected=injected)
+    return list(zip(recorded, analysis.comparisons(), strict=True))

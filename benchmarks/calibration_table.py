@@ -2,7 +2,7 @@
 
 import math
 import statistics
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
 from scipy import stats
@@ -14,11 +14,10 @@ from opduel.records import FLAGGED, Comparison, Report
 from opduel.records.measurement import STAGES
 
 LIMITS = (0.01, 0.02, 0.05)  # shares by which a single process pair may be off
-MOST_LISTED = 20
 FORECAST_WITHIN = 1.5
 COLUMNS = (
-    "injected | threshold | runs | comparisons | found | `unchanged`, wrongly | false flags | false flags a run | "
-    "`unchanged`, rightly | withheld | rounds a case | s a case (of single runs) | s, the median case | timed"
+    "injected | threshold | runs | comparisons | found | `unchanged`, wrongly | false flags | `unchanged`, rightly | "
+    "withheld | rounds a case | s a case (of single runs) | timed"
 )
 
 
@@ -35,24 +34,10 @@ def rate_text(rate: Rate) -> str:
     return f"{rate.count} of {rate.of}, {percent(rate.share)} ({low * 100:.3g} to {percent(high)})"
 
 
-def mean_interval(count: int, runs: int) -> tuple[float, float]:
-    """Return the exact interval, at ``CONFIDENCE``, of the mean number of events a run: ``count`` in ``runs`` (> 0),
-    taken for a Poisson process (Garwood 1936, Biometrika 28, 437-442)."""
-    tail = (1 - CONFIDENCE) / 2
-    low = stats.chi2.ppf(tail, 2 * count) / 2 if count else 0.0
-    return float(low) / runs, float(stats.chi2.ppf(1 - tail, 2 * count + 2)) / 2 / runs
-
-
-def case_seconds(report: Report) -> list[float]:
-    """Return each case's part of the run's wall time, if all rounds take equally long."""
-    rounds = sum(comparison.rounds for comparison in report.comparisons)
-    return [(report.run.wall_s or 0.0) * comparison.rounds / max(1, rounds) for comparison in report.comparisons]
-
-
 def load_section(load: str, runs: Sequence[CalibrationRun]) -> list[str]:
     """Return the lines on all runs beside one load."""
     reports = [run.report for run in runs]
-    below = [single_pairs_line(runs), "", *neighbours_lines(reports), *missed_lines(reports)]
+    below = [single_pairs_line(runs), "", *neighbours_lines(reports)]
     return ["", f"Load: {load}", "", *rows_table(evaluate(reports)), "", *below]
 
 
@@ -60,13 +45,11 @@ def rows_table(rows: Sequence[Row]) -> list[str]:
     """Return the table's lines, and a line of counts that are in no column."""
     lines = [f"| {COLUMNS} |", "|" + "---|" * len(COLUMNS.split(" | "))]
     for row in rows:
-        low, high = mean_interval(row.false_flags.count, row.runs)
         comparisons = [comparison for _, compared in row.compared for comparison in compared]
         measured = [comparison for comparison in comparisons if comparison.verdict != "failed"]
         withheld = Rate(sum(comparison.held_back is not None for comparison in measured), len(measured))
         reports = [report for report, _ in row.compared]
         seconds = [(report.run.wall_s or 0.0) / len(report.comparisons) for report in reports]
-        median_case_s = statistics.median(case_s for report in reports for case_s in case_seconds(report))
         cells = (
             percent(row.share) if row.share else "nothing",
             percent(row.threshold),
@@ -75,12 +58,10 @@ def rows_table(rows: Sequence[Row]) -> list[str]:
             rate_text(row.detected),
             rate_text(row.missed_as_unchanged),
             rate_text(row.false_flags),
-            f"{row.false_flags.count / row.runs:.2g} ({low:.2g} to {high:.2g})",
             rate_text(row.cleared),
             rate_text(withheld),
             f"{statistics.fmean(comparison.rounds for comparison in measured) if measured else 0:.3g}",
             f"{row.seconds_a_case:.2g} ({min(seconds):.2g} to {max(seconds):.2g})",
-            f"{median_case_s:.3g}",
             f"{100 * row.timed_share:.0f} %",
         )
         lines.append(f"| {' | '.join(cells)} |")
@@ -117,23 +98,6 @@ def neighbours_lines(reports: Iterable[Report]) -> list[str]:
         return []
     middle, limits = f"{statistics.median(means):.2f}", f"{means[0]:.3f} to {means[-1]:.3f}"
     return [f"Processors that other processes kept busy, in a run's mean: median {middle}, {limits}", ""]
-
-
-def missed_lines(reports: Sequence[Report]) -> list[str]:
-    """Return the names of false flags and of slowed cases that were not found."""
-    mistakes: Counter[str] = Counter()
-    for report in reports:
-        share = report.configuration.inject
-        for comparison in report.comparisons:
-            name, verdict = comparison.case, comparison.verdict
-            slowed = comparison.injected and share > comparison.threshold
-            if verdict in FLAGGED and not (slowed and verdict == "regressed"):
-                mistakes[f"- flagged, wrongly: {name} {verdict} ({percent((comparison.ratio or 1) - 1)})"] += 1
-            elif slowed and verdict not in ("regressed", "failed"):
-                mistakes[f"- {percent(share)} missed: {name} {verdict}"] += 1
-    lines = [f"{line}{f', {times} times' if times > 1 else ''}" for line, times in sorted(mistakes.items())]
-    more = [f"- and {len(lines) - MOST_LISTED} more"] if len(lines) > MOST_LISTED else []
-    return ["Missed or wrong:", "", *lines[:MOST_LISTED], *more] if lines else []
 
 
 def short_table(runs: Sequence[CalibrationRun]) -> list[str]:
@@ -211,7 +175,7 @@ def run_lines(runs: Sequence[CalibrationRun]) -> list[str]:
 
 def mean_text(values: Sequence[float]) -> str:
     """Return ``1.7 (1.4 to 2.1)``: the mean and Student's interval of two values or more."""
-    reach = float(stats.t.isf(0.025, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
+    reach = float(stats.t.isf(0.025, len(values) - 1) * stats.sem(values))
     mean = statistics.fmean(values)
     return f"{mean:.2g} ({max(0.0, mean - reach):.2g} to {mean + reach:.2g})"
 

@@ -1,7 +1,10 @@
 """Files of raw results: a line of JSON for each, written to disk at once, and the commit that measured it."""
 
+import json
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 import git
 
@@ -9,6 +12,27 @@ from opduel.records import UsageError
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = "benchmarks/results"
+T = TypeVar("T")
+
+
+def read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
+    """Return the parsed results of a file, none if it doesn't exist; ignore a last line that was cut off as its run was
+    killed.
+
+    Raises:
+        UsageError: the file can't be read, or a line is no such result.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"--data {path}: can't be read ({error}): give another file") from None
+    results = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            results.append(parse(json.loads(line)))
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"--data {path}: line {number} is no such result ({error!r}): delete it") from None
+    return results
 
 
 def append(path: Path, line: str) -> None:
