@@ -208,7 +208,7 @@ def make_run(planned: PlannedRun, settings: Settings, builds: tuple[str, str]) -
 
 def summary(report: Report) -> str:
     """Return rates and cost of a run, and its wrong or missing verdicts, in one line."""
-    (row,) = evaluate([report])
+    row, *_ = evaluate([report])
     found, flags = row.detected, row.false_flags
     rates = f"found {found.count} of {found.of}, {flags.count} false flags of {flags.of}"
     parts = [f"{rates}, {row.seconds_a_case:.1f} s a case, {row.timed_share:.0%} timed"]

@@ -12,6 +12,7 @@ docs/explanation/peers.md describes the tools, benchmarks/loads.py the loads.
 """
 
 import argparse
+import json
 import logging
 import math
 import os
@@ -21,37 +22,34 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-import yaml  # noqa: E402
+import yaml
 
-from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
-from benchmarks.peer_tools.opduel_itself import Opduel  # noqa: E402
-from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, PairedT, Tango  # noqa: E402
-from benchmarks.peer_tools.real_asv import Asv  # noqa: E402
-from benchmarks.peer_tools.real_pyperf import Pyperf  # noqa: E402
-from benchmarks.peer_tools.results import Result, append_result, read_results  # noqa: E402
-from benchmarks.peer_tools.table import markdown, rows_of  # noqa: E402
-from benchmarks.peer_tools.trial import Bench, Tool, Trial  # noqa: E402
-from benchmarks.raw_results import commit_of  # noqa: E402
-from opduel.commands.entry import DONE, run_command  # noqa: E402
-from opduel.commands.option_types import positive, seconds, seed, share  # noqa: E402
-from opduel.commands.options import Parser  # noqa: E402
-from opduel.comparator import plan_looks  # noqa: E402
-from opduel.driver.builds import BuildCache, load_releases  # noqa: E402
-from opduel.driver.builds.environment_build import release_build  # noqa: E402
-from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.machine.cpus import plan_cpus  # noqa: E402
-from opduel.harness.machine.host import host_fingerprint  # noqa: E402
-from opduel.harness.measurement_plan import MeasurementPlan  # noqa: E402
-from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases  # noqa: E402
-from opduel.records import USUAL_ROUNDS, RunError, UsageError  # noqa: E402
+from benchmarks.loads import LOADS, QUIET, load
+from benchmarks.peer_tools import pairs, real_asv
+from benchmarks.peer_tools.opduel_itself import opduel
+from benchmarks.peer_tools.real_pyperf import pyperf
+from benchmarks.peer_tools.results import Result, markdown, read_results
+from benchmarks.peer_tools.trial import Bench, Tool, Trial
+from benchmarks.raw_results import ROOT, append, commit_of
+from opduel.commands.entry import DONE, run_command
+from opduel.commands.option_types import positive, seconds, seed, share
+from opduel.commands.options import Parser
+from opduel.comparator import plan_looks
+from opduel.driver.builds import BuildCache, load_releases
+from opduel.driver.builds.environment_build import release_build
+from opduel.frameworks import get_framework, worker_environment
+from opduel.harness.machine.cpus import plan_cpus
+from opduel.harness.machine.host import host_fingerprint
+from opduel.harness.measurement_plan import MeasurementPlan
+from opduel.harness.specs import expand_cases, find_spec, load_spec, select_cases
+from opduel.records import USUAL_ROUNDS, RunError, UsageError
 
 DATA = ROOT / "benchmarks" / "results" / "peers.jsonl"
 PINS = ROOT / "benchmarks" / "peer_tools" / "pins.yaml"
@@ -82,15 +80,15 @@ class Settings:
 
     def make_tools(self) -> list[Tool]:
         """Return the tools of --tools, in its order."""
-        tools: list[Tool] = [
-            Opduel(self.threshold),
-            Naive(self.seconds, self.threshold),
-            Asv(self.threshold),
-            Pyperf(),
-            Benchstat(self.seconds),
-            BenchstatPairs(self.seconds),
-            Tango(self.seconds, self.threshold),
-            PairedT(self.threshold),
+        tools = [
+            opduel(self.threshold),
+            pairs.naive(self.seconds, self.threshold),
+            real_asv.asv(self.threshold),
+            pyperf(),
+            pairs.benchstat(self.seconds),
+            pairs.benchstat_pairs(self.seconds),
+            pairs.tango(self.seconds, self.threshold),
+            pairs.paired_t(self.threshold),
         ]
         by_name = {tool.name: tool for tool in tools}
         return [by_name[name] for name in self.tools]
@@ -138,7 +136,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         share = -slowdown
         slowed = f"half slowed by {100 * share:g} %" if share else "none slowed"
         print(f"Spec: {spec}, load: {[*LOADS][place]}, {-cases} cases a session, {slowed}\n")
-        print(f"{markdown(rows_of(group), share)}\n")
+        print(f"{markdown(group, share)}\n")
     if failures:
         raise RunError(f"{failures} measurements failed; the same command tries them again")
     return DONE
@@ -154,17 +152,17 @@ def measure(settings: Settings) -> int:
     deadline = time.monotonic() + 60 * settings.minutes
     tools = settings.make_tools()
     full_bench = make_bench(settings)
-    for tool in tools:
-        tool.set_up(full_bench)
+    if "asv" in settings.tools:
+        real_asv.make_environment(full_bench)
     seconds_of = {result.key: result.seconds for result in read_results(settings.data)}
     failures = 0
     for session in sessions_of(settings):
         bench = session.draw(full_bench, settings.sample)
         cases = tuple(sorted(case.id for case in bench.cases))
         key_of_bench = (bench.release, bench.spec, session.seed, session.share, session.load, cases)
-        key_of_opduel = (session.number, "opduel", Opduel(settings.threshold).settings, *key_of_bench)
+        key_of_opduel = (session.number, "opduel", opduel(settings.threshold).settings, *key_of_bench)
         order = random.Random(f"order {session}").sample(tools, len(tools))
-        for tool in sorted(order, key=lambda tool: isinstance(tool, PairedT)):
+        for tool in sorted(order, key=lambda tool: tool.name == "paired-t"):
             key = (session.number, tool.name, tool.settings, *key_of_bench)
             if key in seconds_of:
                 continue
@@ -177,7 +175,7 @@ def measure(settings: Settings) -> int:
                 log.warning("%s, %s: %s", session, tool.name, error)
                 failures += 1
             else:
-                append_result(settings.data, result)
+                append(settings.data, json.dumps(asdict(result)))
                 seconds_of[key] = result.seconds
                 log.info("%s, %s: %.1f s a case", session, tool.name, result.seconds / len(cases))
     return failures

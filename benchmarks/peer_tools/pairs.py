@@ -11,11 +11,10 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.peer_tools import rules
-from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
+from benchmarks.peer_tools.trial import Answer, Answers, Tool, Trial
 from opduel.harness.machine.cpus import this_thread_on
 from opduel.harness.processes.channel import complete
 from opduel.harness.processes.pair_pool import Pair
@@ -30,188 +29,142 @@ TANGO_SAMPLE_NS = 10_000_000
 
 log = logging.getLogger(__name__)
 Rule = Callable[[Sequence[float], Sequence[float]], Answer]
-Samples = dict[Side, list[float]]  # ns a call
+Values = dict[Side, list[float]]  # ns a call
+Sample = Callable[[Processes, Case, float], Values]  # the float: ns of a call, about
 
 
-class NeedsNoSetUp:
-    """A tool whose workers are opduel's."""
+def naive(seconds: float, threshold: float) -> Tool:
+    """Return the tool of one process pair, blocks of calls in turn (A B A B), all calls of a side pooled: ``seconds``
+    of timed calls a case. Two rules decide on the same calls, the strict one with the threshold (a share)."""
 
-    def set_up(self, bench: Bench) -> None:
-        """Do nothing."""
+    def sample(processes: Processes, case: Case, call_ns: float) -> Values:
+        calls = _calls(BLOCK_NS, call_ns)
+        values: Values = {side: [] for side in SIDES}
+        for _ in range(_calls(seconds * 1e9 / 2, calls * call_ns)):
+            for side in SIDES:
+                values[side] += _block(processes[side], case, calls=calls)
+        return values
 
-
-@dataclass(frozen=True)
-class Naive(NeedsNoSetUp):
-    """One process pair, blocks of calls in turn (A B A B), all calls of a side pooled."""
-
-    seconds: float  # of timed calls a case
-    threshold: float  # a share, of the strict rule
-    name: str = "naive"
-
-    @property
-    def settings(self) -> str:
-        """Time a case and block size."""
-        return f"one process pair, {self.seconds:g} s of 8 ms blocks in turn"
-
-    def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """Apply two rules to the same calls."""
-
-        def sample(processes: Processes, case: Case, call_ns: float) -> Samples:
-            calls = max(1, round(BLOCK_NS / call_ns))
-            values: Samples = {side: [] for side in SIDES}
-            for _ in range(max(1, round(self.seconds * 1e9 / 2 / calls / call_ns))):
-                for side in SIDES:
-                    values[side] += _block(processes[side], case, calls=calls)
-            return values
-
-        samples = _one_pair(trial, sample, random.Random(trial.seed))
-        strict = partial(rules.strict, share=self.threshold)
+    def measure(trial: Trial) -> Mapping[str, Answers]:
+        samples = Samples(trial)
+        samples.add(random.Random(trial.seed).sample(SIDES, 2), sample)
         return {
-            "naive: Mann-Whitney on calls, p < 0.05": _decide(trial, samples, rules.naive),
-            f"naive, strict: p < 0.01 and beyond {100 * self.threshold:g} %": _decide(trial, samples, strict),
+            "naive: Mann-Whitney on calls, p < 0.05": samples.decide(rules.naive),
+            f"naive, strict: p < 0.01 and beyond {100 * threshold:g} %": samples.decide(
+                partial(rules.strict, share=threshold)
+            ),
         }
 
+    return Tool("naive", f"one process pair, {seconds:g} s of 8 ms blocks in turn", measure)
 
-@dataclass(frozen=True)
-class Tango(NeedsNoSetUp):
-    """Two processes in lock step: samples of some 10 ms in turn, of which each pair gives one difference."""
 
-    seconds: float  # of timed calls a case
-    threshold: float  # a share, by which the rule decides, too, where it is smaller than tango's own 1 %
-    name: str = "tango"
+def tango(seconds: float, threshold: float) -> Tool:
+    """Return the tool of two processes in lock step: samples of some 10 ms in turn, of which each pair gives one
+    difference. Its rule decides without and with its outlier filter, at its own 1 % and at a threshold below that."""
 
-    @property
-    def settings(self) -> str:
-        """Time a case and sample size."""
-        return f"one process pair, {self.seconds:g} s of 10 ms samples in turn"
+    def sample(processes: Processes, case: Case, call_ns: float) -> Values:
+        inner = _calls(TANGO_SAMPLE_NS, call_ns)
+        values: Values = {side: [] for side in SIDES}
+        for number in range(max(2, round(seconds * 1e9 / 2 / inner / call_ns))):
+            for side in SIDES if number % 2 else SIDES[::-1]:
+                values[side] += _block(processes[side], case, inner=inner)
+        return values
 
-    def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """Apply its rule without and with its outlier filter, at its own threshold and at a smaller one of ours."""
-
-        def sample(processes: Processes, case: Case, call_ns: float) -> Samples:
-            inner = max(1, round(TANGO_SAMPLE_NS / call_ns))
-            values: Samples = {side: [] for side in SIDES}
-            for number in range(max(2, round(self.seconds * 1e9 / 2 / inner / call_ns))):
-                for side in SIDES if number % 2 else SIDES[::-1]:
-                    values[side] += _block(processes[side], case, inner=inner)
-            return values
-
-        samples = _one_pair(trial, sample, random.Random(trial.seed))
+    def measure(trial: Trial) -> Mapping[str, Answers]:
+        samples = Samples(trial)
+        samples.add(random.Random(trial.seed).sample(SIDES, 2), sample)
         answers: dict[str, Answers] = {}
-        for share in sorted({rules.TANGO_SHARE, min(self.threshold, rules.TANGO_SHARE)}):
+        for share in sorted({rules.TANGO_SHARE, min(threshold, rules.TANGO_SHARE)}):
             for option, filter_outliers in (("", False), (" -o", True)):
                 rule = partial(rules.tango, share=share, filter_outliers=filter_outliers)
-                answers[f"tango{option}: z >= 2.6 and > {100 * share:g} %"] = _decide(trial, samples, rule)
+                answers[f"tango{option}: z >= 2.6 and > {100 * share:g} %"] = samples.decide(rule)
         return answers
 
+    return Tool("tango", f"one process pair, {seconds:g} s of 10 ms samples in turn", measure)
 
-@dataclass(frozen=True)
-class Benchstat(NeedsNoSetUp):
-    """``go test -count``: one process a side, one side after the other, each case so many runs; a run gives a mean."""
 
-    seconds: float  # of timed calls a case
-    runs: int = 10
-    name: str = "benchstat"
+def benchstat(seconds: float, runs: int = 10) -> Tool:
+    """Return the tool like ``go test -count``: one process a side, one side after the other, each case so many runs; a
+    run gives a mean."""
+    run_s = seconds / 2 / runs
 
-    @property
-    def settings(self) -> str:
-        """Count and time of the runs, as options of go test."""
-        return f"-count={self.runs} -benchtime={self.seconds / 2 / self.runs:.3g}s, control first"
+    def sample(processes: Processes, case: Case, call_ns: float) -> Values:
+        inner = _calls(run_s * 1e9, call_ns)
+        return {
+            side: [_block(process, case, inner=inner)[0] for _ in range(runs)] for side, process in processes.items()
+        }
 
-    def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """Apply its rule to one value a run."""
-        samples: dict[str, Samples] = {case.id: {side: [] for side in SIDES} for case in trial.bench.cases}
+    def measure(trial: Trial) -> Mapping[str, Answers]:
+        samples = Samples(trial)
         for side in SIDES:
-            with _workers(trial, [side]) as pair:
-                for case in trial.bench.cases:
-                    with _prepared(trial, pair, case) as (processes, call_ns):
-                        if call_ns is None:
-                            continue
-                        inner = max(1, round(self.seconds * 1e9 / 2 / self.runs / call_ns))
-                        blocks = [_block(processes[side], case, inner=inner) for _ in range(self.runs)]
-                        samples[case.id][side] = [value for block in blocks for value in block]
-        return {f"benchstat on {self.runs} runs of one process": _decide(trial, samples, rules.benchstat)}
+            samples.add([side], sample)
+        return {f"benchstat on {runs} runs of one process": samples.decide(rules.benchstat)}
+
+    return Tool("benchstat", f"-count={runs} -benchtime={run_s:.3g}s, control first", measure)
 
 
-@dataclass(frozen=True)
-class BenchstatPairs(NeedsNoSetUp):
-    """A careful user of benchstat: so many fresh processes a side, in turn; a process gives one mean."""
+def benchstat_pairs(seconds: float, runs: int = 10) -> Tool:
+    """Return the tool of a careful user of benchstat: so many fresh processes a side, in turn; a process gives one
+    mean. The order of the sides, in starting and in timing, is random, so that no position belongs to a side."""
+    run_s = seconds / 2 / runs
 
-    seconds: float  # of timed calls a case
-    runs: int = 10
-    name: str = "benchstat-pairs"
+    def measure(trial: Trial) -> Mapping[str, Answers]:
+        rng, samples = random.Random(f"order {trial.seed}"), Samples(trial)
 
-    @property
-    def settings(self) -> str:
-        """Number of processes and time of each."""
-        each = self.seconds / 2 / self.runs
-        return f"{self.runs} fresh process pairs, {each:.3g} s a process, the sides in random order"
-
-    def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """Apply its rule to one value a process. The order of the sides, in starting and in timing, is random, so that
-        no position belongs to a side."""
-        rng = random.Random(f"order {trial.seed}")
-
-        def sample(processes: Processes, case: Case, call_ns: float) -> Samples:
-            inner = max(1, round(self.seconds * 1e9 / 2 / self.runs / call_ns))
+        def sample(processes: Processes, case: Case, call_ns: float) -> Values:
+            inner = _calls(run_s * 1e9, call_ns)
             return {side: _block(processes[side], case, inner=inner) for side in rng.sample(SIDES, 2)}
 
-        samples: dict[str, Samples] = {case.id: {side: [] for side in SIDES} for case in trial.bench.cases}
-        for _ in range(self.runs):
-            for case_id, values in _one_pair(trial, sample, rng).items():
-                for side in SIDES:
-                    samples[case_id][side] += values[side]
-        return {f"benchstat on {self.runs} process pairs": _decide(trial, samples, rules.benchstat)}
+        for _ in range(runs):
+            samples.add(rng.sample(SIDES, 2), sample)
+        return {f"benchstat on {runs} process pairs": samples.decide(rules.benchstat)}
+
+    settings = f"{runs} fresh process pairs, {run_s:.3g} s a process, the sides in random order"
+    return Tool("benchstat-pairs", settings, measure)
 
 
-@dataclass(frozen=True)
-class PairedT(NeedsNoSetUp):
-    """A statistician's procedure: fresh process pairs, in each as many ABBA quads as there is time for, one log ratio a
-    pair, and a paired t test with a minimum change; in the time that opduel took for the session."""
+def paired_t(threshold: float, pairs: int = 10) -> Tool:
+    """Return a statistician's procedure: fresh process pairs, in each as many ABBA quads as there is time for, one log
+    ratio a pair, and a paired t test with a minimum change; in the time that opduel took for the session.
 
-    threshold: float  # a share
-    pairs: int = 10
-    name: str = "paired-t"
+    Four rules decide on the same log ratios: with a strict or a looser minimum change, and with Benjamini and
+    Hochberg's correction over the cases, as opduel has it, or without.
+    """
 
-    @property
-    def settings(self) -> str:
-        """Number of processes and block size."""
-        return f"{self.pairs} fresh process pairs, ABBA quads of {BLOCK_NS / 1e6:g} ms blocks, as long as opduel"
-
-    def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """Apply four rules to the same log ratios: with a strict or a looser minimum change, and with Benjamini and
-        Hochberg's correction over the cases, as opduel has it, or without.
-
-        Raises:
-            RunError: opduel did not measure the session.
-        """
+    def measure(trial: Trial) -> Mapping[str, Answers]:
         if trial.opduel_seconds is None:
             raise RunError("paired-t takes as long as opduel did: add opduel to --tools")
-        rng, start = random.Random(f"quads {trial.seed}"), time.monotonic()
-        cases, ratios = trial.bench.cases, {case.id: list[float]() for case in trial.bench.cases}
-        for number in range(1, self.pairs + 1):
-            deadline = start + number / self.pairs * trial.opduel_seconds
+        rng, start, samples = random.Random(f"quads {trial.seed}"), time.monotonic(), Samples(trial)
+        cases, end = trial.bench.cases, start
 
-            def sample(processes: Processes, case: Case, call_ns: float, deadline: float = deadline) -> Samples:
-                now, cases_to_come = time.monotonic(), len(cases) - cases.index(case)
-                return _quads(processes, case, call_ns, now + (deadline - now) / cases_to_come, rng)
+        def sample(processes: Processes, case: Case, call_ns: float) -> Values:
+            now, cases_to_come = time.monotonic(), len(cases) - cases.index(case)
+            quads = _quads(processes, case, call_ns, now + (end - now) / cases_to_come, rng)
+            return {side: [statistics.geometric_mean(blocks)] for side, blocks in quads.items()}
 
-            for case_id, values in _one_pair(trial, sample, rng).items():
-                logs = {side: statistics.fmean(map(math.log, values[side])) for side in SIDES}
-                ratios[case_id].append(logs["treatment"] - logs["control"])
+        for number in range(1, pairs + 1):
+            end = start + number / pairs * trial.opduel_seconds  # of this pair
+            samples.add(rng.sample(SIDES, 2), sample)
+        ratios = {
+            case_id: [math.log(after / before) for before, after in zip(*values.values(), strict=True)]
+            for case_id, values in samples.by_case.items()
+        }
         answers: dict[str, Answers] = {}
         for strict in (True, False):
             for corrected in (True, False):
                 test = "interval" if strict else "p < 0.05, estimate"
-                rule = f"paired t: {test} beyond {100 * self.threshold:g} %{', FDR 5 %' if corrected else ''}"
-                answers[rule] = rules.paired_t(ratios, self.threshold, strict, corrected)
+                rule = f"paired t: {test} beyond {100 * threshold:g} %{', FDR 5 %' if corrected else ''}"
+                answers[rule] = rules.paired_t(ratios, threshold, strict, corrected)
         return answers
 
+    settings = f"{pairs} fresh process pairs, ABBA quads of {BLOCK_NS / 1e6:g} ms blocks, as long as opduel"
+    return Tool("paired-t", settings, measure)
 
-def _quads(processes: Processes, case: Case, call_ns: float, deadline: float, rng: random.Random) -> Samples:
+
+def _quads(processes: Processes, case: Case, call_ns: float, deadline: float, rng: random.Random) -> Values:
     """Return blocks of both sides in quads, of which the last begins before the deadline."""
-    inner = max(1, round(BLOCK_NS / call_ns))
-    values: Samples = {side: [] for side in SIDES}
+    inner = _calls(BLOCK_NS, call_ns)
+    values: Values = {side: [] for side in SIDES}
     while not values["control"] or time.monotonic() < deadline:
         first, second = rng.sample(SIDES, 2)
         for side in (first, second, second, first):
@@ -219,30 +172,32 @@ def _quads(processes: Processes, case: Case, call_ns: float, deadline: float, rn
     return values
 
 
-def _decide(trial: Trial, samples: Mapping[str, Samples], rule: Rule) -> dict[str, Answer]:
-    answers: dict[str, Answer] = dict.fromkeys((case.id for case in trial.bench.cases), "failed")
-    for case_id, values in samples.items():
-        if min(len(values[side]) for side in SIDES) >= 2:
-            answers[case_id] = rule(values["control"], values["treatment"])
-    return answers
+class Samples:
+    """What a tool has measured of each case of a trial; nothing of those that can't be measured."""
 
+    def __init__(self, trial: Trial) -> None:
+        self._trial = trial
+        self.by_case: dict[str, Values] = {case.id: {side: [] for side in SIDES} for case in trial.bench.cases}
 
-def _one_pair(
-    trial: Trial, sample: Callable[[Processes, Case, float], Samples], rng: random.Random
-) -> dict[str, Samples]:
-    """Sample every case once in one process pair, whose sides are started in random order; leave out cases that can't
-    be measured.
+    def add(self, sides: Sequence[Side], sample: Sample) -> None:
+        """Start a process of each side, in this order, and sample every case in them.
 
-    Raises:
-        RunError: a worker was lost.
-    """
-    samples: dict[str, Samples] = {}
-    with _workers(trial, rng.sample(SIDES, 2)) as pair:
-        for case in trial.bench.cases:
-            with _prepared(trial, pair, case) as (processes, call_ns):
-                if call_ns is not None:
-                    samples[case.id] = sample(processes, case, call_ns)
-    return samples
+        Raises:
+            RunError: a worker was lost.
+        """
+        with _workers(self._trial, sides) as workers:
+            for case in self._trial.bench.cases:
+                with _prepared(self._trial, workers, case) as (processes, call_ns):
+                    values = sample(processes, case, call_ns) if call_ns is not None else {}
+                    for side in values:
+                        self.by_case[case.id][side] += values[side]
+
+    def decide(self, rule: Rule) -> dict[str, Answer]:
+        """Return the rule's answers; a case has failed with fewer than two values of a side."""
+        return {
+            case_id: rule(values["control"], values["treatment"]) if min(map(len, values.values())) >= 2 else "failed"
+            for case_id, values in self.by_case.items()
+        }
 
 
 @contextmanager
@@ -279,7 +234,7 @@ def _prepared(trial: Trial, pair: Mapping[Side, Worker], case: Case) -> Iterator
     for side, worker in pair.items():
         processes[side] = complete(worker.beginning(fork=True))
         try:
-            call_ns.append(processes[side].ask(trial.prepare(case.id, side), case.timeout_s)["call_ns"])
+            call_ns.append(processes[side].ask(trial.prepare(case, side), case.timeout_s)["call_ns"])
         except (CaseRefusedError, CaseLostError):
             continue
     try:
@@ -288,6 +243,10 @@ def _prepared(trial: Trial, pair: Mapping[Side, Worker], case: Case) -> Iterator
         log.warning("%s, %s: %s", case.id, error.failure.side, error.failure.reason)
     for process in processes.values():
         complete(process.ended())
+
+
+def _calls(time_ns: float, call_ns: float) -> int:
+    return max(1, round(time_ns / call_ns))
 
 
 def _block(process: CaseProcess, case: Case, discard: int = 0, calls: int = 1, inner: int = 1) -> list[float]:

@@ -7,13 +7,13 @@ from opduel.driver.builds.process import run
 from opduel.records import RunError
 
 LOG = "output.txt"
+TIMEOUT_S = 6 * 3600.0
 
 
 def run_program(
     command: Sequence[str],
     environment: Mapping[str, str],
     folder: Path,
-    timeout_s: float,
     good: Collection[int] = (0,),
 ) -> str:
     """Return the program's standard output, and append all its output to a log in ``folder``, where it runs.
@@ -23,7 +23,7 @@ def run_program(
     Raises:
         RunError: it ended with another exit code, or not in time.
     """
-    outcome = run(command, timeout=timeout_s, whole_environment=environment, directory=folder)
+    outcome = run(command, timeout=TIMEOUT_S, whole_environment=environment, directory=folder)
     log = folder / LOG
     with log.open("a", encoding="utf-8") as stream:
         stream.write(f"$ {' '.join(command)}\n{outcome.stdout}{outcome.stderr}\n")

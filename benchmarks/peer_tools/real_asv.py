@@ -7,17 +7,16 @@ import json
 import os
 import re
 import sysconfig
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.peer_tools.programs import LOG, run_program
-from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
+from benchmarks.peer_tools.trial import Answer, Answers, Bench, Tool, Trial
 from opduel.records import RunError
 
 INSIDE = Path(__file__).resolve().with_name("inside.py")
-TIMEOUT_S = 6 * 3600.0
 FACTOR = 1.1  # its default
 COMMITS = ("control", "treatment")
 MARKS: Mapping[str, Answer] = {"+": "slower", "-": "faster", "": "same", "!": "failed", "*": "failed", "x": "failed"}
@@ -42,41 +41,39 @@ def time_case():
 """
 
 
-@dataclass(frozen=True)
-class Asv:
-    """asv with its default of 2 rounds a side, each in a fresh process."""
+def asv(threshold: float) -> Tool:
+    """Return asv with its default of 2 rounds a side, each in a fresh process; its default factor, and 1 and the
+    threshold (a share), decide on the same samples."""
+    return Tool("asv", "2 interleaved rounds of 5 samples of 10 ms", partial(_measure, (FACTOR, 1 + threshold)))
 
-    threshold: float  # a share: 1 and this is the second factor
-    name: str = "asv"
 
-    @property
-    def settings(self) -> str:
-        """asv's defaults."""
-        return "2 interleaved rounds of 5 samples of 10 ms"
+def make_environment(bench: Bench) -> None:
+    """Have asv make its environment, which stays in the cache.
 
-    def set_up(self, bench: Bench) -> None:
-        """Have asv make its environment, which stays in the cache."""
-        folder = bench.cache / "set-up"
-        folder.mkdir(parents=True, exist_ok=True)
-        write_suite(folder, bench)
-        run_asv(bench, folder, "setup", good=(0, 1))  # asv 0.6.6 exits with 1 in any case
-        if not list((bench.cache / "environments").glob("*/asv-env-info.json")):
-            raise RunError(f"asv made no environment; its output: {folder / LOG}")
+    Raises:
+        RunError: it made none.
+    """
+    folder = bench.cache / "set-up"
+    folder.mkdir(parents=True, exist_ok=True)
+    write_suite(folder, bench)
+    run_asv(bench, folder, "setup", good=(0, 1))  # asv 0.6.6 exits with 1 in any case
+    if not list((bench.cache / "environments").glob("*/asv-env-info.json")):
+        raise RunError(f"asv made no environment; its output: {folder / LOG}")
 
-    def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """Run ``asv continuous``, and let its default factor and that of the threshold decide on the same samples."""
-        bench, folder = trial.bench, trial.folder.absolute()
-        variables = {"OPDUEL_PEERS_JOB": str(trial.write_job())}
-        write_suite(folder, bench, sorted(trial.injected), with_cases=True)
-        cpus = ",".join(map(str, sorted(bench.cpus.measure)))
-        command = ["continuous", *COMMITS, "--cpu-affinity", cpus, "--attribute", "rounds=2"]
-        run_asv(bench, folder, *command, variables=variables, good=(0, 1, 2))  # 1: slower, 2: something failed
-        names = {f"case_{number}.time_case": case.id for number, case in enumerate(bench.cases)}
-        answers = {}
-        for factor in (FACTOR, 1 + self.threshold):
-            output = run_asv(bench, folder, "compare", *COMMITS, "--factor", str(factor))
-            answers[f"asv: compare, factor {factor:g}"] = parse_compare(output, names)
-        return answers
+
+def _measure(factors: Sequence[float], trial: Trial) -> Mapping[str, Answers]:
+    bench, folder = trial.bench, trial.folder.absolute()
+    variables = {"OPDUEL_PEERS_JOB": str(trial.write_job())}
+    write_suite(folder, bench, sorted(trial.injected), with_cases=True)
+    cpus = ",".join(map(str, sorted(bench.cpus.measure)))
+    command = ["continuous", *COMMITS, "--cpu-affinity", cpus, "--attribute", "rounds=2"]
+    run_asv(bench, folder, *command, variables=variables, good=(0, 1, 2))  # 1: slower, 2: something failed
+    names = {f"case_{number}.time_case": case.id for number, case in enumerate(bench.cases)}
+    answers = {}
+    for factor in factors:
+        output = run_asv(bench, folder, "compare", *COMMITS, "--factor", str(factor))
+        answers[f"asv: compare, factor {factor:g}"] = parse_compare(output, names)
+    return answers
 
 
 def run_asv(
@@ -104,8 +101,8 @@ def run_asv(
     command = [bench.build.interpreter, "-m", "asv"]
     config = ["--config", str(folder / "asv.conf.json")]
     if not (home / ".asv-machine.json").exists():
-        run_program([*command, "machine", "--yes", *config], environment, folder, TIMEOUT_S)
-    return run_program([*command, arguments[0], *config, *arguments[1:]], environment, folder, TIMEOUT_S, good)
+        run_program([*command, "machine", "--yes", *config], environment, folder)
+    return run_program([*command, arguments[0], *config, *arguments[1:]], environment, folder, good)
 
 
 def parse_compare(output: str, cases: Mapping[str, str]) -> dict[str, Answer]:
@@ -164,7 +161,7 @@ def write_repository(repository: Path, slowed: Collection[str]) -> None:
 
     def git(*arguments: str) -> None:
         author = ["-c", "user.name=opduel", "-c", "user.email=opduel@localhost", "-c", "commit.gpgsign=false"]
-        run_program(["git", *author, *arguments], dict(os.environ), repository, TIMEOUT_S)
+        run_program(["git", *author, *arguments], dict(os.environ), repository)
 
     git("init", "--quiet", "--initial-branch=main")
     (repository / ".gitignore").write_text(f"{LOG}\n", encoding="utf-8")

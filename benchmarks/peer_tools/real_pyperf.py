@@ -2,48 +2,37 @@
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.peer_tools.programs import run_program
-from benchmarks.peer_tools.trial import Answer, Answers, Bench, Trial
+from benchmarks.peer_tools.trial import Answer, Answers, Tool, Trial
 from opduel.records.measurement import SIDES
 
 SCRIPT = Path(__file__).resolve().with_name("pyperf_cases.py")
-TIMEOUT_S = 6 * 3600.0
 OPTIONS = ("--processes", "3")
 SECTIONS: Mapping[str, Answer] = {"Slower": "slower", "Faster": "faster", "Same speed": "same"}
 _ENTRY = re.compile(r"- (.*): [^:]+ -> [^:]+: ([0-9.]+x (?:slower|faster)|no change)")
 
 
-@dataclass(frozen=True)
-class Pyperf:
-    """pyperf with 3 processes of 3 values a side; its default of 20 processes takes 80 s a case."""
+def pyperf() -> Tool:
+    """Return pyperf with 3 processes of 3 values a side; its default of 20 processes takes 80 s a case."""
+    return Tool("pyperf", " ".join(OPTIONS), _measure)
 
-    name: str = "pyperf"
 
-    @property
-    def settings(self) -> str:
-        """The runner's options."""
-        return " ".join(OPTIONS)
-
-    def set_up(self, bench: Bench) -> None:
-        """Do nothing: it is in the build's environment."""
-
-    def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """Measure the control first, then the treatment, as its users do."""
-        bench = trial.bench
-        job = {"OPDUEL_PEERS_JOB": str(trial.write_job())}
-        files = [trial.folder.absolute() / f"{side}.json" for side in SIDES]
-        for side, file in zip(SIDES, files, strict=True):
-            environment = {**bench.environment, **bench.build.environment, **job, "OPDUEL_PEERS_SIDE": side}
-            command = [bench.build.interpreter, str(SCRIPT), "--quiet", "--output", str(file), *OPTIONS]
-            command += ["--affinity", ",".join(map(str, sorted(bench.cpus.measure)))]
-            command += ["--inherit-environ", ",".join(environment)]
-            run_program(command, environment, trial.folder, TIMEOUT_S)
-        compare = [bench.build.interpreter, "-m", "pyperf", "compare_to", "--group-by-speed", *map(str, files)]
-        output = run_program(compare, bench.environment, trial.folder, TIMEOUT_S)
-        return {"pyperf: compare_to": parse_compare_to(output, [case.id for case in bench.cases])}
+def _measure(trial: Trial) -> Mapping[str, Answers]:
+    """Measure the control first, then the treatment, as its users do."""
+    bench = trial.bench
+    job = {"OPDUEL_PEERS_JOB": str(trial.write_job())}
+    files = [trial.folder.absolute() / f"{side}.json" for side in SIDES]
+    for side, file in zip(SIDES, files, strict=True):
+        environment = {**bench.environment, **bench.build.environment, **job, "OPDUEL_PEERS_SIDE": side}
+        command = [bench.build.interpreter, str(SCRIPT), "--quiet", "--output", str(file), *OPTIONS]
+        command += ["--affinity", ",".join(map(str, sorted(bench.cpus.measure)))]
+        command += ["--inherit-environ", ",".join(environment)]
+        run_program(command, environment, trial.folder)
+    compare = [bench.build.interpreter, "-m", "pyperf", "compare_to", "--group-by-speed", *map(str, files)]
+    output = run_program(compare, bench.environment, trial.folder)
+    return {"pyperf: compare_to": parse_compare_to(output, [case.id for case in bench.cases])}
 
 
 def parse_compare_to(output: str, cases: Collection[str]) -> dict[str, Answer]:

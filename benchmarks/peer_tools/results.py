@@ -1,14 +1,14 @@
-"""The results file: a line of JSON for each tool and session."""
+"""The results of peers.py: a line of JSON for each tool and session, and their table: each rule's false flags and
+detections with exact intervals, and what they cost."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from benchmarks.peer_tools.trial import Answer
-from benchmarks.raw_results import append
-from opduel.records import UsageError
+from benchmarks.raw_results import read
+from opduel.comparator.calibration import Rate
 
 
 @dataclass(frozen=True)
@@ -43,26 +43,47 @@ class Result:
 
 
 def read_results(path: Path) -> list[Result]:
-    """Return all results of a file, none if it doesn't exist; ignore a last line that was cut off as a run was killed.
+    """Return all results of a file.
 
     Raises:
-        UsageError: a line can't be read.
+        UsageError: as ``raw_results.read``.
     """
-    if not path.exists():
-        return []
-    results = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n")[:-1], start=1):
-        try:
-            results.append(Result(**json.loads(line)))
-        except (ValueError, TypeError) as error:
-            raise UsageError(f"{path}: line {number}: {error}: remove the line, and measure again") from None
-    return results
+    return read(path, lambda document: Result(**document))
 
 
-def append_result(path: Path, result: Result) -> None:
-    """Append a result.
+def markdown(results: Iterable[Result], share: float) -> str:
+    """Return the table of sessions in which cases were slowed by this share: a row for each rule and its tool's
+    settings, in alphabetical order; without a column of slowed cases if there are none."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for result in results:
+        for rule in result.answers:
+            groups.setdefault((rule, result.settings), []).append(result)
+    found = [f"found of +{100 * share:g} %"] if share else []
+    heading = ["rule", "false flags of A/A", *found, "called faster though slowed", "failed", "s a case"]
+    rows = [_cells(rule, group) for (rule, _), group in sorted(groups.items())]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (heading, ["---"] * len(heading), *rows))
 
-    Raises:
-        UsageError: the file can't be written.
-    """
-    append(path, json.dumps(asdict(result)))
+
+def _cells(rule: str, results: Iterable[Result]) -> list[str]:
+    slowed: list[Answer] = []
+    unslowed: list[Answer] = []
+    seconds_a_case = []
+    for result in results:
+        seconds_a_case.append(result.seconds / len(result.answers[rule]))
+        for case, answer in result.answers[rule].items():
+            (slowed if result.share and case in result.injected else unslowed).append(answer)
+    failed = slowed.count("failed") + unslowed.count("failed")
+    flags = unslowed.count("slower") + unslowed.count("faster")
+    false_flags = rate_text(flags, len(unslowed) - unslowed.count("failed"))
+    answered = len(slowed) - slowed.count("failed")
+    found = [rate_text(slowed.count("slower"), answered)] if answered else []
+    seconds = f"{sum(seconds_a_case) / len(seconds_a_case):.1f}"
+    return [rule, false_flags, *found, str(slowed.count("faster")), str(failed), seconds]
+
+
+def rate_text(count: int, total: int) -> str:
+    """Return ``3 of 40 (1.6 to 20.4 %)``, or nothing if there is nothing to count."""
+    if not total:
+        return ""
+    low, high = Rate(count, total).interval
+    return f"{count} of {total} ({100 * low:.1f} to {100 * high:.1f} %)"

@@ -1,11 +1,10 @@
 """What each tool gets, and what it answers."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from opduel.harness.machine.cpus import CpuPlan
 from opduel.harness.processes.case_request import CaseRequest
@@ -44,54 +43,32 @@ class Trial:
     folder: Path  # empty, for the tool's files
     opduel_seconds: float | None = None  # that opduel took for the same comparison, if it has made it
 
-    @cached_property
-    def requests(self) -> dict[str, CaseRequest]:
-        """By case id, as opduel's harness makes them: both sides calibrate the injected work, one does it."""
-        return {
-            case.id: CaseRequest(case, self.seed, self.share if case.id in self.injected else 0.0)
-            for case in self.bench.cases
-        }
-
-    def prepare(self, case_id: str, side: Side) -> dict[str, Any]:
-        """Return the worker's "prepare" request."""
-        return self.requests[case_id].message(side)
+    def prepare(self, case: Case, side: Side) -> dict[str, Any]:
+        """Return the worker's "prepare" request, as opduel's harness makes it: both sides calibrate the injected work,
+        one does it."""
+        share = self.share if case.id in self.injected else 0.0
+        return CaseRequest(case, self.seed, share).message(side)
 
     def write_job(self) -> Path:
         """Write the file that ``inside.py`` reads in another tool's processes, and return its path."""
         job = {
             "worker": str(WORKER),
             "adaptor": str(self.bench.adaptor),
-            "requests": {side: {case.id: self.prepare(case.id, side) for case in self.bench.cases} for side in SIDES},
+            "requests": {side: {case.id: self.prepare(case, side) for case in self.bench.cases} for side in SIDES},
         }
         path = self.folder.absolute() / "job.json"
         path.write_text(json.dumps(job), encoding="utf-8")
         return path
 
 
-class Tool(Protocol):
-    """A tool's whole procedure."""
+@dataclass(frozen=True)
+class Tool:
+    """A tool's whole procedure: a name, as --tools takes it, the settings in words, and what measures every case and
+    returns the answers of each rule that decides on the data (RunError: the tool could not be run)."""
 
-    @property
-    def name(self) -> str:
-        """A short name, as --tools takes it."""
-
-    @property
-    def settings(self) -> str:
-        """The settings in words."""
-
-    def set_up(self, bench: Bench) -> None:
-        """Prepare what is needed once; this time isn't counted.
-
-        Raises:
-            RunError: it failed.
-        """
-
-    def measure(self, trial: Trial) -> Mapping[str, Answers]:
-        """Measure every case, and return the answers of each rule that decides on the data.
-
-        Raises:
-            RunError: the tool could not be run.
-        """
+    name: str
+    settings: str
+    measure: Callable[[Trial], Mapping[str, Answers]]
 
 
 def direction(ratio: float) -> Answer:

@@ -8,9 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.peer_tools import inside, opduel_itself
-from benchmarks.peer_tools.opduel_itself import Opduel
-from benchmarks.peer_tools.pairs import Benchstat, BenchstatPairs, Naive, PairedT, Tango
+from benchmarks.peer_tools import inside, opduel_itself, pairs
 from benchmarks.peer_tools.real_asv import parse_compare
 from benchmarks.peer_tools.real_pyperf import parse_compare_to
 from benchmarks.peer_tools.trial import Bench, Tool, Trial
@@ -45,19 +43,16 @@ def trial(tmp_path: Path) -> Trial:
     return Trial(bench, seed=1, share=9.0, injected=frozenset({"slowed"}), folder=tmp_path, opduel_seconds=6.0)
 
 
+NAIVE, TANGO, BENCHSTAT = pairs.naive(0.4, 0.02), pairs.tango(0.4, 0.005), pairs.benchstat(0.4)
+NIGHTLY = (TANGO, BENCHSTAT, pairs.benchstat_pairs(0.4, 5), pairs.paired_t(0.02))
+
+
 @pytest.mark.parametrize(
     "tool",
-    [
-        Naive(0.4, 0.02),
-        *(
-            pytest.param(tool, marks=pytest.mark.nightly)
-            for tool in (Tango(0.4, 0.005), Benchstat(0.4, 10), BenchstatPairs(0.4, 5), PairedT(0.02))
-        ),
-    ],
+    [NAIVE, *(pytest.param(tool, marks=pytest.mark.nightly) for tool in NIGHTLY)],
     ids=lambda tool: tool.name,
 )
 def test_each_procedure_finds_a_tenfold_time_and_reports_refused_and_lost_cases(tool: Tool, trial: Trial) -> None:
-    tool.set_up(trial.bench)
     by_rule = tool.measure(trial)
     assert by_rule
     for answers in by_rule.values():
@@ -66,7 +61,7 @@ def test_each_procedure_finds_a_tenfold_time_and_reports_refused_and_lost_cases(
         assert answers["refused"] == answers["lost"] == "failed"
 
 
-@pytest.mark.parametrize("tool", [Naive(0.4, 0.02), Tango(0.4, 0.02), Benchstat(0.4, 10)], ids=lambda tool: tool.name)
+@pytest.mark.parametrize("tool", [NAIVE, TANGO, BENCHSTAT], ids=lambda tool: tool.name)
 def test_a_case_that_fails_while_it_is_timed_fails_alone(tool: Tool, trial: Trial) -> None:
     trial = replace(trial, bench=replace(trial.bench, cases=[case("later", "refuse_later"), case("slowed")]))
     for answers in tool.measure(trial).values():
@@ -76,7 +71,7 @@ def test_a_case_that_fails_while_it_is_timed_fails_alone(tool: Tool, trial: Tria
 def test_paired_t_has_the_time_that_opduel_took(trial: Trial) -> None:
     """Each pair has the same time, and shares it among the cases."""
     trial = replace(trial, bench=replace(trial.bench, cases=[case("plain"), case("slowed")]), opduel_seconds=3.0)
-    tool, start = PairedT(0.02, pairs=3), time.monotonic()
+    tool, start = pairs.paired_t(0.02, pairs=3), time.monotonic()
     answers = tool.measure(trial)
     assert 2.9 < time.monotonic() - start < 20
     assert [by_case["slowed"] for by_case in answers.values()] == ["slower"] * 4
@@ -96,7 +91,7 @@ def test_opduels_verdicts_are_its_answers(trial: Trial, monkeypatch: pytest.Monk
     )
     monkeypatch.setattr(opduel_itself, "run_program", lambda *_, **__: "")
     monkeypatch.setattr(opduel_itself, "read_report", lambda _: report)
-    tool = Opduel(0.02)
+    tool = opduel_itself.opduel(0.02)
     assert tool.measure(trial) == {"opduel": {"plain": "same", "slowed": "same", "refused": "failed", "lost": "slower"}}
     assert tool.settings == "harness.py --threshold 2% --busy_host report"
     with pytest.raises(RunError, match="other cases"):

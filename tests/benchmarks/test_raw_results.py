@@ -5,21 +5,26 @@ from pathlib import Path
 import git
 import pytest
 
-from benchmarks.raw_results import RESULTS, append, commit_of
+from benchmarks.raw_results import RESULTS, append, commit_of, read
 from opduel.records import UsageError
 
 
-def test_a_line_that_was_cut_off_is_replaced(tmp_path: Path) -> None:
+def test_results_are_read_back_and_a_line_that_was_cut_off_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "folder" / "data.jsonl"
-    append(path, "one")
-    path.write_text("one\ntw")
-    append(path, "three")
-    assert path.read_text() == "one\nthree\n"
+    assert read(path, dict) == []
+    append(path, '{"a": 1}')
+    path.write_text('{"a": 1}\n{"a": 2')
+    assert read(path, dict) == [{"a": 1}]
+    append(path, '{"b": 3}')
+    assert read(path, dict) == [{"a": 1}, {"b": 3}]
+    with pytest.raises(UsageError, match="line 2 is no such result"):
+        read(path, lambda document: document["a"])
 
 
-def test_a_file_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="give a file that can be written"):
-        append(tmp_path, "one")
+def test_a_file_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
+    for use in (lambda: append(tmp_path, "one"), lambda: read(tmp_path, dict)):
+        with pytest.raises(UsageError, match=f"--data {tmp_path}: .*: give "):
+            use()
 
 
 def test_the_commit_says_whether_files_were_changed(tmp_path: Path) -> None:
@@ -29,14 +34,7 @@ def test_the_commit_says_whether_files_were_changed(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("one")
     repository.index.add(["file"])
     commit = repository.index.commit("one").hexsha
-    assert commit_of(tmp_path) == commit[:12]
-    results = tmp_path / RESULTS / "data.jsonl"
-    append(results, "one")
-    repository.index.add([str(results)])
-    commit = repository.index.commit("two").hexsha
-    append(results, "two")
+    append(tmp_path / RESULTS / "data.jsonl", "one")
     assert commit_of(tmp_path) == commit[:12]
     (tmp_path / "file").write_text("two")
     assert commit_of(tmp_path) == f"{commit[:12]}-dirty"
-    (tmp_path / ".git" / "index").write_text("nonsense")
-    assert commit_of(tmp_path) is None
