@@ -20,21 +20,19 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
-from typing import Any
+from unittest.mock import patch
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.loads import LOADS, QUIET, load  # noqa: E402
-from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
-from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.machine.cpus import plan_cpus, this_thread_on  # noqa: E402
-from opduel.harness.planning.effort import Repetitions  # noqa: E402
-from opduel.harness.processes.case_request import CaseRequest  # noqa: E402
-from opduel.harness.processes.pair_pool import Bench, PairPool  # noqa: E402
-from opduel.harness.rounds.pair import Round, RoundResult, run_round  # noqa: E402
-from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
+from scipy import stats
+
+from benchmarks.bench import make_bench
+from benchmarks.loads import LOADS, QUIET, load
+from opduel.harness.machine.cpus import this_thread_on
+from opduel.harness.planning.effort import Repetitions
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.pair_pool import Bench, PairPool
+from opduel.harness.rounds.pair import Round, RoundResult, run_round
 
 LEAST_SPREAD = 1e-5
 
@@ -56,7 +54,10 @@ class SettingResult:
 
     def lines(self, setting: str) -> Iterator[str]:
         """Yield a summary, and a line for each case."""
-        spreads = {case_id: spread(ratios) for case_id, ratios in self.log_ratios.items()}
+        spreads = {
+            case_id: float(stats.median_abs_deviation(ratios, scale="normal"))
+            for case_id, ratios in self.log_ratios.items()
+        }
         mean = statistics.geometric_mean(max(value, LEAST_SPREAD) for value in spreads.values())
         wall_s, timed_s = statistics.median(self.wall_s), statistics.median(self.timed_s)
         cost = f"{1000 * wall_s / len(spreads):.0f} ms a case and round, {timed_s / wall_s:.0%} of it timed"
@@ -66,33 +67,23 @@ class SettingResult:
             yield f"  {case_id:28} {100 * spreads[case_id]:6.2f} %  {extremes}"
 
 
-def spread(values: Sequence[float]) -> float:
-    """Return the median absolute deviation, scaled to a normal distribution's standard deviation."""
-    middle = statistics.median(values)
-    return 1.4826 * statistics.median(abs(value - middle) for value in values)
-
-
 @contextmanager
 def apply_setting(setting: str, bench: Bench) -> Iterator[Bench]:
     """Yield the bench under a setting, and restore the modules' numbers at the end."""
-    original: list[tuple[ModuleType, str, Any]] = []
-    variables: dict[str, str] = {}
-    for name, value in (part.split("=", 1) for part in setting.split(",")):
-        if name == "ahead":
-            start = bench.cpus.start if value == "yes" else bench.cpus.measure
-            bench = replace(bench, cpus=replace(bench.cpus, start=start))
-        elif "." in name:
+    variables = {}
+    with ExitStack() as stack:
+        for name, value in (part.split("=", 1) for part in setting.split(",")):
             module_name, _, constant = name.rpartition(".")
-            module = importlib.import_module(module_name)
-            original.append((module, constant, getattr(module, constant)))
-            setattr(module, constant, type(original[-1][2])(float(value)))
-        else:
-            variables[name] = value
-    try:
+            if name == "ahead":
+                start = bench.cpus.start if value == "yes" else bench.cpus.measure
+                bench = replace(bench, cpus=replace(bench.cpus, start=start))
+            elif module_name:
+                module = importlib.import_module(module_name)
+                kind = type(getattr(module, constant))
+                stack.enter_context(patch.object(module, constant, kind(float(value))))
+            else:
+                variables[name] = value
         yield replace(bench, environment={**bench.environment, **variables})
-    finally:
-        for module, constant, number in original:
-            setattr(module, constant, number)
 
 
 def measure(
@@ -127,12 +118,8 @@ def main() -> None:
     parser.add_argument("--setting", action="append", default=[])
     parser.add_argument("--load", default=QUIET, choices=LOADS, help="beside the rounds (default quiet)")
     options = parser.parse_args()
-    spec = load_spec(find_spec(options.spec))
-    framework = get_framework(spec.framework)
-    build = resolve_build(options.build, framework, BuildCache())
-    environment = {**worker_environment(), **framework.environment(1)}
-    bench = Bench({"control": build, "treatment": build}, framework.adaptor, environment, plan_cpus(1))
-    requests = [CaseRequest(case, 1) for case in expand_cases(spec)]
+    bench, cases = make_bench(options.build, options.spec)
+    requests = [CaseRequest(case, 1) for case in cases]
     repetitions = Repetitions(options.forks, options.quads)
     with load(options.load):
         results = measure(options.setting or ["ahead=yes"], bench, requests, options.rounds, repetitions)

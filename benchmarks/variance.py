@@ -21,22 +21,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 import numpy as np
+from scipy import stats
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from opduel.driver.builds import BuildCache, resolve_build  # noqa: E402
-from opduel.frameworks import get_framework, worker_environment  # noqa: E402
-from opduel.harness.machine.cpus import plan_cpus, this_thread_on  # noqa: E402
-from opduel.harness.processes.case_request import CaseRequest  # noqa: E402
-from opduel.harness.processes.channel import complete  # noqa: E402
-from opduel.harness.processes.pair_pool import Bench, Pair, PairStart  # noqa: E402
-from opduel.harness.rounds.block_plan import plan_blocks  # noqa: E402
-from opduel.harness.rounds.blocks import BlockTimer, Processes  # noqa: E402
-from opduel.harness.specs import expand_cases, find_spec, load_spec  # noqa: E402
-from opduel.records import Case  # noqa: E402
-from opduel.records.measurement import SIDES, Side  # noqa: E402
+from benchmarks.bench import make_bench
+from opduel.harness.machine.cpus import this_thread_on
+from opduel.harness.processes.case_request import CaseRequest
+from opduel.harness.processes.channel import complete
+from opduel.harness.processes.pair_pool import Bench, Pair, PairStart
+from opduel.harness.rounds.block_plan import plan_blocks
+from opduel.harness.rounds.blocks import BlockTimer, Processes
+from opduel.records import Case
+from opduel.records.measurement import SIDES, Side
 
 QUADS, LONGEST_NS = 24, 1e9  # of a placement; fewer quads if they would take longer
 LEVELS = ("pair", "fork", "placement", "quad")
@@ -144,7 +142,8 @@ def components(log_ratios: np.ndarray) -> list[float]:
     The variance of the means at a level holds the level's own, and the mean of those within it.
     """
     middle = np.median(log_ratios)
-    limit = CLIPPED_AT * max(LEAST_SPREAD, 1.4826 * float(np.median(np.abs(log_ratios - middle))))
+    spread = stats.median_abs_deviation(log_ratios, axis=None, scale="normal")
+    limit = CLIPPED_AT * max(LEAST_SPREAD, float(spread))
     log_ratios = np.clip(log_ratios, middle - limit, middle + limit)
     variances: list[float] = []
     within, repetitions = 0.0, 1
@@ -183,14 +182,10 @@ def main() -> None:
     options = parser.parse_args()
     if min(options.pairs, options.forks, options.placements) < 2:
         parser.error("--pairs, --forks and --placements: a level needs two repetitions to show its variance")
-    spec = load_spec(find_spec(options.spec))
-    framework = get_framework(spec.framework)
-    build = resolve_build(options.build, framework, BuildCache())
-    environment = {**worker_environment(), **framework.environment(1)}
-    bench = Bench({"control": build, "treatment": build}, framework.adaptor, environment, plan_cpus(1))
+    bench, cases = make_bench(options.build, options.spec)
     costs = Costs()
     repetitions = Repetitions(options.pairs, options.forks, options.placements)
-    print_table(measure(repetitions, bench, expand_cases(spec), costs), costs.medians())
+    print_table(measure(repetitions, bench, cases, costs), costs.medians())
 
 
 if __name__ == "__main__":
