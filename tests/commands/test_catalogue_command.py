@@ -4,6 +4,7 @@ import argparse
 import json
 import re
 import shlex
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -69,19 +70,20 @@ def test_the_specs_of_onnxruntime_are_what_its_newest_release_and_the_rules_give
     assert not [name for name, reason in catalogue.left_out.items() if "no rule" in reason]
 
 
-def test_the_document_of_a_package_names_the_framework_that_was_asked_for() -> None:
+def test_the_document_of_a_package() -> None:
     case = Case("one.sort/forward", "one.sort", "forward", {}, "float32", "cpu", 0.02, 60.0, category="ordering")
-    registry = Registry("1.0", {"one.sort": ["one.sort"]}, {"one.sort": Function("one.sort", "one.sort", {})})
-    built = BuildCoverage("one==1.0", registry, [SmokeCheck(case, 2e6)], {})
+    names = ["one.sort", "one.fail", "one.file"]
+    registry = Registry("1.0", {name: [name] for name in names}, {name: Function(name, name, {}) for name in names})
+    failed = SmokeCheck(replace(case, id="f", operator="one.fail"), None, Failure("treatment", "error", "crash"))
+    built = BuildCoverage("one==1.0", registry, [SmokeCheck(case, 2e6), failed], {"one.file": "reads files"})
     rules = Rules.model_validate(
         {"arguments": {}, "categories": {"ordering": {"description": "o", "operators": ["one.*"]}}}
     )
-    text = package_coverage_text("another", "one", [built], rules)
-    assert "benchmarks/catalogue_coverage.py --framework another --catalogue one one==1.0`" in text
-    limited = package_coverage_text("another", "one", [built], rules, "few")
-    assert "one -b few one==1.0`: every case of `-b few` was called" in limited
-    assert "The other cases of the catalogue, `-b all`, were not tried." in limited
-    assert "were not tried" not in text
+    text = package_coverage_text([built], rules)
+    assert "| one==1.0 | 3 | 1 | 33% | 2 | 1 |" in text
+    assert "| `ordering` | o | 1 | 2 |" in text
+    assert "| its case fails: crash | 1 | `one.fail` |" in text
+    assert "| reads files | 1 | `one.file` |" in text
 
 
 def test_the_help_of_own_benchmarks_leaves_frameworks_to_the_registry() -> None:
@@ -205,18 +207,13 @@ def test_the_document() -> None:
     assert "| toy==1.0 | 4 | 3 | 0 | 2 | 5 | 2 |" in text
     assert "| forward | 5 | 2 |" in text, "a by an alias; e, whose profile names no registered operator"
     assert "| of backward passes | 1 | 1 |" in text
-    assert "| the function of its name calls another operator | 1 | `c` |" in text
+    assert "| not in the spec, or the function of its name calls another operator | 1 | `c` |" in text
     assert "| its case fails: crash | 1 | `b` |" in text
     assert "| toy==1.0 | nd.a/backward | no \\| gradient |" in text
     assert "Not run forward here: b, c." in text
     assert "Not run backward here: also_a." in text
     assert "| too dull | 1 | `d` |" in text
     assert "| no such | 1 | `nd.gone` |" in text
-    limited = coverage_text([built], {}, options="--framework toy ", bundle="every", spec="few")
-    assert "catalogue_coverage.py --framework toy -b few toy==1.0`: every case of `-b few` was called" in limited
-    assert "of its own. The other cases of the catalogue, `-b every`, were not tried.\n" in limited
-    assert "| not in `-b few`, or the function of its name calls another operator | 1 | `c` |" in limited
-    assert "not tried" not in text
 
 
 def test_the_commands_that_list_the_coverage_are_valid() -> None:
