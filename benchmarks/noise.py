@@ -18,7 +18,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -33,38 +33,33 @@ from opduel.harness.planning.effort import Repetitions
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import Bench, PairPool
 from opduel.harness.rounds.pair import Round, RoundResult, run_round
+from opduel.records import PairSample
 
 LEAST_SPREAD = 1e-5
+UNCHANGED = "ahead=yes"
 
 
-@dataclass
-class SettingResult:
-    """Log ratios by case, and the times of all rounds, under one setting."""
-
-    log_ratios: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
-    wall_s: list[float] = field(default_factory=list)
-    timed_s: list[float] = field(default_factory=list)
-
-    def add(self, result: RoundResult) -> None:
-        """Add a round."""
+def samples_by_case(rounds: Sequence[RoundResult]) -> dict[str, list[PairSample]]:
+    """Return all samples of some rounds by case id."""
+    samples: dict[str, list[PairSample]] = defaultdict(list)
+    for result in rounds:
         for sample in result.samples:
-            self.log_ratios[sample.case_id].append(sample.log_ratio)
-        self.wall_s.append(result.wall_s)
-        self.timed_s.append(result.timed_s)
+            samples[sample.case_id].append(sample)
+    return samples
 
-    def lines(self, setting: str) -> Iterator[str]:
-        """Yield a summary, and a line for each case."""
-        spreads = {
-            case_id: float(stats.median_abs_deviation(ratios, scale="normal"))
-            for case_id, ratios in self.log_ratios.items()
-        }
-        mean = statistics.geometric_mean(max(value, LEAST_SPREAD) for value in spreads.values())
-        wall_s, timed_s = statistics.median(self.wall_s), statistics.median(self.timed_s)
-        cost = f"{1000 * wall_s / len(spreads):.0f} ms a case and round, {timed_s / wall_s:.0%} of it timed"
-        yield f"{setting}: geometric mean of the spreads {100 * mean:.2f} %; {cost}"
-        for case_id, ratios in self.log_ratios.items():
-            extremes = f"from {100 * min(ratios):+6.1f} % to {100 * max(ratios):+6.1f} %"
-            yield f"  {case_id:28} {100 * spreads[case_id]:6.2f} %  {extremes}"
+
+def lines(setting: str, rounds: Sequence[RoundResult]) -> Iterator[str]:
+    """Yield a summary of the rounds under one setting, and a line for each case."""
+    ratios = {case: [sample.log_ratio for sample in samples] for case, samples in samples_by_case(rounds).items()}
+    spreads = {case: float(stats.median_abs_deviation(values, scale="normal")) for case, values in ratios.items()}
+    mean = statistics.geometric_mean(max(value, LEAST_SPREAD) for value in spreads.values())
+    wall_s = statistics.median(result.wall_s for result in rounds)
+    timed_s = statistics.median(result.timed_s for result in rounds)
+    cost = f"{1000 * wall_s / len(spreads):.0f} ms a case and round, {timed_s / wall_s:.0%} of it timed"
+    yield f"{setting}: geometric mean of the spreads {100 * mean:.2f} %; {cost}"
+    for case, values in ratios.items():
+        extremes = f"from {100 * min(values):+6.1f} % to {100 * max(values):+6.1f} %"
+        yield f"  {case:28} {100 * spreads[case]:6.2f} %  {extremes}"
 
 
 @contextmanager
@@ -88,11 +83,11 @@ def apply_setting(setting: str, bench: Bench) -> Iterator[Bench]:
 
 def measure(
     settings: Sequence[str], bench: Bench, requests: Sequence[CaseRequest], rounds: int, repetitions: Repetitions
-) -> dict[str, SettingResult]:
-    """Return the results by setting."""
+) -> dict[str, list[RoundResult]]:
+    """Return the rounds by setting."""
     rng = random.Random(1)
     by_case = {request.case.id: repetitions for request in requests}
-    results = {setting: SettingResult() for setting in settings}
+    results: dict[str, list[RoundResult]] = {setting: [] for setting in settings}
     with this_thread_on(bench.cpus.control), ExitStack() as stack:
         pools = {}
         for setting in settings:
@@ -103,7 +98,7 @@ def measure(
                 result = RoundResult()
                 with apply_setting(setting, bench):
                     run_round(pools[setting], Round(requests, number, repetitions=by_case), rng, result)
-                results[setting].add(result)
+                results[setting].append(result)
     return results
 
 
@@ -122,9 +117,9 @@ def main() -> None:
     requests = [CaseRequest(case, 1) for case in cases]
     repetitions = Repetitions(options.forks, options.quads)
     with load(options.load):
-        results = measure(options.setting or ["ahead=yes"], bench, requests, options.rounds, repetitions)
+        results = measure(options.setting or [UNCHANGED], bench, requests, options.rounds, repetitions)
     for setting, result in results.items():
-        print("\n".join(result.lines(setting)))
+        print("\n".join(lines(setting, result)))
 
 
 if __name__ == "__main__":

@@ -1,22 +1,20 @@
 """benchmarks/variance.py and noise.py: components of known variances, and settings that are undone."""
 
-import random
-import statistics
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.noise import apply_setting, measure
-from benchmarks.variance import components
+from benchmarks.noise import UNCHANGED, apply_setting, lines, measure
+from benchmarks.variance import components, print_table
 from opduel.frameworks import worker_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.planning.effort import Repetitions
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.pair_pool import Bench
 from opduel.harness.rounds import blocks
-from opduel.records import Build, Case
+from opduel.records import Build, Case, PairSample
 
 TOY = Path(__file__).resolve().parents[1] / "harness" / "toy_adaptor.py"
 
@@ -29,18 +27,14 @@ def bench() -> Bench:
 
 def test_components_are_the_variances_of_the_levels() -> None:
     rng = np.random.default_rng(1)
-    deviations = (0.004, 0.003, 0.002, 0.01)  # of pairs, forks, placements, quads
-    values = np.zeros((2000, 4, 3, 6))
-    for level, deviation in enumerate(deviations):
-        values += rng.normal(0, deviation, (*values.shape[: level + 1], *[1] * (3 - level)))
-    assert components(values) == pytest.approx([deviation**2 for deviation in deviations], rel=0.2)
-
-
-def test_two_levels_have_the_components_of_an_analysis_of_variance() -> None:
-    rows = [[random.Random(number).gauss(0, 0.01) for _ in range(5)] for number in range(8)]
-    within = statistics.fmean(statistics.variance(row) for row in rows)
-    between = statistics.variance(statistics.fmean(row) for row in rows) - within / 5
-    assert components(np.array(rows)) == pytest.approx([between, within])
+    pair_sd, fork_sd, quad_sd, quads = 0.004, 0.003, 0.01, 6
+    samples = []
+    for number in range(2000):
+        values = rng.normal(0, pair_sd) + rng.normal(0, fork_sd, (4, 1)) + rng.normal(0, quad_sd, (4, quads))
+        errors = values.std(axis=1, ddof=1) / quads**0.5
+        forks = tuple(zip(map(float, values.mean(axis=1)), map(float, errors), strict=True))
+        samples.append(PairSample("c", "screening", number, 1, 1, 0.0, 4 * 2 * quads, 1, 4, fork_ratios=forks))
+    assert components(samples) == pytest.approx([pair_sd**2, fork_sd**2, quad_sd**2], rel=0.2)
 
 
 def test_a_setting_changes_numbers_and_variables_and_is_undone(bench: Bench) -> None:
@@ -53,10 +47,16 @@ def test_a_setting_changes_numbers_and_variables_and_is_undone(bench: Bench) -> 
     assert "A" not in bench.environment
 
 
-def test_each_setting_has_a_line_for_every_case(bench: Bench) -> None:
+def test_each_setting_has_a_line_for_every_case_and_variances_one_for_every_level(
+    bench: Bench, capsys: pytest.CaptureFixture[str]
+) -> None:
     requests = [CaseRequest(Case(name, "work", "forward", {}, "float32", "cpu", 0.02, 20.0), 1) for name in "ab"]
-    results = measure(["ahead=yes", "A=1"], bench, requests, rounds=2, repetitions=Repetitions(1, 2))
-    for setting, result in results.items():
-        heading, *lines = result.lines(setting)
+    results = measure([UNCHANGED, "A=1"], bench, requests, rounds=2, repetitions=Repetitions(2, 2))
+    for setting, rounds in results.items():
+        heading, *case_lines = lines(setting, rounds)
         assert heading.startswith(f"{setting}: geometric mean of the spreads")
-        assert sorted(line.split()[0] for line in lines) == ["a", "b"]
+        assert sorted(line.split()[0] for line in case_lines) == ["a", "b"]
+    print_table(results[UNCHANGED])
+    table = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in table if line.startswith(("a ", "b ", "case "))] == ["case", "a", "b"]
+    assert [line.split(":")[0].strip() for line in table[-2:]] == ["forks in a pair", "quads in a fork"]
