@@ -26,7 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.calibration_data import CalibrationRun, PlannedRun, decide_again, parse_run, to_line
-from benchmarks.calibration_table import load_section, overall_lines, run_lines, short_table
+from benchmarks.calibration_table import load_section, overall_lines, run_lines
 from benchmarks.loads import LOADS, QUIET, load
 from benchmarks.raw_results import ROOT, append, commit_of, read
 from opduel.commands.entry import DONE, INCOMPLETE, run_command
@@ -87,11 +87,7 @@ def calibrate(settings: Settings) -> int:
     runs = [run for run in recorded_runs(settings) if settings.only_prints or run.planned in planned]
     if not runs:
         raise UsageError(f"--data {settings.data}: holds no run of the plan: leave --table, --short and --minutes out")
-    lines = (
-        [*short_table(runs), *overall_lines(runs), "", *run_lines(runs)]
-        if settings.short
-        else table_lines(runs, settings)
-    )
+    lines = [*overall_lines(runs), "", *run_lines(runs)] if settings.short else table_lines(runs, settings)
     print("\n".join(lines))
     if settings.check:
         print("\n".join(["", *check_verdicts(runs)]))

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from scipy import stats
 
 from benchmarks.calibration_data import CalibrationRun
-from benchmarks.loads import LOADS
 from opduel.comparator.calibration import CONFIDENCE, Rate, Row, evaluate
 from opduel.records import FLAGGED, Comparison, Report
 from opduel.records.measurement import STAGES
@@ -98,25 +97,6 @@ def neighbours_lines(reports: Iterable[Report]) -> list[str]:
         return []
     middle, limits = f"{statistics.median(means):.2f}", f"{means[0]:.3f} to {means[-1]:.3f}"
     return [f"Processors that other processes kept busy, in a run's mean: median {middle}, {limits}", ""]
-
-
-def short_table(runs: Sequence[CalibrationRun]) -> list[str]:
-    """Return how many slowed cases were found: a row for each slowdown and threshold, the largest first, and a column
-    for each load. Nothing if no case was slowed."""
-    loads = [load for load in LOADS if any(run.planned.load == load for run in runs)]
-    counts = {
-        (row.share, row.threshold, load): f"{row.detected.count} of {row.detected.of}"
-        for load in loads
-        for row in evaluate([run.report for run in runs if run.planned.load == load])
-        if row.detected.of
-    }
-    if not counts:
-        return []
-    lines = [f"| slowdown, threshold | {' | '.join(loads)} |", "|---" * (len(loads) + 1) + "|"]
-    for share, threshold in sorted({key[:2] for key in counts}, key=lambda key: (-key[0], -key[1])):
-        cells = [counts.get((share, threshold, load), "") for load in loads]
-        lines.append(f"| {percent(share)}, {percent(threshold)} | {' | '.join(cells)} |")
-    return [*lines, ""]
 
 
 def overall_lines(runs: Sequence[CalibrationRun]) -> list[str]:

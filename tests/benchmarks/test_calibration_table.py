@@ -10,11 +10,10 @@ from fake_harness import FakeHarness, call, report, samples, with_samples
 
 from benchmarks import calibrate
 from benchmarks.calibration_data import CalibrationRun, PlannedRun, decide_again, parse_run
-from benchmarks.calibration_table import overall_lines, short_table
+from benchmarks.calibration_table import overall_lines
 from benchmarks.raw_results import read
 from opduel.comparator.looks import FIRST_LOOK
-from opduel.records import PairSample, Report, RunConfiguration, Verdict
-from opduel.records.run_record import RunRecord
+from opduel.records import PairSample, Report, Verdict
 
 NOISE = (0.001, -0.002, 0.0015, -0.0005, 0.0, 0.001, -0.001, 0.0005)
 PAGE = calibrate.ROOT / "docs" / "explanation" / "proof.md"
@@ -74,22 +73,6 @@ def test_forks_and_the_noise_of_a_run_are_recorded(harness: FakeHarness, tmp_pat
     assert recorded.comparisons[0].samples == (sample,)
     assert recorded.run.noise is not None
     assert recorded.run.noise.quad_sd == 0.043
-
-
-def test_the_short_table_has_a_column_for_each_load_and_the_largest_slowdown_first() -> None:
-    def run_of(inject: float, threshold: float, load: str) -> CalibrationRun:
-        recorded = replace(report(inject, threshold), run=RunRecord(configuration=RunConfiguration(inject=inject)))
-        return CalibrationRun(PlannedRun(inject, threshold, 1, load), (), recorded)
-
-    plain, slowed = run_of(0.0, 0.02, "steady"), run_of(0.05, 0.02, "quiet")
-    assert short_table([plain]) == []
-    assert short_table([run_of(0.01, 0.005, "swap"), slowed, plain, run_of(0.05, 0.02, "swap")]) == [
-        "| slowdown, threshold | quiet | steady | swap |",
-        "|---|---|---|---|",
-        "| 5 %, 2 % | 1 of 1 |  | 1 of 1 |",
-        "| 1 %, 0.5 % |  |  | 1 of 1 |",
-        "",
-    ]
 
 
 def test_rates_over_all_runs_count_runs_wrong_directions_and_intervals() -> None:
