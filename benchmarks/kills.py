@@ -9,8 +9,8 @@ the next campaign begins on another project, until there were enough kills. One 
 time, the others at a random moment of a random phase: git, compile, environment, measure, report (a run has ended and
 is not yet delivered). The driver's journal and its child processes show its phase; "other" is anything else.
 
-Counted are rounds of the journal that are missing at the next kill or in the run's report, reports that are missing,
-doubled, or unknown to the journal, and campaigns that did not name the culprit. Exit code 1 if there was any of these.
+Counted are samples that the journal held at a kill and the run's report lacks, reports that are missing, doubled, or
+unknown to the journal, and campaigns that did not name the culprit. Exit code 1 if there was any of these.
 Fifty kills take some ten minutes on two busy processors, and no network.
 """
 
@@ -24,7 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -62,7 +62,7 @@ class Counts:
     kills: Counter[str] = field(default_factory=Counter)
     campaigns: int = 0
     reports: int = 0
-    rounds_lost: int = 0
+    samples_lost: int = 0
     reports_lost: int = 0
     reports_doubled: int = 0
     reports_unknown: int = 0  # on disk, but not in the journal
@@ -72,7 +72,7 @@ class Counts:
     @property
     def has_losses(self) -> bool:
         """Whether anything went wrong."""
-        losses = self.rounds_lost, self.reports_lost, self.reports_doubled, self.reports_unknown, self.culprits_missed
+        losses = self.samples_lost, self.reports_lost, self.reports_doubled, self.reports_unknown, self.culprits_missed
         return any(losses) or bool(self.errors)
 
     def lines(self) -> Iterator[str]:
@@ -81,53 +81,31 @@ class Counts:
         yield f"{self.kills.total()} kills in {self.campaigns} campaigns: {by_phase}"
         unknown = f"unknown to the journal {self.reports_unknown}"
         yield f"{self.reports} reports: lost {self.reports_lost}, doubled {self.reports_doubled}, {unknown}"
-        yield f"rounds lost: {self.rounds_lost}; campaigns that did not name the commit: {self.culprits_missed}"
+        yield f"samples lost: {self.samples_lost}; campaigns that did not name the commit: {self.culprits_missed}"
         yield from (f"ended by itself: {error}" for error in self.errors)
 
 
-class JournalledRounds:
-    """The rounds that the journal held at the kills: run -> their texts."""
-
-    def __init__(self) -> None:
-        self._rounds: dict[str, set[str]] = {}
-
-    def update(self, driver: ToyDriver) -> int:
-        """Read the journal again; return how many rounds of unfinished runs have disappeared."""
-        try:
-            rows = driver.journal("SELECT run, text FROM rounds")
-            ended = {run for (run,) in driver.journal("SELECT run FROM reports")}
-        except sqlite3.OperationalError:  # the journal has no tables yet
-            return 0
-        present: dict[str, set[str]] = {}
-        for run, text in rows:
-            present.setdefault(run, set()).add(text)
-        lost = sum(len(texts - present.get(run, set())) for run, texts in self._rounds.items() if run not in ended)
-        for run, texts in present.items():
-            self._rounds.setdefault(run, set()).update(texts)
-        return lost
-
-    def missing_in(self, reports: Mapping[str, dict[str, Any]]) -> int:
-        """Return how many rounds have samples that their run's report lacks. ``reports``: run -> document."""
-        lost = 0
-        for run, texts in self._rounds.items():
-            reported = samples_of_report(reports[run]) if run in reports else set()
-            lost += sum(not samples_of_round(json.loads(text)) <= reported for text in texts)
-        return lost
+Sample = tuple[str, int, float]  # case, round and log ratio
 
 
-def samples_of_report(report: Mapping[str, Any]) -> set[tuple[str, int, float]]:
-    """Return case, round and log ratio of every sample."""
+def journalled_samples(driver: ToyDriver) -> dict[str, set[Sample]]:
+    """Return the samples of the rounds that the journal holds, by run."""
+    samples: dict[str, set[Sample]] = defaultdict(set)
+    with suppress(sqlite3.OperationalError):  # the journal has no tables yet
+        for run, text in driver.journal("SELECT run, text FROM rounds"):
+            entry = json.loads(text)  # which need not be a round
+            of_round = entry["result"]["samples"] if entry["kind"] == "round" else []
+            samples[run] |= {(sample["case_id"], sample["round"], sample["log_ratio"]) for sample in of_round}
+    return samples
+
+
+def samples_of_report(report: Mapping[str, Any]) -> set[Sample]:
+    """Return all samples of a report's document."""
     return {
         (comparison["case"], sample["round"], sample["log_ratio"])
         for comparison in report["comparisons"]
         for sample in comparison["samples"]
     }
-
-
-def samples_of_round(entry: Mapping[str, Any]) -> set[tuple[str, int, float]]:
-    """Return case, round and log ratio of every sample of an entry in the journal, which need not be a round."""
-    samples = entry["result"]["samples"] if entry["kind"] == "round" else []
-    return {(sample["case_id"], sample["round"], sample["log_ratio"]) for sample in samples}
 
 
 def phase_of(driver: ToyDriver, process_id: int) -> str:
@@ -171,7 +149,7 @@ def new_campaign(folder: Path) -> ToyDriver:
 
 def run_campaign(driver: ToyDriver, rng: random.Random, kills: int, counts: Counts) -> None:
     """Start the driver and kill it until it ends by itself; let it end once there were ``kills`` in all."""
-    rounds = JournalledRounds()
+    seen: dict[str, set[Sample]] = defaultdict(set)
     while True:
         process = driver.start(*OPTIONS)
         if counts.kills.total() < kills:
@@ -179,13 +157,14 @@ def run_campaign(driver: ToyDriver, rng: random.Random, kills: int, counts: Coun
         else:
             process.wait(LONGEST_S)
         if process.poll() is not None:
-            check_end(driver, driver.end(process), rounds, counts)
+            check_end(driver, driver.end(process), seen, counts)
             return
         process.send_signal(signal.SIGSTOP)  # so that it doesn't leave the phase that is counted
         counts.kills[phase_of(driver, process.pid)] += 1
         process.kill()
         process.wait()
-        counts.rounds_lost += rounds.update(driver)
+        for run, samples in journalled_samples(driver).items():
+            seen[run] |= samples
 
 
 def wait_for_kill(driver: ToyDriver, process: subprocess.Popen[str], rng: random.Random) -> None:
@@ -200,7 +179,7 @@ def wait_for_kill(driver: ToyDriver, process: subprocess.Popen[str], rng: random
     time.sleep(rng.uniform(0, LONGEST_INTO_S[phase]))
 
 
-def check_end(driver: ToyDriver, outcome: Outcome, rounds: JournalledRounds, counts: Counts) -> None:
+def check_end(driver: ToyDriver, outcome: Outcome, seen: Mapping[str, set[Sample]], counts: Counts) -> None:
     """Compare the output, the journal and the reports on disk."""
     counts.campaigns += 1
     if outcome.code != 1:
@@ -213,7 +192,8 @@ def check_end(driver: ToyDriver, outcome: Outcome, rounds: JournalledRounds, cou
     counts.reports_lost += len(in_journal - set(on_disk))
     counts.reports_unknown += len(set(on_disk) - in_journal)
     counts.reports_doubled += on_disk.total() - len(on_disk)
-    counts.rounds_lost += rounds.missing_in(journalled)
+    for run, samples in seen.items():
+        counts.samples_lost += len(samples - samples_of_report(journalled[run])) if run in journalled else len(samples)
 
 
 if __name__ == "__main__":
