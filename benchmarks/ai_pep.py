@@ -18,15 +18,17 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from opduel.commands.ai_pep import IGNORED, NOT_TAKEN  # noqa: E402
-from opduel.commands.driver_options import driver_parser  # noqa: E402
-from opduel.commands.options import harness_parser  # noqa: E402
-from opduel.commands.run_bench import run_bench_parser  # noqa: E402
+from benchmarks.bench import ROOT
+from benchmarks.markdown import table
+from opduel.commands.ai_pep import IGNORED, NOT_TAKEN
+from opduel.commands.driver_options import driver_parser
+from opduel.commands.options import harness_parser
+from opduel.commands.run_bench import run_bench_parser
 
 PROGRAM = """#!/bin/sh
 for file in $(echo "$@" | tr '= ' '\\n\\n' | grep '^/'); do cat "$file" > /dev/null || exit 1; done
@@ -162,9 +164,8 @@ def main() -> None:
         for kind, name, outcome in chain(outcomes, options_tried((checkout / "README.md").read_text())):
             print(kind, name, outcome, sep="\t", file=sys.stderr, flush=True)
             counts[kind, outcome] += 1
-    print("| what | number | outcome |\n|---|---|---|")
-    for (kind, outcome), count in sorted(counts.items(), key=lambda row: (row[0][0], -row[1])):
-        print(f"| {kind} | {count} | {outcome} |")
+    rows = [(kind, count, outcome) for (kind, outcome), count in counts.most_common()]
+    print("\n".join(table(("what", "number", "outcome"), sorted(rows, key=itemgetter(0)))))
 
 
 if __name__ == "__main__":

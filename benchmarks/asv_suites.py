@@ -18,13 +18,22 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from opduel.commands.suite_coverage import group  # noqa: E402
+from benchmarks.bench import ROOT
+from benchmarks.markdown import table
+from opduel.commands.suite_coverage import group
 
 GROUPS = ("ran", "skipped", "failed")
-HEAD = "| suite | benchmarks: asv, opduel | cases: asv, opduel | sample | asv: ran, skipped, failed | opduel | differ |"
+HEAD = (
+    "suite",
+    "benchmarks: asv, opduel",
+    "cases: asv, opduel",
+    "sample",
+    "asv: ran, skipped, failed",
+    "opduel",
+    "differ",
+)
 
 
 def try_suite(entry: Mapping[str, Any], answer: Path, limit: str) -> None:
@@ -37,21 +46,17 @@ def try_suite(entry: Mapping[str, Any], answer: Path, limit: str) -> None:
     subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=False)
 
 
-def table(answers: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a row for each suite, as Markdown."""
-    yield HEAD
-    yield "|---" * (HEAD.count("|") - 1) + "|"
-    for facts in answers.values():
-        asv, ours = facts["asv"], facts["benchmarks_of_suite"]
-        theirs, outcomes = asv["outcomes"], facts["outcomes"]
-        counts = [Counter(map(group, side.values())) for side in (theirs, outcomes)]
-        cells = [", ".join(str(count[kind]) for kind in GROUPS) for count in counts]
-        differing = sum(group(outcomes[case]) != group(theirs[case]) for case in outcomes)
-        stops = "0; " if asv["problem"] else ""  # asv itself, where a module can't be imported
-        finds = f"{stops}{len(asv['benchmarks']):,}, {len(ours):,}"
-        cases = f"{stops}{sum(asv['benchmarks'].values()):,}, {sum(ours.values()):,}"
-        build = facts["build"].replace("==", " ")
-        yield f"| {build} | {finds} | {cases} | {len(outcomes)} | {cells[0]} | {cells[1]} | {differing} |"
+def row(facts: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return the cells of a suite's row."""
+    asv, ours = facts["asv"], facts["benchmarks_of_suite"]
+    theirs, outcomes = asv["outcomes"], facts["outcomes"]
+    counts = [Counter(map(group, side.values())) for side in (theirs, outcomes)]
+    cells = [", ".join(str(count[kind]) for kind in GROUPS) for count in counts]
+    differing = sum(group(outcomes[case]) != group(theirs[case]) for case in outcomes)
+    stops = "0; " if asv["problem"] else ""  # asv itself, where a module can't be imported
+    finds = f"{stops}{len(asv['benchmarks']):,}, {len(ours):,}"
+    cases = f"{stops}{sum(asv['benchmarks'].values()):,}, {sum(ours.values()):,}"
+    return facts["build"].replace("==", " "), finds, cases, len(outcomes), *cells, differing
 
 
 def reasons(name: str, facts: Mapping[str, Any]) -> Iterator[str]:
@@ -82,7 +87,7 @@ def main() -> None:
         if answer.exists():
             answers[name] = json.loads(answer.read_text(encoding="utf-8"))
     lines = [line for name, facts in answers.items() for line in reasons(name, facts)]
-    print("\n".join([*table(answers), "", *lines]))
+    print("\n".join([*table(HEAD, map(row, answers.values())), "", *lines]))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from scipy import stats
 
 from benchmarks.calibration_data import CalibrationRun
+from benchmarks.markdown import table
 from opduel.comparator.calibration import CONFIDENCE, Rate, Row, evaluate
 from opduel.records import FLAGGED, Comparison, Report
 from opduel.records.measurement import STAGES
@@ -15,8 +16,8 @@ from opduel.records.measurement import STAGES
 LIMITS = (0.01, 0.02, 0.05)  # shares by which a single process pair may be off
 FORECAST_WITHIN = 1.5
 COLUMNS = (
-    "injected | threshold | runs | comparisons | found | `unchanged`, wrongly | false flags | `unchanged`, rightly | "
-    "withheld | rounds a case | s a case (of single runs) | timed"
+    *("injected", "threshold", "runs", "comparisons", "found", "`unchanged`, wrongly", "false flags"),
+    *("`unchanged`, rightly", "withheld", "rounds a case", "s a case (of single runs)", "timed"),
 )
 
 
@@ -42,7 +43,7 @@ def load_section(load: str, runs: Sequence[CalibrationRun]) -> list[str]:
 
 def rows_table(rows: Sequence[Row]) -> list[str]:
     """Return the table's lines, and a line of counts that are in no column."""
-    lines = [f"| {COLUMNS} |", "|" + "---|" * len(COLUMNS.split(" | "))]
+    table_rows = []
     for row in rows:
         comparisons = [comparison for _, compared in row.compared for comparison in compared]
         measured = [comparison for comparison in comparisons if comparison.verdict != "failed"]
@@ -63,7 +64,7 @@ def rows_table(rows: Sequence[Row]) -> list[str]:
             f"{row.seconds_a_case:.2g} ({min(seconds):.2g} to {max(seconds):.2g})",
             f"{100 * row.timed_share:.0f} %",
         )
-        lines.append(f"| {' | '.join(cells)} |")
+        table_rows.append(cells)
     totals = {
         "failed comparisons": sum(row.failed for row in rows),
         "slowed cases called improved": sum(row.backwards for row in rows),
@@ -71,7 +72,7 @@ def rows_table(rows: Sequence[Row]) -> list[str]:
         "runs held back": sum(row.held_back for row in rows),
     }
     counts = ", ".join(f"{name}: {count}" for name, count in totals.items())
-    return [*lines, "", f"Intervals: exact, {CONFIDENCE:.0%}. {counts}"]
+    return [*table(COLUMNS, table_rows), "", f"Intervals: exact, {CONFIDENCE:.0%}. {counts}"]
 
 
 def single_pairs_line(runs: Iterable[CalibrationRun]) -> str:

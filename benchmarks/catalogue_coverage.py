@@ -17,6 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.markdown import table
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue.apply import apply_rules
 from opduel.driver.catalogue.registry import Registry, ask_registry
@@ -193,8 +194,7 @@ def _by_reason(reasons: Mapping[str, str]) -> str:
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(table(head, rows))
 
 
 def coverage_parser() -> argparse.ArgumentParser:

@@ -32,7 +32,8 @@ from benchmarks.bench import ROOT
 from benchmarks.injected_causes.builds import module_of, write_builds, write_spec
 from benchmarks.injected_causes.cause import Cause, read_causes
 from benchmarks.injected_causes.clocked import measure_share
-from benchmarks.injected_causes.judge import EqualBuilds, ReportedCause, compare, misses_aim, summary, table
+from benchmarks.injected_causes.judge import COLUMNS, EqualBuilds, ReportedCause, compare, misses_aim, summary
+from benchmarks.markdown import table
 from opduel.causes import find_causes
 from opduel.commands.entry import DONE, REGRESSED, run_command
 from opduel.driver.builds import BuildCache, resolve_build
@@ -72,7 +73,8 @@ def check_causes(only: str) -> int:
         experiment = Experiment(Path(folder).resolve(), causes)
         reported = experiment.explain_causes()
         equal_builds = {name: experiment.explain_equal(name) for name in EQUAL_BUILDS}
-    print("\n".join([*table(reported), *summary(reported, equal_builds)]))
+    rows = [cause.cells() for cause in reported]
+    print("\n".join([*table(COLUMNS, rows), *summary(reported, equal_builds)]))
     return REGRESSED if misses_aim(reported, equal_builds) else DONE
 
 

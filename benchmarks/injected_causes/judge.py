@@ -108,12 +108,6 @@ def named_and_within(causes: Sequence[ReportedCause]) -> tuple[Rate, Rate]:
     return Rate(named, len(causes)), Rate(sum(cause.is_within for cause in with_share), len(with_share))
 
 
-def table(causes: Sequence[ReportedCause]) -> list[str]:
-    """Return the table in Markdown: a row for each cause, its change, and true and reported shares."""
-    rows = [COLUMNS, ("---",) * len(COLUMNS), *(cause.cells() for cause in causes)]
-    return [f"| {' | '.join(row)} |" for row in rows]
-
-
 def summary(causes: Sequence[ReportedCause], equal_builds: Mapping[str, EqualBuilds]) -> list[str]:
     """Return all counts with their exact intervals, and what was missed or claimed."""
     named, within = named_and_within(causes)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from benchmarks.markdown import table
 from benchmarks.peer_tools.trial import Answer
 from benchmarks.raw_results import read
 from opduel.comparator.calibration import Rate
@@ -60,8 +61,7 @@ def markdown(results: Iterable[Result], share: float) -> str:
             groups.setdefault((rule, result.settings), []).append(result)
     found = [f"found of +{100 * share:g} %"] if share else []
     heading = ["rule", "false flags of A/A", *found, "called faster though slowed", "failed", "s a case"]
-    rows = [_cells(rule, group) for (rule, _), group in sorted(groups.items())]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (heading, ["---"] * len(heading), *rows))
+    return "\n".join(table(heading, [_cells(rule, group) for (rule, _), group in sorted(groups.items())]))
 
 
 def _cells(rule: str, results: Iterable[Result]) -> list[str]:

@@ -13,7 +13,7 @@ from benchmarks.bench import ROOT
 from benchmarks.injected_causes.builds import rename_functions
 from benchmarks.injected_causes.cause import FILES, HERE, Cause, Truth, read_causes
 from benchmarks.injected_causes.clocked import measure_share
-from benchmarks.injected_causes.judge import EqualBuilds, ReportedCause, compare, misses_aim, summary, table
+from benchmarks.injected_causes.judge import EqualBuilds, ReportedCause, compare, misses_aim, summary
 from opduel.records import Case, Comparison
 from opduel.records import Cause as NamedCause
 from opduel.records.cause import Candidate, Examination
@@ -94,7 +94,7 @@ def test_counts_aims_and_what_was_missed() -> None:
         "control and same: 1 of 2 [1%, 99%] claimed; 2 cases took 3 s",
         "claimed: f accounts",
     ]
-    assert table([right])[2] == "| a copy | C | +50 % | 70 %, 30 % | 71 % [70, 72], 29 % [28, 30] |"
+    assert right.cells() == ["a copy", "C", "+50 %", "70 %, 30 %", "71 % [70, 72], 29 % [28, 30]"]
 
 
 def test_a_share_is_measured_by_the_clock() -> None:
