@@ -21,6 +21,7 @@ TEXTS = (
     *("http://", "http://[::1", "https://me:secret@127.0.0.1:9/x?y#z", "file:///etc", "1,2,3", "json="),
 )  # fmt: skip
 NO_BUILD = "{scratch}/no-build/bin/python"  # doesn't exist, so that the command ends after it has checked its options
+TWO_BUILDS = ("--control", NO_BUILD, "--treatment", NO_BUILD)
 ODD_PATHS = (  # in place of a file's name
     *(f"{{odd}}/{name}" for name in ODD),
     *("/dev/zero", "/dev/full", "/dev/stdin", "/dev/tty", "/proc/self/mem", "/proc/self/environ", "/", "."),
@@ -113,44 +114,38 @@ def _other_command(rng: random.Random) -> Trial:
 
 def _spec(rng: random.Random) -> Trial:
     """Write a spec with a value, or a byte, that is out of place."""
-    text = _mangled(json.dumps(_changed(SPEC, rng)), rng)
     name = rng.choice(("spec.json", "spec.yaml"))
-    options = ("-b", f"{{scratch}}/{name}", "--control", NO_BUILD, "--treatment", NO_BUILD)
-    return Trial("spec", "harness.py", options, files={name: text})
+    options = ("-b", f"{{scratch}}/{name}", *TWO_BUILDS)
+    return Trial("spec", "harness.py", options, files={name: _changed_text(SPEC, rng)})
 
 
 def _inputs(rng: random.Random) -> Trial:
-    """Give a document on the command line, or in a file."""
-    document: Any = _changed(rng.choice(({"data": [8, 8]}, {"lhs": [2], "rhs": {"value": 3}})), rng)
-    text = _mangled(json.dumps(document), rng)
-    argument = "@{scratch}/document" if rng.random() < 0.5 else _as_argument(text)
+    """Give a case's inputs, or what --info says of both builds."""
     if rng.random() < 0.5:
-        builds = ("--control", NO_BUILD, "--treatment", NO_BUILD)
-        return Trial(
-            "inputs", "harness.py", ("--operators", "nd.exp", "--inputs", argument, *builds), files={"document": text}
-        )
-    info = {"control": {"commit": "a", "programs": {"program": {"location": NO_BUILD}}}}
-    text = _mangled(json.dumps(_changed({**info, "treatment": info["control"]}, rng)), rng)
-    spec = ("-b", "{precious}/spec.json")
-    return Trial("inputs", "harness.py", (*spec, "--info", "{scratch}/document"), files={"document": text})
+        text = _changed_text(rng.choice(({"data": [8, 8]}, {"lhs": [2], "rhs": {"value": 3}})), rng)
+        options = ("--operators", "nd.exp", "--inputs", "@{scratch}/document", *TWO_BUILDS)
+    else:
+        side = {"commit": "a", "programs": {"program": {"location": NO_BUILD}}}
+        text = _changed_text({"control": side, "treatment": side}, rng)
+        options = ("-b", "{precious}/spec.json", "--info", "{scratch}/document")
+    return Trial("inputs", "harness.py", options, files={"document": text})
 
 
 def _report(rng: random.Random) -> Trial:
     """Convert a report that was changed by hand, or cut off."""
-    document = json.loads(REPORT)
-    text = _mangled(json.dumps(_changed(document, rng)), rng)
     name = rng.choice([*FORMATS])
     side = ("--side", "control") if FORMATS[name].sides == "one" else ()
     arguments = ("--convert", "{scratch}/report.json", "--to", name, *side)
-    return Trial("report", "run_bench.py", arguments, ANY_END, files={"report.json": text})
+    files = {"report.json": _changed_text(json.loads(REPORT), rng)}
+    return Trial("report", "run_bench.py", arguments, ANY_END, files=files)
 
 
 def _config(rng: random.Random) -> Trial:
     """Call a command that reads the user's config."""
     config = {"control": "x", "remote_access_token_file": "y", "arguments": {"harness.py": {"threads": 1}}}
-    text = _mangled(json.dumps(_changed(config, rng)), rng)
     arguments = rng.choice((("--flush",), ("-b", "{precious}/spec.json", "--control", NO_BUILD)))
-    return Trial("config", "run_bench.py", arguments, ANY_END, files={"config/opduel/config.json": text})
+    files = {"config/opduel/config.json": _changed_text(config, rng)}
+    return Trial("config", "run_bench.py", arguments, ANY_END, files=files)
 
 
 def _interpreter(rng: random.Random) -> Trial:
@@ -241,8 +236,9 @@ KINDS: Mapping[str, Callable[[random.Random], Trial]] = {
 }
 
 
-def _changed(document: Any, rng: random.Random) -> Any:
-    """Return the document with one to three of its values or keys replaced, removed or renamed."""
+def _changed_text(document: Any, rng: random.Random) -> str | bytes:
+    """Return the document as JSON with one to three of its values or keys replaced, removed or renamed; sometimes the
+    text is cut off, or has something inserted."""
     copy = json.loads(json.dumps(document))
     for _ in range(rng.randint(1, 3)):
         places = list(_places(copy))
@@ -258,7 +254,7 @@ def _changed(document: Any, rng: random.Random) -> Any:
             holder[rng.choice(("unknown", "", "x" * 500, "\u202e"))] = holder.pop(key)
         else:
             holder.append(deepcopy(rng.choice(JSON_VALUES)))
-    return copy
+    return _mangled(json.dumps(copy), rng)
 
 
 def _places(document: Any) -> Iterator[tuple[Any, Any]]:
@@ -271,23 +267,15 @@ def _places(document: Any) -> Iterator[tuple[Any, Any]]:
         yield from _places(value)
 
 
-def _as_argument(text: str | bytes) -> str:
-    """Return the text as an argument of a command line."""
-    decoded = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    return decoded.replace("\x00", "")[:100_000]
-
-
 def _mangled(text: str, rng: random.Random) -> str | bytes:
     """Return mostly the text itself, sometimes cut off, or with something inserted."""
-    how = rng.random()
+    how, place = rng.random(), rng.randrange(len(text) + 1)
     if how < 0.7:
         return text
-    place = rng.randrange(len(text) + 1)
+    before, after = text[:place].encode(), text[place:].encode()
     if how < 0.78:
-        return text[:place]
+        return before
     if how < 0.86:
-        return (
-            text[:place].encode() + rng.choice((b"\xff", b"\x00", b"\x1b[31m", b"\xef\xbb\xbf")) + text[place:].encode()
-        )
+        return before + rng.choice((b"\xff", b"\x00", b"\x1b[31m", b"\xef\xbb\xbf")) + after
     odd = ("[" * 100_000, "9" * 6000, "NaN", "&a [*a, *a]", "\n---\n", "!!python/object:os.system {}", ",,", "\u2028")
-    return text[:place] + rng.choice(odd) + text[place:]
+    return before + rng.choice(odd).encode() + after
