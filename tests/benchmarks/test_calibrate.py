@@ -10,7 +10,6 @@ from fake_harness import BUILD, FakeHarness, call, report
 from benchmarks import calibrate
 from opduel.driver.builds import BuildCache
 from opduel.records import Build
-from opduel.records.measurement import SIDES
 
 
 def test_only_missing_runs_are_made_and_the_table_is_of_all(
@@ -28,18 +27,26 @@ def test_only_missing_runs_are_made_and_the_table_is_of_all(
     assert call(tmp_path) == 0
     assert call(tmp_path, "--runs", "3", "--table") == 0
     assert len(harness.commands) == 4
+    assert call(tmp_path, "--runs", "3", "--minutes", "0") == 3
+    assert len(harness.commands) == 4
     assert call(tmp_path, "--runs", "3") == 0
     assert len(harness.commands) == 6
 
 
-def test_each_run_is_harness_on_one_build_with_its_own_seed(harness: FakeHarness, tmp_path: Path) -> None:
-    call(tmp_path, "--", "--max_rounds", "5")
+def test_each_run_is_harness_on_one_build_with_its_own_seed_beside_a_load(
+    harness: FakeHarness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    loads = ("--loads", "quiet", "steady")
+    assert call(tmp_path, "--runs", "1", "--sample", "7", *loads, "--", "--max_rounds", "5") == 0
     for command in harness.commands:
         assert command[1].endswith("harness.py")
         assert command[-2:] == ["--max_rounds", "5"]
-        assert [command[command.index(f"--{side}") + 1] for side in SIDES] == [BUILD.requested] * 2
+        for option, value in (("--control", BUILD.requested), ("--treatment", BUILD.requested), ("--sample", "7")):
+            assert command[command.index(option) + 1] == value
     assert len({command[command.index("--seed") + 1] for command in harness.commands}) == 4
     assert Counter("--inject" in command for command in harness.commands) == {True: 2, False: 2}
+    lines = capsys.readouterr().out.splitlines()
+    assert [line for line in lines if line.startswith("Load: ")] == ["Load: quiet", "Load: steady"]
 
 
 def test_rows_and_loads_take_turns_and_a_run_keeps_its_seed_in_another_plan() -> None:
@@ -51,17 +58,6 @@ def test_rows_and_loads_take_turns_and_a_run_keeps_its_seed_in_another_plan() ->
         assert sorted((run.inject, run.threshold, run.load) for run in turn) == expected
     assert len({run.name for run in planned}) == len({calibrate.seed_of(run, 1) for run in planned}) == 160
     assert set(planned) > set(calibrate.plan_runs(rows[:1], ["quiet"], 5, base=1))
-
-
-def test_runs_have_a_sample_of_cases_and_a_load_and_none_begins_too_late(
-    harness: FakeHarness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert call(tmp_path, "--sample", "7", "--loads", "quiet", "steady", "--minutes", "0") == 2
-    assert not harness.commands
-    assert call(tmp_path, "--sample", "7", "--loads", "quiet", "steady", "--runs", "1") == 0
-    assert [command[command.index("--sample") + 1] for command in harness.commands] == ["7"] * 4
-    lines = capsys.readouterr().out.splitlines()
-    assert [line for line in lines if line.startswith("Load: ")] == ["Load: quiet", "Load: steady"]
 
 
 def test_a_run_that_was_aborted_is_made_again(harness: FakeHarness, tmp_path: Path) -> None:
@@ -90,32 +86,21 @@ def test_three_runs_without_a_result_end_it_and_wrong_usage_at_once(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--table"], "holds no run of the plan"),
         (["--plan", "5%"], "write 5%:2%"),
         (["--plan", "5%:200%"], "is not a share"),
-        (["--runs", "0"], "--runs"),
+        (["--table", "--build", "mxnet==1.8.0.post0"], "give another file"),
+        (["--table", "--spec", "smoke"], "give another file"),
+        (["--table", "--", "--threads", "2"], "give another file"),
+        (["--table", "--data", "/dev/null"], "holds no run of the plan"),
     ],
 )
-def test_wrong_usage_is_one_line(
+def test_wrong_usage_and_results_of_something_else_are_one_line(
     harness: FakeHarness, tmp_path: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], message: str
 ) -> None:
+    assert call(tmp_path) == 0
     assert call(tmp_path, *arguments) == 2
     assert message in caplog.messages[-1]
-    assert not harness.commands
-
-
-def test_results_of_another_build_spec_or_options_and_other_lines_are_refused(
-    harness: FakeHarness, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    call(tmp_path)
-    assert call(tmp_path, "--table", "--build", "mxnet==1.8.0.post0") == 2
-    assert call(tmp_path, "--table", "--spec", "smoke") == 2
-    assert call(tmp_path, "--table", "--", "--threads", "2") == 2
-    assert ["give another file" in message for message in caplog.messages] == [True, True, True]
-    with (tmp_path / "data.jsonl").open("a") as stream:
-        stream.write("{}\n")
-    assert call(tmp_path, "--table") == 2
-    assert "line 5 is no such result" in caplog.messages[-1]
+    assert len(harness.commands) == 4
 
 
 def test_two_installations_are_environments_at_two_paths(
@@ -127,7 +112,10 @@ def test_two_installations_are_environments_at_two_paths(
     monkeypatch.setattr(calibrate, "resolve_build", resolve)
     monkeypatch.setenv("UV_LINK_MODE", "hardlink")
     assert call(tmp_path, "--installations", str(tmp_path / "second")) == 0
-    sides = {tuple(command[command.index(f"--{side}") + 1] for side in SIDES) for command in harness.commands}
+    sides = {
+        (command[command.index("--control") + 1], command[command.index("--treatment") + 1])
+        for command in harness.commands
+    }
     assert sides == {(str(BuildCache().directory / BUILD.requested), str(tmp_path / "second" / BUILD.requested))}
     assert "mxnet==1.9.1 against a second installation, calibration" in capsys.readouterr().out
     assert call(tmp_path, "--table") == 2  # the results are of two installations
