@@ -25,9 +25,8 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +44,11 @@ LONGEST_S = 600.0  # of a start that nobody kills
 MEAN_S = 4.0  # until a kill at a random time
 # By phase: the longest time into it after which the driver is killed.
 LONGEST_INTO_S = {"git": 0.02, "compile": 0.3, "environment": 0.2, "measure": 2.0, "report": 0.005}
+KILLED = "killed in phase "  # of the counts
+LOSSES = (
+    *("samples lost", "reports lost", "reports doubled", "reports unknown to the journal", "culprits missed"),
+    "starts that failed",
+)
 # Parts of the command lines of the driver's children -> its phase; the first match counts.
 PHASE_BY_COMMAND = {
     "build.sh": "compile",
@@ -53,36 +57,6 @@ PHASE_BY_COMMAND = {
     "uv": "environment",
     "git": "git",
 }
-
-
-@dataclass
-class Counts:
-    """Kills by phase, and all losses of all campaigns."""
-
-    kills: Counter[str] = field(default_factory=Counter)
-    campaigns: int = 0
-    reports: int = 0
-    samples_lost: int = 0
-    reports_lost: int = 0
-    reports_doubled: int = 0
-    reports_unknown: int = 0  # on disk, but not in the journal
-    culprits_missed: int = 0
-    errors: list[str] = field(default_factory=list)  # of starts that ended in another way than by a kill
-
-    @property
-    def has_losses(self) -> bool:
-        """Whether anything went wrong."""
-        losses = self.samples_lost, self.reports_lost, self.reports_doubled, self.reports_unknown, self.culprits_missed
-        return any(losses) or bool(self.errors)
-
-    def lines(self) -> Iterator[str]:
-        """Yield all counts in words."""
-        by_phase = ", ".join(f"{phase} {count}" for phase, count in sorted(self.kills.items()))
-        yield f"{self.kills.total()} kills in {self.campaigns} campaigns: {by_phase}"
-        unknown = f"unknown to the journal {self.reports_unknown}"
-        yield f"{self.reports} reports: lost {self.reports_lost}, doubled {self.reports_doubled}, {unknown}"
-        yield f"samples lost: {self.samples_lost}; campaigns that did not name the commit: {self.culprits_missed}"
-        yield from (f"ended by itself: {error}" for error in self.errors)
 
 
 Sample = tuple[str, int, float]  # case, round and log ratio
@@ -127,15 +101,20 @@ def main() -> int:
     options = parser.parse_args()
     rng = random.Random(options.seed)
     print(f"seed {options.seed}", flush=True)
-    counts = Counts()
+    counts: Counter[str] = Counter(dict.fromkeys(("campaigns", "reports", *LOSSES), 0))
     with tempfile.TemporaryDirectory(prefix="opduel-kills-") as folder:
-        while counts.kills.total() < options.kills:
-            driver = new_campaign(Path(folder) / str(counts.campaigns))
+        while kills_in(counts) < options.kills:
+            driver = new_campaign(Path(folder) / str(counts["campaigns"]))
             run_campaign(driver, rng, options.kills, counts)
             shutil.rmtree(driver.cache.parent)
-            print(f"{counts.kills.total()} kills, {counts.campaigns} campaigns", flush=True)
-    print("\n".join(counts.lines()))
-    return 1 if counts.has_losses else 0
+            print(f"{kills_in(counts)} kills, {counts['campaigns']} campaigns", flush=True)
+    print("\n".join(f"{name}: {count}" for name, count in counts.items()))
+    return 1 if any(counts[name] for name in LOSSES) else 0
+
+
+def kills_in(counts: Counter[str]) -> int:
+    """Return all kills, which are counted by phase."""
+    return sum(count for name, count in counts.items() if name.startswith(KILLED))
 
 
 def new_campaign(folder: Path) -> ToyDriver:
@@ -147,12 +126,12 @@ def new_campaign(folder: Path) -> ToyDriver:
     return toy_driver(folder, project)
 
 
-def run_campaign(driver: ToyDriver, rng: random.Random, kills: int, counts: Counts) -> None:
+def run_campaign(driver: ToyDriver, rng: random.Random, kills: int, counts: Counter[str]) -> None:
     """Start the driver and kill it until it ends by itself; let it end once there were ``kills`` in all."""
     seen: dict[str, set[Sample]] = defaultdict(set)
     while True:
         process = driver.start(*OPTIONS)
-        if counts.kills.total() < kills:
+        if kills_in(counts) < kills:
             wait_for_kill(driver, process, rng)
         else:
             process.wait(LONGEST_S)
@@ -160,7 +139,7 @@ def run_campaign(driver: ToyDriver, rng: random.Random, kills: int, counts: Coun
             check_end(driver, driver.end(process), seen, counts)
             return
         process.send_signal(signal.SIGSTOP)  # so that it doesn't leave the phase that is counted
-        counts.kills[phase_of(driver, process.pid)] += 1
+        counts[KILLED + phase_of(driver, process.pid)] += 1
         process.kill()
         process.wait()
         for run, samples in journalled_samples(driver).items():
@@ -179,21 +158,23 @@ def wait_for_kill(driver: ToyDriver, process: subprocess.Popen[str], rng: random
     time.sleep(rng.uniform(0, LONGEST_INTO_S[phase]))
 
 
-def check_end(driver: ToyDriver, outcome: Outcome, seen: Mapping[str, set[Sample]], counts: Counts) -> None:
+def check_end(driver: ToyDriver, outcome: Outcome, seen: Mapping[str, set[Sample]], counts: Counter[str]) -> None:
     """Compare the output, the journal and the reports on disk."""
-    counts.campaigns += 1
+    counts["campaigns"] += 1
     if outcome.code != 1:
-        counts.errors.append(f"exit code {outcome.code}: {outcome.err.splitlines()[-1:]}")
-    counts.culprits_missed += f" Ada Toymaker: {SLOW_COMMIT}\n" not in outcome.out
+        counts["starts that failed"] += 1
+        print(f"exit code {outcome.code}: {outcome.err.splitlines()[-1:]}", flush=True)
+    counts["culprits missed"] += f" Ada Toymaker: {SLOW_COMMIT}\n" not in outcome.out
     journalled = {run: json.loads(text) for run, text in driver.journal("SELECT run, text FROM reports")}
     on_disk = Counter(report["run"]["id"] for report in driver.reports())
     in_journal = {report["run"]["id"] for report in journalled.values()}
-    counts.reports += len(in_journal)
-    counts.reports_lost += len(in_journal - set(on_disk))
-    counts.reports_unknown += len(set(on_disk) - in_journal)
-    counts.reports_doubled += on_disk.total() - len(on_disk)
+    counts["reports"] += len(in_journal)
+    counts["reports lost"] += len(in_journal - set(on_disk))
+    counts["reports unknown to the journal"] += len(set(on_disk) - in_journal)
+    counts["reports doubled"] += on_disk.total() - len(on_disk)
     for run, samples in seen.items():
-        counts.samples_lost += len(samples - samples_of_report(journalled[run])) if run in journalled else len(samples)
+        reported = samples_of_report(journalled[run]) if run in journalled else set()
+        counts["samples lost"] += len(samples - reported)
 
 
 if __name__ == "__main__":
