@@ -21,7 +21,6 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,7 +31,7 @@ from benchmarks.bench import ROOT
 from benchmarks.injected_causes.builds import module_of, write_builds, write_spec
 from benchmarks.injected_causes.cause import Cause, read_causes
 from benchmarks.injected_causes.clocked import measure_share
-from benchmarks.injected_causes.judge import COLUMNS, EqualBuilds, ReportedCause, compare, misses_aim, summary
+from benchmarks.injected_causes.judge import COLUMNS, ReportedCause, compare, misses_aim, summary
 from benchmarks.markdown import table
 from opduel.causes import find_causes
 from opduel.commands.entry import DONE, REGRESSED, run_command
@@ -123,8 +122,8 @@ class Experiment:
             raise RunError(f"harness.py ended with {process.returncode} and without a report")
         return {comparison.case.partition("/")[0]: comparison for comparison in read_report(report).comparisons}
 
-    def explain_equal(self, name: str) -> EqualBuilds:
-        """Explain cases of the control and an equal build, as if each had regressed.
+    def explain_equal(self, name: str) -> list[str]:
+        """Return the sentences about cases of the control and an equal build, explained as if each had regressed.
 
         Raises:
             RunError: some cases have no sentence.
@@ -143,13 +142,12 @@ class Experiment:
         request = RunRequest(framework, builds["control"], builds["treatment"], cases, 1, configuration)
         figures = {"ratio": PRETENDED_RATIO, "control": 1000.0, "treatment": 1000.0 * PRETENDED_RATIO}
         pretended = [replace(Comparison.without_figures(case, "regressed"), **figures) for case in cases]
-        start = time.monotonic()
         with this_thread_on(bench.cpus.control):
             explained = find_causes(pretended, request, MeasurementResult(), Profiling(bench, framework, 1, seed=1))
         sentences = [comparison.cause.sentence for comparison in explained if comparison.cause]
         if len(sentences) < len(cases):
             raise RunError(f"{len(cases) - len(sentences)} of {len(cases)} cases of equal builds were not explained")
-        return EqualBuilds(time.monotonic() - start, sentences)
+        return sentences
 
 
 if __name__ == "__main__":

@@ -82,23 +82,16 @@ def _matches(pattern: str, part: Candidate) -> bool:
     return any(re.search(pattern, name) for name in (part.name, part.was, *part.merged))
 
 
-@dataclass(frozen=True)
-class EqualBuilds:
-    """The sentences about cases of equal builds, and the seconds that all of them took."""
-
-    seconds: float
-    sentences: Sequence[str]
-
-    @property
-    def claims(self) -> list[str]:
-        """The sentences that claim something."""
-        return [sentence for sentence in self.sentences if NamedCause(sentence).is_explained]
+def claims(sentences: Sequence[str]) -> list[str]:
+    """Return the sentences that claim something."""
+    return [sentence for sentence in sentences if NamedCause(sentence).is_explained]
 
 
-def misses_aim(causes: Sequence[ReportedCause], equal_builds: Mapping[str, EqualBuilds]) -> bool:
-    """Return whether too few causes are named or within, or anything is claimed of equal builds."""
+def misses_aim(causes: Sequence[ReportedCause], equal_builds: Mapping[str, Sequence[str]]) -> bool:
+    """Return whether too few causes are named or within, or one of the sentences about equal builds, which are by the
+    build's name, claims anything."""
     missed = any((rate.share or 0.0) < AIM for rate in named_and_within(causes) if rate.of)
-    return missed or any(builds.claims for builds in equal_builds.values())
+    return missed or any(map(claims, equal_builds.values()))
 
 
 def named_and_within(causes: Sequence[ReportedCause]) -> tuple[Rate, Rate]:
@@ -108,7 +101,7 @@ def named_and_within(causes: Sequence[ReportedCause]) -> tuple[Rate, Rate]:
     return Rate(named, len(causes)), Rate(sum(cause.is_within for cause in with_share), len(with_share))
 
 
-def summary(causes: Sequence[ReportedCause], equal_builds: Mapping[str, EqualBuilds]) -> list[str]:
+def summary(causes: Sequence[ReportedCause], equal_builds: Mapping[str, Sequence[str]]) -> list[str]:
     """Return all counts with their exact intervals, and what was missed or claimed."""
     named, within = named_and_within(causes)
     counts = f"{_rate_text(named)} named, {_rate_text(within)} with the true share in its interval"
@@ -118,10 +111,10 @@ def summary(causes: Sequence[ReportedCause], equal_builds: Mapping[str, EqualBui
             lines.append(f"not named: {cause.cause.name}: {cause.sentence or 'its case was not flagged'}")
         elif cause.shares and not cause.is_within:
             lines.append(f"share outside: {cause.cause.name}: {cause.sentence}")
-    for name, builds in equal_builds.items():
-        claimed = _rate_text(Rate(len(builds.claims), len(builds.sentences)))
-        cost = f"{counted(len(builds.sentences), 'case')} took {builds.seconds:.0f} s"
-        lines += [f"control and {name}: {claimed} claimed; {cost}", *(f"claimed: {claim}" for claim in builds.claims)]
+    for name, sentences in equal_builds.items():
+        claimed = claims(sentences)
+        lines.append(f"control and {name}: {_rate_text(Rate(len(claimed), len(sentences)))} claimed")
+        lines += [f"claimed: {claim}" for claim in claimed]
     return lines
 
 
