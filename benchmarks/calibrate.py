@@ -205,8 +205,8 @@ def make_run(planned: PlannedRun, settings: Settings, builds: tuple[str, str]) -
 def summary(report: Report) -> str:
     """Return rates and cost of a run, and its wrong or missing verdicts, in one line."""
     row, *_ = evaluate([report])
-    found, flags = row.detected, row.false_flags
-    rates = f"found {found.count} of {found.of}, {flags.count} false flags of {flags.of}"
+    detected, flags = row.detected, row.false_flags
+    rates = f"found {detected.count} of {detected.of}, {flags.count} false flags of {flags.of}"
     parts = [f"{rates}, {row.seconds_a_case:.1f} s a case, {row.timed_share:.0%} timed"]
     for comparison in report.comparisons:
         expected = ["regressed"] if comparison.injected else ["unchanged", "not_worse", "not_better", "inconclusive"]

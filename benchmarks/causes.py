@@ -100,7 +100,7 @@ class Experiment:
         cause = self._causes[number]
         if not cause.clocked:
             return cause
-        pythons = {side: self._builds / side / "bin" / "python" for side in SIDES}
+        pythons: dict[str, Path] = {side: self._builds / side / "bin" / "python" for side in SIDES}
         environment = {**os.environ, **worker_environment()}
         share, reach = measure_share(pythons, module_of(number), cause.clocked, environment)
         return replace(cause, truths=[replace(truth, share=share, reach=reach) for truth in cause.truths])
@@ -140,8 +140,11 @@ class Experiment:
         bench = Bench(builds, framework.adaptor, environment, plan_cpus(1))
         configuration = RunConfiguration(explain="all")
         request = RunRequest(framework, builds["control"], builds["treatment"], cases, 1, configuration)
-        figures = {"ratio": PRETENDED_RATIO, "control": 1000.0, "treatment": 1000.0 * PRETENDED_RATIO}
-        pretended = [replace(Comparison.without_figures(case, "regressed"), **figures) for case in cases]
+        regressed = (Comparison.without_figures(case, "regressed") for case in cases)
+        pretended = [
+            replace(comparison, ratio=PRETENDED_RATIO, control=1000.0, treatment=1000.0 * PRETENDED_RATIO)
+            for comparison in regressed
+        ]
         with this_thread_on(bench.cpus.control):
             explained = find_causes(pretended, request, MeasurementResult(), Profiling(bench, framework, 1, seed=1))
         sentences = [comparison.cause.sentence for comparison in explained if comparison.cause]

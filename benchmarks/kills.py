@@ -128,7 +128,7 @@ def new_campaign(folder: Path) -> ToyDriver:
 
 def run_campaign(driver: ToyDriver, rng: random.Random, kills: int, counts: Counter[str]) -> None:
     """Start the driver and kill it until it ends by itself; let it end once there were ``kills`` in all."""
-    seen: dict[str, set[Sample]] = defaultdict(set)
+    samples_at_kills: dict[str, set[Sample]] = defaultdict(set)
     while True:
         process = driver.start(*OPTIONS)
         if kills_in(counts) < kills:
@@ -136,14 +136,14 @@ def run_campaign(driver: ToyDriver, rng: random.Random, kills: int, counts: Coun
         else:
             process.wait(LONGEST_S)
         if process.poll() is not None:
-            check_end(driver, driver.end(process), seen, counts)
+            check_end(driver, driver.end(process), samples_at_kills, counts)
             return
         process.send_signal(signal.SIGSTOP)  # so that it doesn't leave the phase that is counted
         counts[KILLED + phase_of(driver, process.pid)] += 1
         process.kill()
         process.wait()
         for run, samples in journalled_samples(driver).items():
-            seen[run] |= samples
+            samples_at_kills[run] |= samples
 
 
 def wait_for_kill(driver: ToyDriver, process: subprocess.Popen[str], rng: random.Random) -> None:
@@ -158,7 +158,9 @@ def wait_for_kill(driver: ToyDriver, process: subprocess.Popen[str], rng: random
     time.sleep(rng.uniform(0, LONGEST_INTO_S[phase]))
 
 
-def check_end(driver: ToyDriver, outcome: Outcome, seen: Mapping[str, set[Sample]], counts: Counter[str]) -> None:
+def check_end(
+    driver: ToyDriver, outcome: Outcome, samples_at_kills: Mapping[str, set[Sample]], counts: Counter[str]
+) -> None:
     """Compare the output, the journal and the reports on disk."""
     counts["campaigns"] += 1
     if outcome.code != 1:
@@ -172,7 +174,7 @@ def check_end(driver: ToyDriver, outcome: Outcome, seen: Mapping[str, set[Sample
     counts["reports lost"] += len(in_journal - set(on_disk))
     counts["reports unknown to the journal"] += len(set(on_disk) - in_journal)
     counts["reports doubled"] += on_disk.total() - len(on_disk)
-    for run, samples in seen.items():
+    for run, samples in samples_at_kills.items():
         reported = samples_of_report(journalled[run]) if run in journalled else set()
         counts["samples lost"] += len(samples - reported)
 

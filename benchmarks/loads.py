@@ -89,7 +89,7 @@ def _wandering() -> None:
 
 def _turn_s(rng: random.Random) -> float:
     shortest, longest = TURN_S
-    return shortest * (longest / shortest) ** rng.random()
+    return float(shortest * (longest / shortest) ** rng.random())
 
 
 PROGRAMS: dict[str, Callable[[], None]] = {
@@ -141,7 +141,7 @@ def _small_memory() -> Iterator[Path]:
             file.chmod(0o600)
             for command in ("mkswap", "swapon"):
                 subprocess.run([command, file], capture_output=True, check=True)
-            stack.callback(subprocess.run, ["swapoff", file], check=True)
+            stack.callback(lambda: subprocess.run(["swapoff", file], check=True))
             group.mkdir()
             stack.callback(group.rmdir)
             (group / "memory.limit_in_bytes").write_text(str(MEMORY_BYTES), encoding="ascii")

@@ -59,8 +59,8 @@ def markdown(results: Iterable[Result], share: float) -> str:
     for result in results:
         for rule in result.answers:
             groups.setdefault((rule, result.settings), []).append(result)
-    found = [f"found of +{100 * share:g} %"] if share else []
-    heading = ["rule", "false flags of A/A", *found, "called faster though slowed", "failed", "s a case"]
+    detected = [f"found of +{100 * share:g} %"] if share else []
+    heading = ["rule", "false flags of A/A", *detected, "called faster though slowed", "failed", "s a case"]
     return "\n".join(table(heading, [_cells(rule, group) for (rule, _), group in sorted(groups.items())]))
 
 
@@ -76,9 +76,9 @@ def _cells(rule: str, results: Iterable[Result]) -> list[str]:
     flags = unslowed.count("slower") + unslowed.count("faster")
     false_flags = rate_text(flags, len(unslowed) - unslowed.count("failed"))
     answered = len(slowed) - slowed.count("failed")
-    found = [rate_text(slowed.count("slower"), answered)] if answered else []
+    detected = [rate_text(slowed.count("slower"), answered)] if answered else []
     seconds = f"{sum(seconds_a_case) / len(seconds_a_case):.1f}"
-    return [rule, false_flags, *found, str(slowed.count("faster")), str(failed), seconds]
+    return [rule, false_flags, *detected, str(slowed.count("faster")), str(failed), seconds]
 
 
 def rate_text(count: int, total: int) -> str:
