@@ -6,7 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from opduel.comparator.aa_checks import Bias
 from opduel.comparator.case_analysis import CaseAnalysis, InterimAnalysis, decide_verdict
 from opduel.comparator.case_values import Values
-from opduel.comparator.disturbance import SignedRankTests, stands_on_disturbed_host, worst_p_value
+from opduel.comparator.disturbance import LoadTests, stands_on_disturbed_host, worst_p_value
 from opduel.comparator.empirical_bayes import Prior, fit_prior_of_cases
 from opduel.comparator.group_sequential import SequentialTest, run_sequential_test
 from opduel.comparator.looks import Looks
@@ -86,12 +86,12 @@ class RunAnalysis:
 
         ``closing``: no more samples will come.  ``loaded``: load disturbed the host; ``bias``: that of A/A checks that
         found a difference.  What is flagged stands if it is flagged again by its largest p value (``worst_p_value``),
-        with the same correction for the family.  Other claims stand if signed-rank tests show the same at a look, with
-        the error of the interval; but not after a bias, which may hide a change.
+        with the same correction for the family.  Other claims stand if these tests show the same at a look, with the
+        error of the interval; but not after a bias, which may hide a change.
         """
         analyses = self.analyse(closing)
         tests = [
-            SignedRankTests(
+            LoadTests(
                 analysis.case,
                 Values.of(self.samples.get(analysis.case.id, ())),
                 self.looks,

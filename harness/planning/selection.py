@@ -86,6 +86,8 @@ class CaseSelector:
         reached = [case for case in open_cases if case.id in plan.reached and interim[case.id].may_be_worse]
         urgent = [case for case in open_cases if self._is_urgent(case, interim)]
         open_cases = (reached if plan.time_budget is not None else []) or urgent or open_cases
+        begun = [case for case in open_cases if self._result.samples[case.id] or case.id not in self._result.set_aside]
+        open_cases = begun or open_cases
         requests = [plan.request(case, interim[case.id].stage) for case in open_cases]
         if plan.suspects_only and requests:
             requests = [
@@ -159,7 +161,8 @@ class CaseSelector:
 
     def set_aside(self) -> None:
         """Set aside the cases without a first look as long as the time left isn't enough for it beside the rounds that
-        those need which look changed at theirs: or else these would wait for it until the time is up."""
+        those need which look changed at theirs: or else these would wait for it until the time is up. Of what a case
+        takes that no round came to measuring, nothing is known but that it may be all there is."""
         plan, result = self._plan, self._result
         if plan.time_budget is None or self.goes_on:
             return
@@ -175,8 +178,11 @@ class CaseSelector:
             for case, missing in to_first_look
             if -FRESH_PAIRS < missing <= 0 and self._looks_changed(case)
         ]
-        is_short = bool(suspects) and self._durations.of_rounds([*suspects, *unlooked]) > self._clock.left_s
-        result.set_aside = {case.id for case, _ in unlooked} if is_short else set()
+        is_short = (
+            not all(samples[case.id] for case, _ in unlooked)
+            or self._durations.of_rounds([*suspects, *unlooked]) > self._clock.left_s
+        )
+        result.set_aside = {case.id for case, _ in unlooked} if suspects and is_short else set()
 
     def _looks_changed(self, case: Case) -> bool:
         """Tell whether the mean of a case's samples lies beyond its threshold by more than they are likely to vary."""

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from watching import Watch
 
+import opduel.comparator.disturbance
 import opduel.harness.rounds.pair
 
 
@@ -34,3 +35,9 @@ def one_fork(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) ->
     """Few tests hang on how often a pair measures a case, and all others are quicker with once."""
     if "many_forks" not in request.keywords:
         monkeypatch.setattr(opduel.harness.rounds.pair, "MOST_FORKS", 1)
+
+
+@pytest.fixture
+def ranks_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disturbed host rounds are so unlike that Student's t test shows nothing in them, as ranks may."""
+    monkeypatch.setattr(opduel.comparator.disturbance, "student_p", lambda _: 1.0)

@@ -65,6 +65,7 @@ def test_under_bursts_a_change_by_half_stands_and_so_does_most_that_has_not_chan
     )
 
 
+@pytest.mark.usefixtures("ranks_alone")
 def test_on_a_disturbed_host_settled_cases_are_measured_until_their_verdicts_stand() -> None:
     cases = [replace(toy_case("same"), threshold=0.9), toy_case("slow", slower=4)]
     simulated = {"TOY_CLOCK": "simulated"}
@@ -76,13 +77,14 @@ def test_on_a_disturbed_host_settled_cases_are_measured_until_their_verdicts_sta
 
     looks = Looks((5, 8, 12, 15))
     assert counts(looks) == {"same": 5, "slow": 8}
-    stand = {"same": 8, "slow": 12}  # the looks at which a signed-rank test with its share of the error can show it
+    stand = {"same": 12, "slow": 12}  # the look at which a signed-rank test with its share of the error can show it
     assert counts(looks, is_disturbed=lambda noise, mhz: True) == stand
     assert counts(looks, is_disturbed=lambda noise, mhz: True, time_budget=60.0) == stand
     too_few = Looks((3, 6))
     assert counts(too_few, is_disturbed=lambda noise, mhz: True) == {"same": 6, "slow": 6}, "no look is left"
 
 
+@pytest.mark.usefixtures("ranks_alone")
 def test_time_that_no_open_case_can_use_goes_to_changes_whose_verdicts_do_not_stand_yet(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -242,6 +242,24 @@ def test_a_budget_for_first_looks_alone_takes_what_looks_changed_to_its_verdict(
     assert {verdicts[name] for name in names if changes[name]} == {"regressed"}
 
 
+class RoundsWithOneThatOutlasts(MadeRounds):
+    """Rounds to whose last case, ``heavy``, none comes before the sixth, which it would make longer than a budget."""
+
+    def __call__(self, pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
+        others = [request for request in this_round.requests if request.case.id != "heavy"]
+        if len(others) < len(this_round.requests) and len(self.plans) >= LOOKS.counts[0]:
+            self.wall_s += 1000.0
+        super().__call__(pool, replace(this_round, requests=others), rng, result)
+
+
+def test_what_looks_changed_does_not_wait_for_a_case_of_which_nothing_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    rounds = RoundsWithOneThatOutlasts({"slow": 0.3, "same": 0.0, "heavy": 0.0}, case_s=1.0)
+    result, comparisons, _ = measured(monkeypatch, None, rounds, time_budget=60.0)
+    assert comparisons[0].verdict == "regressed"
+    assert rounds.wall_s > 1000, "it comes to its turn"
+    assert result.samples["heavy"] == []
+
+
 def test_in_a_budget_what_the_change_is_known_to_reach_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = MadeRounds(dict.fromkeys("abcd", 0.0), case_s=1.0)
     reached, first_look = frozenset("bd"), LOOKS.counts[0]
