@@ -3,6 +3,7 @@
 import math
 import random
 import time
+from dataclasses import replace
 from typing import Any
 
 from opduel.harness.machine.cpus import CpuPlan
@@ -77,8 +78,15 @@ class Preparation:
                 timeout_s = min(self._most_s, time_left(self.request.case, self._deadline))
                 self.answers[side] = yield from process.asking(self.request.message(side), timeout_s)
             except AskError as error:
-                errors[side] = error
+                errors[side] = self._advised(error)
         self.took_s = time.monotonic() - began
         if errors:
             raise merged_error(errors)
         return {side: answer["call_ns"] for side, answer in self.answers.items()}
+
+    def _advised(self, error: AskError) -> AskError:
+        """Return the error, with what helps where a side would have had longer in a larger time budget."""
+        failure = error.failure
+        if failure.kind != "timeout" or self._most_s >= time_left(self.request.case, math.inf):
+            return error
+        return type(error)(replace(failure, reason=f"{failure.reason}; a larger --time_budget gives it more"))
