@@ -19,12 +19,14 @@ class EffortPlanner:
     """Learns from rounds what cases cost and how noisy they are, and decides how the next rounds measure them.
 
     ``costs`` and ``noise``, by case id, begin with what earlier runs on the host say of cases, where there are any.
-    ``start_s``: what a pair's start takes on the processor that prepares, while others are measured.
+    ``start_s``: what a pair's start takes on the processor that prepares, while others are measured.  ``stretch``: how
+    many times as long as their costs say rounds took lately, as where others keep that processor busy; 1 at least.
     """
 
     costs: dict[str, Costs] = field(default_factory=dict)
     noise: dict[str, Noise] = field(default_factory=dict)
     start_s: float = 0.0
+    stretch: float = 1.0
     planned: dict[str, Repetitions] = field(default_factory=dict)
     spent_s: dict[str, float] = field(default_factory=dict)
 
@@ -46,6 +48,14 @@ class EffortPlanner:
                 earlier = self.costs.get(case_id, latest) if case_id in self.spent_s else latest  # not of other runs
                 self.costs[case_id] = latest.between(earlier)
             self.spent_s[case_id] = self.spent_s.get(case_id, 0.0) + time.spent_s
+        measured = {case_id: time for case_id, time in times.items() if time.forks and time.quads}
+        costs_s = sum(
+            self.costs[case_id].of_round(Repetitions(time.forks, round(time.quads / time.forks)))
+            for case_id, time in measured.items()
+        )
+        if costs_s > 0:
+            took_s = rest_s + sum(time.spent_s for time in measured.values())
+            self.stretch = math.sqrt(self.stretch * max(1.0, took_s / costs_s))
 
     def learn(self, samples: Mapping[str, Sequence[PairSample]]) -> None:
         """Estimate the noise by level from all samples of the run."""
@@ -72,7 +82,7 @@ class EffortPlanner:
         rounds = {case_id: second_look - len(samples.get(case_id, ())) for case_id in chosen}
         missing = {case_id: count for case_id, count in rounds.items() if count > 0}
         chosen = effort.share_out(chosen, self.costs, self.start_s)
-        chosen = effort.within_time(chosen, missing, self.costs, PLANNED_SHARE * left_s)
+        chosen = effort.within_time(chosen, missing, self.costs, PLANNED_SHARE * left_s / self.stretch)
         chosen = effort.fill(chosen, self.costs, self.start_s)
         self.planned |= chosen
         return chosen

@@ -173,6 +173,21 @@ def test_costs_are_learnt_from_rounds_and_a_busy_round_changes_them_half_way() -
     assert learning.start_s == pytest.approx(0.4), "the first ones were slower"
 
 
+def test_rounds_that_took_longer_than_their_costs_say_leave_time_for_that() -> None:
+    """Others kept the processor busy on which a fork is prepared while the one before it is measured."""
+    time = CaseTime(forks=5, quads=5, prepared_s=16.0, waited_s=12.0, beside_s=0.0, quads_s=14.0)
+    hindered = planner(NOISY)
+    hindered.note_round({"a": time}, start_s=0.0, rest_s=0.0, overlaps=True)
+    assert hindered.stretch == pytest.approx(math.sqrt(26 / 16))
+    hindered.note_round({"a": time}, start_s=0.0, rest_s=0.0, overlaps=True)
+    assert hindered.stretch == pytest.approx((26 / 16) ** 0.75)
+    free = replace(hindered, planned={}, stretch=1.0)
+    planned = [one.plan([toy_case("a")], {}, COUNTS, 300.0)["a"] for one in (hindered, free)]
+    assert planned[0].forks < planned[1].forks
+    hindered.note_round({"a": replace(time, waited_s=0.0)}, start_s=0.0, rest_s=0.0, overlaps=True)
+    assert hindered.stretch == pytest.approx((26 / 16) ** 0.375), "they may be gone again"
+
+
 def test_the_report_says_how_a_case_was_measured_and_beside_what_noise() -> None:
     learnt, rows = planner(NOISY), made_samples("a", NOISY, 3, forks=4, quads=7)
     learnt.spent_s["a"] = 12.5
