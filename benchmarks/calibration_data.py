@@ -160,17 +160,23 @@ def _case(case_id: str, threshold: float) -> Case:
     return Case(case_id, case_id.rpartition("/")[0], "forward", {}, "float32", "cpu", threshold, 60.0)
 
 
+def analysis_of(run: CalibrationRun) -> RunAnalysis:
+    """Return the comparator's analysis of the run's samples."""
+    comparisons, configuration = run.report.comparisons, run.report.configuration
+    return RunAnalysis(
+        [_case(comparison.case, comparison.threshold) for comparison in comparisons],
+        {comparison.case: comparison.samples for comparison in comparisons},
+        {comparison.case: comparison.failure for comparison in comparisons if comparison.failure},
+        plan_looks(configuration.max_rounds or USUAL_ROUNDS),
+        configuration.alpha,
+        injected=frozenset(comparison.case for comparison in comparisons if comparison.injected),
+    )
+
+
 def decide_again(run: CalibrationRun) -> list[tuple[Comparison, Comparison]]:
     """Return each comparison, with the verdict from before the run withheld it, beside the one that the comparator
     makes of its samples now."""
-    report = run.report
     recorded = [
-        replace(comparison, verdict=comparison.held_back or comparison.verdict) for comparison in report.comparisons
+        replace(comparison, verdict=comparison.held_back or comparison.verdict) for comparison in run.report.comparisons
     ]
-    cases = [_case(comparison.case, comparison.threshold) for comparison in recorded]
-    samples = {comparison.case: comparison.samples for comparison in recorded}
-    failures = {comparison.case: comparison.failure for comparison in recorded if comparison.failure}
-    looks = plan_looks(report.configuration.max_rounds or USUAL_ROUNDS)
-    injected = frozenset(comparison.case for comparison in recorded if comparison.injected)
-    analysis = RunAnalysis(cases, samples, failures, looks, report.configuration.alpha, injected=injected)
-    return list(zip(recorded, analysis.comparisons(), strict=True))
+    return list(zip(recorded, analysis_of(run).comparisons(), strict=True))

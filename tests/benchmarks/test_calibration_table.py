@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from fake_harness import FakeHarness, call, report, samples, with_samples
 
 from benchmarks import calibrate
-from benchmarks.calibration_data import CalibrationRun, PlannedRun, decide_again, parse_run
+from benchmarks.calibration_data import CalibrationRun, PlannedRun, analysis_of, decide_again, parse_run
 from benchmarks.calibration_table import overall_lines
 from benchmarks.raw_results import read
 from opduel.comparator.looks import FIRST_LOOK
@@ -134,3 +135,12 @@ def test_the_comparator_decides_all_recorded_runs_as_before(data: Path) -> None:
         if recorded.verdict != again.verdict
     ]
     assert not changes
+
+
+def test_on_the_busy_host_most_slowdowns_would_have_stood_as_proof_md_says() -> None:
+    standing: Counter[Verdict] = Counter()
+    for run in read(calibrate.DATA.with_name("calibration-busy.jsonl"), parse_run):
+        analysis = analysis_of(run)
+        stand = analysis.standing_cases()
+        standing.update(comparison.verdict for comparison in analysis.comparisons() if comparison.case in stand)
+    assert standing == {"regressed": 55, "unchanged": 66}
