@@ -187,6 +187,13 @@ def affinities(pid: int) -> list[set[int]]:
     return [os.sched_getaffinity(int(task)) for task in os.listdir(f"/proc/{pid}/task")]
 
 
+def test_a_round_begins_no_case_when_it_has_taken_all_that_it_may() -> None:
+    requests = [CaseRequest(toy_case(str(number), "sleep", seconds=0.1), 1) for number in range(40)]  # 8 s at least
+    result = run_one_round(toy_bench(), Round(requests, 0, most_s=1.0))
+    assert 1 <= len(result.samples) < 20
+    assert (result.refused, result.lost) == ({}, {})
+
+
 def test_a_deadline_stops_a_round_between_cases() -> None:
     requests = [CaseRequest(toy_case(name), 1) for name in "abc"]
     result = run_one_round(toy_bench(), Round(requests, 0, deadline=0.0))

@@ -260,6 +260,25 @@ def test_what_looks_changed_does_not_wait_for_a_case_of_which_nothing_is_known(m
     assert result.samples["heavy"] == []
 
 
+class RoundsThatEnd(MadeRounds):
+    """Rounds that begin no case when they have taken as long as they may."""
+
+    def __call__(self, pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
+        count = math.ceil(min(this_round.most_s / self.case_s, len(this_round.requests)))
+        super().__call__(pool, replace(this_round, requests=this_round.requests[:count]), rng, result)
+
+
+def test_where_a_budget_is_shorter_than_a_first_round_some_cases_come_to_their_first_look(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rounds = RoundsThatEnd({f"c{number}": 0.0 for number in range(60)}, case_s=0.8)
+    result, _, _ = measured(monkeypatch, None, rounds, time_budget=12.0)
+    counts = [len(samples) for samples in result.samples.values()]
+    assert max(counts) >= LOOKS.counts[0]
+    assert 0 in counts
+    assert result.stopped is not None
+
+
 def test_in_a_budget_what_the_change_is_known_to_reach_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
     rounds = MadeRounds(dict.fromkeys("abcd", 0.0), case_s=1.0)
     reached, first_look = frozenset("bd"), LOOKS.counts[0]
