@@ -1,5 +1,6 @@
 """The builds that a command measures: those asked for, or else the user's own, or the framework's; made if need be."""
 
+import functools
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -50,6 +51,7 @@ def make_builds(
     for request in requests if isinstance(framework.builds, PackageBuilds) else ():
         named_commit(request)  # UsageError for a name that means nothing, before any build is made
 
+    @functools.cache  # a build against itself is made, or inspected, once
     def make(request: str) -> Build:
         return resolve_build(program_of(options, request), framework, cache, libraries, sdists)
 

@@ -225,14 +225,21 @@ def mapped_files() -> Set[str]:
 
 def describe(own: Iterable[str], location: str, mapped: Set[str]) -> Dict[str, List[int]]:
     """Return path (relative within ``location``) -> [size, mtime in ns] of the package's files and loaded libraries."""
-    described, real_location = {}, os.path.realpath(location)
+    real_location = os.path.realpath(location)
+    described, real_folders = {}, {}  # type: Dict[str, List[int]], Dict[str, str]
     for path in list(own) + sorted(mapped):
-        inside = os.path.realpath(path).startswith(real_location + os.sep)
+        folder, name = os.path.split(path)
+        if folder not in real_folders:  # os.path.realpath asks for each folder of a path: most of an inspection's time
+            real_folders[folder] = os.path.realpath(folder)
+        real_path = os.path.join(real_folders[folder], name)
+        if os.path.islink(real_path):
+            real_path = os.path.realpath(real_path)
         try:
-            status = os.stat(path)
+            status = os.stat(real_path)
         except OSError:  # a link to nowhere, or removed meanwhile
             continue
-        key = os.path.relpath(os.path.realpath(path), real_location) if inside else path
+        inside = real_path.startswith(real_location + os.sep)
+        key = real_path[len(real_location) + 1 :] if inside else path
         described[key] = [status.st_size, status.st_mtime_ns]
     return described
 

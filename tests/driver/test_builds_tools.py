@@ -1,20 +1,24 @@
 """What the strategies stand on: interpreters found, uv's words understood, the probe inside a build, the check."""
 
+import io
 import json
 import os
 import re
+import runpy
 import shutil
+import struct
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 from toy_framework import PYTHON, Toy
 
 from opduel.driver.builds import check, interpreters, process, uv
 from opduel.driver.builds.interpreters import find_interpreter
-from opduel.driver.builds.probe import ProbeError, compilers_in, probe
+from opduel.driver.builds.probe import ProbeError, compilers_in, probe, section_of
 from opduel.driver.builds.process import MOST_OUTPUT, Outcome, clean_environment, run
 from opduel.driver.builds.uv import explain
 from opduel.records import NoSpaceError, RunError
@@ -177,8 +181,9 @@ def test_a_program_that_prints_for_ever_is_stopped(tmp_path: Path, stream: str) 
 def test_a_program_is_waited_for_when_it_has_closed_its_output(tmp_path: Path) -> None:
     assert run(["sh", "-c", "exec >&- 2>&-; sleep 0.1; exit 7"], timeout=60) == Outcome(7, "", "")
     assert run(["sh", "-c", "exec >&- 2>&-; exec sleep 60"], timeout=0.2) == Outcome(None, "", "")
-    assert run(["sh", "-c", "echo said; exec sleep 60"], timeout=2) == Outcome(None, "said\n", "")
-    started = int(run(["sh", "-c", "sleep 60 & echo $!; wait"], timeout=2).stdout)
+    outcome = run(["sh", "-c", "echo said; sleep 60 & echo $!; wait"], timeout=2)
+    said, started = outcome.stdout.splitlines()
+    assert (outcome.code, said, outcome.stderr) == (None, "said", "")
     command = Path(f"/proc/{started}/cmdline")
     assert not command.exists() or not command.read_bytes(), "it would hold on to the build's lock"
 
@@ -280,6 +285,67 @@ def test_a_library_names_its_compiler(tmp_path: Path) -> None:
     for content in (old, b"", b"\x7fELF\x02\x01", old[:100], old[: len(old) // 2], b"#!/bin/sh\n"):
         library.write_bytes(content)
         assert probe(interpreter, Toy(tmp_path)).details == {}
+
+
+@pytest.mark.parametrize("options", [[], ["-Wa,--compress-debug-sections", "-g"], ["-s"]])
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_a_section_is_what_pyelftools_finds(tmp_path: Path, options: list[str]) -> None:
+    library = tmp_path / "a.so"
+    command = ["gcc", "-shared", *options, "-x", "c", "-", "-o", str(library)]
+    subprocess.run(command, input="int f(void) { return 1; }\n", text=True, check=True)
+    with library.open("rb") as stream:
+        sections = {section.name: section for section in ELFFile(stream).iter_sections()}
+        for name in (".comment", ".text", ".bss", ".shstrtab", ".no_such"):
+            section = sections.get(name)
+            has_content = section is not None and section["sh_type"] != "SHT_NOBITS"
+            stream.seek(0)
+            assert section_of(stream, name.encode()) == (section.data() if has_content else b"")
+
+
+@pytest.mark.parametrize(("bits", "order"), [(1, "<"), (1, ">"), (2, "<"), (2, ">")])
+def test_sections_are_read_in_every_class_and_byte_order(bits: int, order: str) -> None:
+    """An ELF file of the comment, the names of sections and their table, in this order."""
+    word, comment, names = "IQ"[bits - 1], b"GCC: (GNU) 10.2.1\0", b"\0.comment\0.names\0"
+    size = 64 if bits == 2 else 52
+    table_at = size + len(comment) + len(names)
+    header = b"\x7fELF" + bytes([bits, "<>".index(order) + 1, 1]) + bytes(9)
+    header += struct.pack(f"{order}HHI3{word}I6H", 3, 0, 1, 0, 0, table_at, 0, size, 0, 0, struct.calcsize(
+        f"{order}II4{word}II2{word}"), 3, 2)  # fmt: skip
+    rows = [(0, 0, 0, 0), (1, 1, size, len(comment)), (10, 3, size + len(comment), len(names))]
+    table = [
+        struct.pack(f"{order}II4{word}II2{word}", start, kind, 0, 0, at, count, 0, 0, 0, 0)
+        for start, kind, at, count in rows
+    ]
+    content = b"".join([header, comment, names, *table])
+    assert section_of(io.BytesIO(content), b".comment") == comment
+    section = ELFFile(io.BytesIO(content)).get_section_by_name(".comment")
+    assert section is not None
+    assert section.data() == comment
+
+
+def test_files_are_described_as_by_their_real_paths(tmp_path: Path) -> None:
+    """Each is stated by its real path, relative within the package's; links lead within the package and out of it."""
+    package = tmp_path / "real" / "package"
+    (package / "inner").mkdir(parents=True)
+    (tmp_path / "beside").write_text("outside")
+    (package / "inner" / "code.py").write_text("code")
+    (package / "linked.py").symlink_to(Path("inner") / "code.py")
+    (package / "outside.py").symlink_to(tmp_path / "beside")
+    (package / "dangling.py").symlink_to("nowhere")
+    (package / "folder").symlink_to("inner")
+    (tmp_path / "link").symlink_to("real")
+    location = tmp_path / "link" / "package"
+    paths = [location / name for name in ("inner/code.py", "linked.py", "outside.py", "dangling.py", "folder/code.py")]
+    described = runpy.run_path(str(INSIDE))["describe"](map(str, paths), str(location), {str(tmp_path / "beside")})
+    expected = {}
+    for path in (*paths, tmp_path / "beside"):
+        if path.exists():
+            real_path, status = path.resolve(), path.stat()
+            inside = real_path.is_relative_to(package.resolve())
+            key = real_path.relative_to(package.resolve()) if inside else path
+            expected[str(key)] = [status.st_size, status.st_mtime_ns]
+    assert described == expected
+    assert len(expected) == 3
 
 
 def test_of_several_versions_of_a_compiler_the_newest_counts() -> None:
