@@ -18,6 +18,8 @@ from command_line import (
 )
 
 from opduel.commands import case_selection, local
+from opduel.commands.opduel import main
+from opduel.harness.rounds import pair
 from opduel.harness.specs import find_spec, load_spec
 from opduel.harness.specs.model import Spec
 
@@ -41,6 +43,12 @@ def _everything_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def one_fork(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pair measures a case in one fork: enough for what takes no judging, or for large differences."""
+    monkeypatch.setattr(pair, "MOST_FORKS", 1)
+
+
+@pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder with this user's config and state. The build cache stays the real one."""
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
@@ -52,6 +60,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def run(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     """Call ``harness.main`` with the given arguments."""
     return lambda *arguments: outcome_of(harness_main, arguments, capsys)
+
+
+@pytest.fixture
+def opduel(home: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Call the command ``opduel`` with the given arguments."""
+    return lambda *arguments: outcome_of(main, arguments, capsys)
 
 
 @pytest.fixture

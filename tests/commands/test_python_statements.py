@@ -2,23 +2,33 @@
 
 import json
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command_line import ANYWAY, ROOT, Outcome, run_process
+from command_line import ANYWAY, ROOT, Outcome, fresh_logging, run_process
 from plain_package import SLOWER, PlainPackage
+
+from opduel.commands.opduel import main
+from opduel.harness.rounds import pair
 
 BUILDS = (sys.executable, sys.executable)
 SETUP = "x = np.arange(1000.0); count = 0\nasync def f(): pass"
+ROUNDS = ("--max_rounds", "2", "--sentinels", "0")
 STATEMENTS = (
     *("np.sort(x)", "count += 1\nassert count > 0", "for i in range(3): math.sqrt(i)"),
     *("[][3]", "f()", "xml.dom.pulldom.START_ELEMENT"),
 )
 
 
-def compare(*words: str) -> Outcome:
-    return run_process([sys.executable, "-m", "opduel", "compare", *words], {"PYTHONPATH": str(ROOT)})
+Run = Callable[..., Outcome]
+
+
+@pytest.fixture
+def compare(opduel: Run) -> Run:
+    return partial(opduel, "compare")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +36,9 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The report of one run; builds are named by an option and by position."""
     folder = tmp_path_factory.mktemp("report")
     words = ("--control", *BUILDS, "-s", SETUP, *STATEMENTS)
-    compare(*words, "--max_rounds", "5", "--simple_local_reporter", str(folder), *ANYWAY)
+    with fresh_logging(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pair, "MOST_FORKS", 1)
+        main(["compare", *words, *ROUNDS, "--simple_local_reporter", str(folder), *ANYWAY])
     document: dict[str, Any] = json.loads((folder / "report.json").read_text())
     return document
 
@@ -63,17 +75,17 @@ def test_the_report_keeps_builds_setup_and_statements_as_they_were_given(report:
         (["-s", "x = 1", "-b", "conv"], "--setup: belongs to statements"),
     ],
 )
-def test_bad_code_and_what_does_not_go_with_it_is_wrong_usage(words: list[str], message: str) -> None:
+def test_bad_code_and_what_does_not_go_with_it_is_wrong_usage(compare: Run, words: list[str], message: str) -> None:
     assert message in compare(*BUILDS, *words).error_line()
 
 
-def test_a_name_that_neither_build_has_is_wrong_usage() -> None:
+def test_a_name_that_neither_build_has_is_wrong_usage(compare: Run) -> None:
     reason = "AttributeError: module 'numpy' has no attribute 'srot': did you mean sqrt or sort?"
     line = compare(*BUILDS, "-s", SETUP, "np.sort(x)", "np.srot(x)").error_line()
     assert f"--statement np.srot(x): neither build can execute it: {reason}" in line
 
 
-def test_a_line_in_a_builds_place_is_told_so() -> None:
+def test_a_line_in_a_builds_place_is_told_so(compare: Run) -> None:
     assert "np.sort(x): is in a build's place" in compare(BUILDS[0], "np.sort(x)").error_line()
 
 

@@ -1,35 +1,30 @@
 """opduel run COMMAND COMMAND: two command lines against each other, in the user's folder."""
 
 import json
-import os
-import subprocess
-import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from command_line import ANYWAY, LONG_S, ROOT, Outcome
+from command_line import ANYWAY, Outcome
+
+Run = Callable[..., Outcome]
+ROUNDS = ("--max_rounds", "2", "--sentinels", "0")
 
 
-def run(folder: Path, *words: str) -> Outcome:
-    """Call it in ``folder``."""
-    process = subprocess.run(
-        [sys.executable, "-m", "opduel", "run", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(folder / "cache")},
-        capture_output=True,
-        text=True,
-        timeout=LONG_S,
-        check=False,
-    )
-    return Outcome(process.returncode, process.stdout, process.stderr)
+@pytest.fixture
+def run(opduel: Run, one_fork: None, home: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Call it in the user's folder."""
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
+    return partial(opduel, "run")
 
 
-def test_two_commands_are_compared_with_what_is_around_each_run(tmp_path: Path) -> None:
+def test_two_commands_are_compared_with_what_is_around_each_run(run: Run, tmp_path: Path) -> None:
     (tmp_path / "input").write_text("7\n")
     slow, fast = 'sh -c "read n; test -e there; sleep 0.03; exit $n"', 'sh -c "read n; test -e there; exit $n"'
     around = (
-        "--max_rounds",
-        "3",
+        *ROUNDS,
         "-p",
         "touch there",
         "--cleanup",
@@ -38,7 +33,7 @@ def test_two_commands_are_compared_with_what_is_around_each_run(tmp_path: Path) 
         "input",
         "--ignore-failure",
     )
-    outcome = run(tmp_path, *around, "--simple_local_reporter", "report", *ANYWAY, fast, slow)
+    outcome = run(*around, "--simple_local_reporter", "report", *ANYWAY, fast, slow)
     report = json.loads((tmp_path / "report" / "report.json").read_text())
     assert outcome.code in (0, 1, 3), outcome.err
     assert [report["control"]["requested"], report["treatment"]["requested"]] == [fast, slow]
@@ -48,11 +43,11 @@ def test_two_commands_are_compared_with_what_is_around_each_run(tmp_path: Path) 
     assert not (tmp_path / "there").exists()
 
 
-def test_each_value_of_a_parameter_is_a_case_in_both_commands(tmp_path: Path) -> None:
+def test_each_value_of_a_parameter_is_a_case_in_both_commands(run: Run, tmp_path: Path) -> None:
     command = 'sh -c "test {word} = $(cat there) && sleep 0.0{n}"'
     parameters = ("-P", "n", "1", "3", "-D", "2", "-L", "word", "a,b", "-p", 'sh -c "echo {word} > there"')
     outcome = run(
-        tmp_path, *parameters, "--max_rounds", "2", "--simple_local_reporter", "report", *ANYWAY, command, command,
+        *parameters, *ROUNDS, "--simple_local_reporter", "report", *ANYWAY, command, command,
         "--export-json", "times.json",
     )  # fmt: skip
     report = json.loads((tmp_path / "report" / "report.json").read_text())
@@ -69,9 +64,9 @@ def test_each_value_of_a_parameter_is_a_case_in_both_commands(tmp_path: Path) ->
     assert results[2]["command"] == command.replace("{n}", "3").replace("{word}", "a")
 
 
-def test_of_one_command_the_first_value_is_compared_with_others(tmp_path: Path) -> None:
+def test_of_one_command_the_first_value_is_compared_with_others(run: Run, tmp_path: Path) -> None:
     outcome = run(
-        tmp_path, "-L", "tool", "true,sleep 0.03,no-such-tool", "{tool}", "--time_budget", "30",
+        "-L", "tool", "true,sleep 0.03,no-such-tool", "{tool}", *ROUNDS,
         "--simple_local_reporter", "report", *ANYWAY,
     )  # fmt: skip
     report = json.loads((tmp_path / "report" / "report.json").read_text())
@@ -105,13 +100,13 @@ def test_of_one_command_the_first_value_is_compared_with_others(tmp_path: Path) 
         (["sleep {n}", "-L", "n", "1,2", "-p", "rm {n}"], "--prepare rm {n}: has a parameter, so give both"),
     ],
 )
-def test_what_can_not_be_run_is_wrong_usage(tmp_path: Path, words: list[str], message: str) -> None:
-    assert message in run(tmp_path, *words).error_line()
+def test_what_can_not_be_run_is_wrong_usage(run: Run, words: list[str], message: str) -> None:
+    assert message in run(*words).error_line()
 
 
-def test_a_cache_that_can_not_be_written_is_one_line(tmp_path: Path) -> None:
+def test_a_cache_that_can_not_be_written_is_one_line(run: Run, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
-    outcome = run(tmp_path, "ls", "ls -l")
+    outcome = run("ls", "ls -l")
     assert outcome.code == 3
     assert outcome.err.count("\n") == 1
     assert "internal error" not in outcome.err

@@ -19,8 +19,14 @@ pytestmark = pytest.mark.wheels
 
 
 @pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
-    tiny = Tiny(tmp_path_factory.mktemp("tiny"))
+def cache(tmp_path_factory: pytest.TempPathFactory) -> BuildCache:
+    """One cache, so that the environment that builds packages is made once."""
+    return BuildCache(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory, cache: BuildCache) -> Tiny:
+    tiny = Tiny(tmp_path_factory.mktemp("tiny"), cache)
     sources = {"pyproject.toml": PROJECT, "src/tinysum/__init__.py": CODE.replace("FACTOR", "2")}
     sources |= {f"src/tinysum/tests/{name}.py": f"# {name}\n" for name in ("__init__", "test_one", "test_two")}
     tiny.add("first", {**sources, "src/tinysum/_native.c": NATIVE.replace("FACTOR", "10")})
@@ -193,9 +199,9 @@ def test_a_package_of_python_alone_needs_no_compiler(tmp_path: Path) -> None:
 
 
 def test_a_package_below_the_top_is_built_there_with_variables_of_its_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, cache: BuildCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tiny = Tiny(tmp_path)
+    tiny = Tiny(tmp_path, cache)
     (tmp_path / "tinysum.py").write_text("1 / 0\n")
     monkeypatch.chdir(tmp_path)  # in a checkout it is the build that counts
     project = PROJECT.partition("[tool")[0].replace('version = "1.0"', 'dynamic = ["version"]')
@@ -217,8 +223,8 @@ def test_a_package_below_the_top_is_built_there_with_variables_of_its_own(
 
 
 @pytest.mark.parametrize("makes_wheel", [False, True])
-def test_a_suite_s_own_commands_build_and_install(tmp_path: Path, makes_wheel: bool) -> None:
-    tiny = Tiny(tmp_path)
+def test_a_suite_s_own_commands_build_and_install(tmp_path: Path, cache: BuildCache, makes_wheel: bool) -> None:
+    tiny = Tiny(tmp_path, cache)
     project = PROJECT.partition("[tool")[0].replace("packaging", "packaging>=1")
     project += '[project.optional-dependencies]\nfast = ["six"]\nslow = ["attrs"]\n'
     tiny.add("first", {"pyproject.toml": project, "src/tinysum/__init__.py": "from tinysum.made import answer\n"})
@@ -235,9 +241,11 @@ def test_a_suite_s_own_commands_build_and_install(tmp_path: Path, makes_wheel: b
     assert set(build.packages) == {"tiny-sum", "packaging", "six"}
 
 
-def test_where_build_command_fails_the_backend_builds_all(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_where_build_command_fails_the_backend_builds_all(
+    tmp_path: Path, cache: BuildCache, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level("INFO")
-    tiny = Tiny(tmp_path)
+    tiny = Tiny(tmp_path, cache)
     code = {"src/tinysum/__init__.py": "def answer():\n    return 1\n"}
     tiny.add("first", {"pyproject.toml": PROJECT.partition("[tool")[0], **code})
     tiny.add("second", {"src/tinysum/__init__.py": "def answer():\n    return 2\n", "setup.cfg": ""})
@@ -259,8 +267,10 @@ def test_where_build_command_fails_the_backend_builds_all(tmp_path: Path, caplog
     assert f'building {tiny.commit("second").short} "second" by setuptools.build_meta; log: ' in caplog.text
 
 
-def test_a_side_for_which_build_command_fails_is_not_built_in_another_way_than_the_first(tmp_path: Path) -> None:
-    tiny = Tiny(tmp_path)
+def test_a_side_for_which_build_command_fails_is_not_built_in_another_way_than_the_first(
+    tmp_path: Path, cache: BuildCache
+) -> None:
+    tiny = Tiny(tmp_path, cache)
     code = {"src/tinysum/__init__.py": "def answer():\n    return 1\n"}
     tiny.add("first", {"pyproject.toml": PROJECT.partition("[tool")[0], **code})
     tiny.add("second", {"src/tinysum/__init__.py": "def answer():\n    return 2\n"})
@@ -281,8 +291,10 @@ def test_a_side_for_which_build_command_fails_is_not_built_in_another_way_than_t
         both.build(second, "source")
 
 
-def test_a_commit_that_the_backend_can_not_build_either_leaves_build_command_to_others(tmp_path: Path) -> None:
-    tiny = Tiny(tmp_path)
+def test_a_commit_that_the_backend_can_not_build_either_leaves_build_command_to_others(
+    tmp_path: Path, cache: BuildCache
+) -> None:
+    tiny = Tiny(tmp_path, cache)
     project = PROJECT.partition("[tool")[0]
     tiny.add("broken", {"pyproject.toml": project.replace("packaging", ">"), "src/tinysum/__init__.py": ""})
     tiny.add("good", {"pyproject.toml": project, "src/tinysum/__init__.py": "def answer():\n    return 1\n"})
@@ -296,9 +308,9 @@ def test_a_commit_that_the_backend_can_not_build_either_leaves_build_command_to_
 
 
 def test_suite_packages_that_the_project_can_not_be_built_with_are_left_out_of_build_command_s_environment(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, cache: BuildCache, caplog: pytest.LogCaptureFixture
 ) -> None:
-    tiny = Tiny(tmp_path)
+    tiny = Tiny(tmp_path, cache)
     tiny.add("first", {"pyproject.toml": PROJECT.partition("[tool")[0], "src/tinysum/__init__.py": ""})
     tiny.open()
     variables = interpret({"build_command": ["make"]}).build_variables
@@ -312,8 +324,10 @@ def test_suite_packages_that_the_project_can_not_be_built_with_are_left_out_of_b
     ]
 
 
-def test_what_the_build_backend_asks_for_by_its_hook_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tiny = Tiny(tmp_path)
+def test_what_the_build_backend_asks_for_by_its_hook_is_there(
+    tmp_path: Path, cache: BuildCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tiny = Tiny(tmp_path, cache)
     project = PROJECT.partition("[tool")[0].replace("setuptools.build_meta", "hooks")
     project = project.replace("[build-system]", '[build-system]\nbackend-path = ["tools"]')
     hooks = (

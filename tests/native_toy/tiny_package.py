@@ -39,14 +39,14 @@ CODE = "from tinysum._native import total\n\n\ndef answer():\n    return total(F
 class Tiny:
     """The package's repository, and a builder of its commits. ``add`` makes a commit of files, path -> text."""
 
-    def __init__(self, folder: Path) -> None:
-        """A test that makes one is skipped where it can't be compiled."""
+    def __init__(self, folder: Path, cache: BuildCache | None = None) -> None:
+        """``cache``: by default one of its own. A test that makes one is skipped where it can't be compiled."""
         if shutil.which("cc") is None or shutil.which("git") is None:
             pytest.skip("needs git and a C compiler")
         self.folder = folder / "tiny"
         self.folder.mkdir()
         self._git("init", "--quiet", "--initial-branch=main")
-        self.cache = BuildCache(folder / "cache")
+        self.cache = cache or BuildCache(folder / "cache")
         self.work = folder / "work"
         self.commits: dict[str, str] = {}
 
