@@ -91,13 +91,13 @@ def test_a_build_is_asked_for_its_benchmarks_once_unless_it_had_problems(
 
 
 def test_workers_preload_what_both_builds_can() -> None:
-    selection = select()
+    selection = select("-b", "time_sum")  # without caches to make
     by_interpreter = {BUILD.digest: ("numpy", "xarray"), "other": ("scipy", "xarray")}
     selection._discover = lambda build, *_: replace(discovered(), preloaded=by_interpreter[build.digest])
     choice = selection.choose(selection.on_sides({"control": BUILD, "treatment": replace(BUILD, digest="other")}))
     assert choice.framework
     assert choice.framework.environment(1)["OPDUEL_SUITE_PRELOADED"] == "xarray"
-    plain = chosen(suite=replace(discovered(), preloaded=())).framework
+    plain = chosen("-b", "time_sum", suite=replace(discovered(), preloaded=())).framework
     assert plain
     assert "OPDUEL_SUITE_PRELOADED" not in plain.environment(1)
 
@@ -229,7 +229,7 @@ def test_a_suite_needs_two_builds_and_its_options_need_a_suite(words: tuple[str,
 
 
 def test_a_sample_of_a_suite_is_drawn_by_the_seed() -> None:
-    selection = select("--sample", "5")
+    selection = select("-b", r"kinds\.Sorted", "--sample", "5")
     builds = selection.on_sides({"control": BUILD, "treatment": BUILD})
     some = [case.id for case in selection.choose(builds, 1).cases]
     assert len(some) == 5

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from toy_framework import Toy, builds, leftovers
+from toy_framework import Toy, builds, leftovers, write_releases
 
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
 from opduel.records import RunError
@@ -22,6 +22,24 @@ ROOT = Path(__file__).resolve().parents[2]
 @pytest.fixture
 def cache(tmp_path: Path) -> BuildCache:
     return BuildCache(tmp_path / "cache")
+
+
+@pytest.fixture(scope="module")
+def made(index: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache with toy 1.0, for tests to copy."""
+    folder = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("UV_DEFAULT_INDEX", index)
+        patch.setenv("UV_CACHE_DIR", str(folder / "uv-cache"))
+        resolve_build("toy==1.0", write_releases(folder / "specifications"), BuildCache(folder / "cache"))
+    return folder / "cache"
+
+
+@pytest.fixture
+def with_build(made: Path, cache: BuildCache) -> BuildCache:
+    """A cache with toy 1.0."""
+    shutil.copytree(made, cache.directory, symlinks=True)
+    return cache
 
 
 @pytest.fixture
@@ -155,8 +173,9 @@ def _a_file(build: Path) -> None:
     ],
 )
 def test_a_damaged_build_is_made_again(
-    toy: Toy, cache: BuildCache, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None], says: str
+    toy: Toy, with_build: BuildCache, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None], says: str
 ) -> None:
+    cache = with_build
     first = resolve_build("toy==1.0", toy, cache)
     damage(Path(str(first.directory)))
     with caplog.at_level(logging.WARNING):
@@ -169,10 +188,9 @@ def test_a_damaged_build_is_made_again(
 
 
 def test_a_cache_that_was_moved_still_holds_its_builds(
-    toy: Toy, cache: BuildCache, tmp_path: Path, processes_started
+    toy: Toy, with_build: BuildCache, tmp_path: Path, processes_started
 ) -> None:
-    resolve_build("toy==1.0", toy, cache)
-    cache.directory.rename(tmp_path / "moved")
+    with_build.directory.rename(tmp_path / "moved")
     with processes_started() as started:
         build = resolve_build("toy==1.0", toy, BuildCache(tmp_path / "moved"))
     assert not started
