@@ -4,10 +4,11 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
-from command_line import ANYWAY, ROOT, Outcome, run_process
+from command_line import ANYWAY, Outcome
 
 from opduel.driver.builds import uv
 
@@ -36,13 +37,11 @@ def environments(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, str]:
 
 
 @pytest.fixture
-def bisect(tmp_path: Path) -> Bisect:
-    def call(*words: str) -> Outcome:
-        variables = {"PYTHONPATH": str(ROOT), "XDG_STATE_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}
-        command = [sys.executable, "-m", "opduel", "bisect", *words, "--simple_local_reporter", str(tmp_path / "last")]
-        return run_process(command, variables, tmp_path)
-
-    return call
+def bisect(opduel: Bisect, home: Path, monkeypatch: pytest.MonkeyPatch) -> Bisect:
+    monkeypatch.chdir(home)
+    monkeypatch.setenv("XDG_STATE_HOME", str(home))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(home))
+    return partial(opduel, "bisect", "--simple_local_reporter", str(home / "last"))
 
 
 @pytest.mark.nightly
