@@ -7,7 +7,7 @@ import sys
 from opduel.commands.case_selection import choose_cases
 from opduel.commands.entry import DONE
 from opduel.commands.harness_options import HarnessOptions
-from opduel.harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_spec
+from opduel.harness.specs import find_spec, is_bundle, list_specs, load_cases
 from opduel.records import UsageError
 from opduel.reporters.stream import print_result
 from opduel.reporters.text import align
@@ -37,7 +37,7 @@ def _rows() -> list[Row]:
     for name in list_specs():
         path = find_spec(f"specs/{name}")
         if not is_bundle(path):
-            rows += [(case.id, case.operator, name) for case in expand_cases(load_spec(path))]
+            rows += [(case.id, case.operator, name) for case in load_cases(path)]
     return rows
 
 

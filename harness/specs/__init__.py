@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from opduel.harness.specs.expand import expand_cases, select_cases
     from opduel.harness.specs.find import find_spec, list_specs
-    from opduel.harness.specs.load import is_bundle, load_spec, members_of, validate
+    from opduel.harness.specs.load import is_bundle, load_cases, load_spec, members_of, validate
     from opduel.harness.specs.model import Settings, Spec
     from opduel.harness.specs.read import plain_of, read_plain
 
 _NAMES_BY_MODULE = {
     "expand": {"expand_cases", "select_cases"},
     "find": {"find_spec", "list_specs"},
-    "load": {"is_bundle", "load_spec", "members_of", "validate"},
+    "load": {"is_bundle", "load_cases", "load_spec", "members_of", "validate"},
     "model": {"Settings", "Spec"},
     "read": {"plain_of", "read_plain"},
 }

@@ -11,7 +11,7 @@ from opduel.harness.specs.ai_pep import from_ai_pep
 from opduel.harness.specs.expand import expand_cases
 from opduel.harness.specs.model import AnyTest, Settings, Spec
 from opduel.harness.specs.read import read_plain
-from opduel.records import UsageError
+from opduel.records import Case, UsageError
 from opduel.support.text import one_line, show
 from opduel.support.validation import explain
 
@@ -25,16 +25,24 @@ def load_spec(path: Path, categories: Sequence[str] = ()) -> Spec:
     folder and suffix) match one of these globs. Raises UsageError: one line that names the file, the field
     (``tests[2].inputs[0].data``) and the fix.
     """
+    return _load(path, categories)[0]
+
+
+def load_cases(path: Path) -> list[Case]:
+    """Return the cases of the spec in a file: ``expand_cases`` of what ``load_spec`` returns, in half the time."""
+    return _load(path)[1]
+
+
+def _load(path: Path, categories: Sequence[str] = ()) -> tuple[Spec, list[Case]]:
     try:
         spec = _read(path)
         if categories:
             spec = _narrowed(spec, categories)
         if spec.specs:
             spec = _gathered(spec, path)
-        expand_cases(spec)
+        return spec, expand_cases(spec)
     except UsageError as error:
         raise UsageError(f"{path}: {one_line(str(error))}") from None
-    return spec
 
 
 def _read(path: Path) -> Spec:

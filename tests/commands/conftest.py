@@ -17,7 +17,7 @@ from command_line import (
     write_spec,
 )
 
-from opduel.commands import case_selection, local
+from opduel.commands import case_selection, listing, local
 from opduel.commands.opduel import main
 from opduel.harness.rounds import pair
 from opduel.harness.specs import find_spec, load_spec
@@ -31,15 +31,20 @@ def _everything(categories: tuple[str, ...]) -> Spec:
     return load_spec(EVERYTHING, categories)
 
 
+_listed = cache(listing._rows)
+
+
 @pytest.fixture(autouse=True)
 def _everything_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bundle of all of MXNet's operators, which a command takes by default, takes a second to load."""
+    """The bundle of all of MXNet's operators, which a command takes by default, takes a second to load; all specs that
+    a command lists take some."""
 
     def load(path: Path, categories: Sequence[str] = ()) -> Spec:
         return _everything(tuple(categories)) if path == EVERYTHING else load_spec(path, categories)
 
     for module in (case_selection, local):
         monkeypatch.setattr(module, "load_spec", load)
+    monkeypatch.setattr(listing, "_rows", _listed)
 
 
 @pytest.fixture

@@ -7,19 +7,7 @@ import pytest
 from command_line import RUN_BENCH, run_bench_main
 from forked import Forked
 
-from opduel.commands import listing
 from opduel.harness.specs import expand_cases, find_spec, load_spec
-
-
-@pytest.fixture(scope="module")
-def rows() -> list[listing.Row]:
-    """Return every case; making them takes seconds."""
-    return listing._rows()
-
-
-@pytest.fixture(autouse=True)
-def _rows_made_once(rows: list[listing.Row], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listing, "_rows", lambda: rows)
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[str]]:

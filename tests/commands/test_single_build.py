@@ -59,8 +59,10 @@ TWO_SIDES = '{"control": {"program": "/bin/true"}, "treatment": {"program": "/bi
         ((*ALONE, "-p", "native"), "-p native: -p is --platform here: use --profiler native"),
     ],
 )
-def test_options_that_do_not_fit_are_refused(home: Path, arguments: tuple[str, ...], error: str) -> None:
-    assert error in harness("-b", write_spec(home), *arguments).error_line()
+def test_options_that_do_not_fit_are_refused(
+    run: Callable[..., Outcome], home: Path, arguments: tuple[str, ...], error: str
+) -> None:
+    assert error in run("-b", write_spec(home), *arguments).error_line()
 
 
 @pytest.mark.parametrize(
