@@ -160,7 +160,7 @@ def serve(root: Path, login: tuple[str, str] | None = None) -> Iterator[Server]:
     with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Handler, server)) as http:
         http.daemon_threads = True
         server.port = http.server_address[1]
-        thread = threading.Thread(target=http.serve_forever, daemon=True)
+        thread = threading.Thread(target=http.serve_forever, args=(0.01,), daemon=True)
         thread.start()
         try:
             yield server
