@@ -87,11 +87,13 @@ def two_modes(values: Values, level: float = LEVEL) -> TwoModes | None:
     if independent < FEWEST or ordered[0][0] <= 0 or ordered[0][0] == ordered[-1][0]:
         return None
     logs = np.log([value for value, _ in ordered])
-    shares = within_shares(logs[np.newaxis, :])[0]
+    shares, critical = within_shares(logs[np.newaxis, :])[0], critical_share(independent, level)
+    if shares.min() >= critical:  # as nearly always: no pairs need counting
+        return None
     below, above = _count_pairs(ordered), _count_pairs(ordered[::-1])[::-1]
     usable = [size for size in range(LEAST, len(logs) - LEAST + 1) if below[size - 1] >= LEAST and above[size] >= LEAST]
     best = min(usable, key=lambda size: shares[size - LEAST], default=0)
-    if not best or shares[best - LEAST] >= critical_share(independent, level):
+    if not best or shares[best - LEAST] >= critical:
         return None
     low, high = (float(np.median([value for value, _ in group])) for group in (ordered[:best], ordered[best:]))
     return TwoModes(low, high, best, len(logs) - best) if high >= LEAST_FACTOR * low else None

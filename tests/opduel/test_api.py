@@ -42,8 +42,8 @@ left = os.listdir(tempfile.gettempdir())
 print(json.dumps([add, dot, refused, raised, layer, sorted(found), left], default=str))
 """
 
-# Whatever a call of the API takes away from an operator, or doesn't take: in MXNet 1.9.1, all in one process.
-THROUGHOUT = """
+# What the scripts below begin with. Each runs in MXNet 1.9.1, in one process.
+BEGINNING = """
 import json
 import mxnet as mx
 import numpy
@@ -70,6 +70,9 @@ class Pair(nn.HybridBlock):
 
 
 answers = {}
+"""
+# Whatever a call of the API takes away from an operator, or doesn't take.
+THROUGHOUT = """
 answers["gluon"] = {
     name: run_category_benchmarks("gluon_" + name, warmup=0, runs=1)
     for name in ("activation", "basic", "convolution", "fused", "loss", "pooling", "recurrent")
@@ -100,6 +103,21 @@ answers["held"] = {
     "Dense": held(nn.Dense, {"data": (8, 8), "units": 8, "dtype": "float64"}),
     "np": held("np.square", {"x": (256, 256), "initializer": mx.nd.normal}),
 }
+weight = mx.nd.ones((16, 4))
+weight.attach_grad(stype="row_sparse")
+index = mx.nd.array([1, 3])
+index.attach_grad("null")
+sizes = {"input_dim": 16, "output_dim": 4, "sparse_grad": True}
+answers["own gradient"] = one(mx.nd.Embedding, dict(sizes, data=index, weight=weight)), weight.grad.stype
+answers["elsewhere"] = one(mx.nd.zeros, {"shape": (256, 256)}, ctx=mx.cpu(1), run_backward=False)[0]
+answers["kernel"] = one(
+    mx.nd.contrib.DeformableConvolution,
+    dict(data=(1, 4, 8, 8), offset=(1, 18, 6, 6), weight=(4, 4, 3, 3), kernel=(3, 3), num_filter=4, no_bias=True),
+)
+"""
+# What blocks and names mean.
+BLOCKS_AND_NAMES = """
+held("np.square", {"x": (256, 256), "initializer": mx.nd.normal})
 answers["numpy is on"] = mx.util.is_np_array()
 made = nn.HybridSequential()
 made.add(nn.Dense(3), nn.Dense(2))
@@ -118,25 +136,14 @@ answers["blocks"] = [
     one("gluon.nn.Dense", {"data": (4, 8), "units": 3, "case": {"directions": ["both"]}}),
     one(mx.gluon.model_zoo.vision.squeezenet1_1, {"data": (1, 3, 224, 224)}, run_backward=False),
 ]
-weight = mx.nd.ones((16, 4))
-weight.attach_grad(stype="row_sparse")
-index = mx.nd.array([1, 3])
-index.attach_grad("null")
-sizes = {"input_dim": 16, "output_dim": 4, "sparse_grad": True}
-answers["own gradient"] = one(mx.nd.Embedding, dict(sizes, data=index, weight=weight)), weight.grad.stype
-answers["elsewhere"] = one(mx.nd.zeros, {"shape": (256, 256)}, ctx=mx.cpu(1), run_backward=False)[0]
-answers["kernel"] = one(
-    mx.nd.contrib.DeformableConvolution,
-    dict(data=(1, 4, 8, 8), offset=(1, 18, 6, 6), weight=(4, 4, 3, 3), kernel=(3, 3), num_filter=4, no_bias=True),
-)
 quick = {"size": (8, 8), "warmup": 0, "runs": 1}
 names = ("matmul", "np.add", "linalg.gemm2", "linalg.norm", "concat", "add")
 answers["namespaces"] = {name: sorted(run_benchmark_operator(name, **quick)) for name in names}
 dense = OperatorBenchmark("gluon.nn.Dense", run_backward=False, warmup=0, runs=1)
 answers["object"] = dense.run_benchmark()[0]["Dense"]
 answers["double"] = run_category_benchmarks("gemm", ["nd.dot"], dtype="float64", run_backward=False, warmup=0, runs=1)
-print(json.dumps(answers, default=str))
 """
+ENDING = "print(json.dumps(answers, default=str))"
 SIZE = 256 * 256 / 1000  # elements in kB
 
 
@@ -274,14 +281,26 @@ def test_an_operator_from_outside_gets_its_own_dtype(capsys: pytest.CaptureFixtu
         run_benchmark_operator("none", build=RELEASE)
 
 
-@pytest.fixture(scope="module")
-def answers() -> dict[str, Any]:
-    """What ``THROUGHOUT`` has found."""
-    command = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "opduel", RELEASE, "-c", THROUGHOUT]
+def answers_of(script: str) -> dict[str, Any]:
+    """What a script has found."""
+    code = BEGINNING + script + ENDING
+    command = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "opduel", RELEASE, "-c", code]
     process = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd="/")
     assert process.returncode == 0, process.stderr
     documents: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return documents
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Any]:
+    """What ``BLOCKS_AND_NAMES`` has found."""
+    return answers_of(BLOCKS_AND_NAMES)
+
+
+@pytest.fixture(scope="module")
+def answers_throughout() -> dict[str, Any]:
+    """What ``THROUGHOUT`` has found."""
+    return answers_of(THROUGHOUT)
 
 
 def failures(value: Any) -> list[dict[str, Any]]:
@@ -294,9 +313,9 @@ def failures(value: Any) -> list[dict[str, Any]]:
 
 @pytest.mark.nightly  # test_blocks_of_all_kinds_run_inside_a_build has one of each kind
 @pytest.mark.mxnet
-def test_every_gluon_input_runs_inside_a_build(answers: dict[str, Any]) -> None:
-    assert failures(answers["gluon"]) == []
-    for category, results_by_block in answers["gluon"].items():
+def test_every_gluon_input_runs_inside_a_build(answers_throughout: dict[str, Any]) -> None:
+    assert failures(answers_throughout["gluon"]) == []
+    for category, results_by_block in answers_throughout["gluon"].items():
         cases = expand_cases(load_spec(find_spec(f"operators/gluon_{category}")))
         results = [result for block in results_by_block.values() for result in block]
         assert len(results) == len({case.id.removesuffix(f"/{case.direction}") for case in cases})
@@ -305,16 +324,16 @@ def test_every_gluon_input_runs_inside_a_build(answers: dict[str, Any]) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.mxnet
-def test_an_operator_gets_all_that_is_its_own(answers: dict[str, Any]) -> None:
-    assert failures(answers["taken away before"]) == []
-    arguments = answers["held"]
+def test_an_operator_gets_all_that_is_its_own(answers_throughout: dict[str, Any]) -> None:
+    assert failures(answers_throughout["taken away before"]) == []
+    arguments = answers_throughout["held"]
     assert arguments.pop("Dense") == pytest.approx(8 * 64 / 1000)
     assert arguments.pop("cast of a double") == pytest.approx(2 * SIZE)
     assert arguments.pop("numpy's arrays") == arguments.pop("np") == pytest.approx(4 * SIZE)
     assert arguments == dict.fromkeys(arguments, pytest.approx(8 * SIZE))
-    assert failures(answers["kernel"]) == []
-    assert answers["elsewhere"]["context"] == "cpu(1)"
-    result, stype = answers["own gradient"]
+    assert failures(answers_throughout["kernel"]) == []
+    assert answers_throughout["elsewhere"]["context"] == "cpu(1)"
+    result, stype = answers_throughout["own gradient"]
     assert (failures(result), stype) == ([], "row_sparse")
 
 
