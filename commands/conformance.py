@@ -1,5 +1,6 @@
 """opduel conformance: does a framework, of ours or of another package, keep what the harness relies on?"""
 
+import functools
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
@@ -83,9 +84,9 @@ def subject_of(
         raise UsageError(f"{spec}: has no case without files: give a spec that has one")
     cache, framework = BuildCache(exec_dir), get_framework(document.framework).for_cases(cases)
     requests: dict[Side, str] = {"control": control, "treatment": treatment or control}
+    resolve = functools.cache(lambda request, own_framework: resolve_build(request, own_framework, cache))
     first, second = (
-        framework.equipped(side, resolve_build(request, framework.of_side(side), cache), 1)
-        for side, request in requests.items()
+        framework.equipped(side, resolve(request, framework.of_side(side)), 1) for side, request in requests.items()
     )
     return Subject(framework, first, second, cases, seed=seed)
 

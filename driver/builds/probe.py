@@ -1,5 +1,6 @@
 """Ask an interpreter what it imports: version, Python, packages and files, in one subprocess."""
 
+import functools
 import json
 import re
 import struct
@@ -86,12 +87,19 @@ def _compilers_of(facts: Facts, name: str) -> dict[str, str]:
     are left out.
     """
     versions: dict[str, set[str]] = {}
-    for path in (facts.location / library for library in facts.libraries):
+    for library in facts.libraries:
+        path = facts.location / library
         parts = path.relative_to(facts.location).parts if path.is_relative_to(facts.location) else ()
         is_in_package = len(parts) > (0 if name else 1)
         if is_in_package and not any(part.endswith(".libs") for part in parts):
-            versions.setdefault(name or parts[0], set()).update(compilers_in(_comment(path)))
+            versions.setdefault(name or parts[0], set()).update(_compilers_at(path, *facts.files[library]))
     return {f"compiler of {owner}": ", ".join(sorted(texts)) for owner, texts in versions.items() if texts}
+
+
+@functools.lru_cache(maxsize=4096)
+def _compilers_at(path: Path, size: int, mtime_ns: int) -> frozenset[str]:
+    """Return the compilers that a library names; both sides' builds often have the same libraries."""
+    return frozenset(compilers_in(_comment(path)))
 
 
 def compilers_in(comment: bytes) -> set[str]:
