@@ -150,6 +150,15 @@ class Forked:
         return text.decode()
 
 
+def run_forked(
+    command: Sequence[str | Path], timeout: float | None = None, cwd: Path = ROOT, first: Path | None = None
+) -> "subprocess.CompletedProcess[str]":
+    """Run such a script to its end; return how it ended, and what it printed."""
+    with Forked(command, cwd=cwd, first=first) as process:
+        out, err = process.communicate(timeout)
+        return subprocess.CompletedProcess([*map(str, command)], process.wait(), out, err)
+
+
 @functools.cache
 def _server(first: Path | None) -> socket.socket:
     """The connection to the process that has everything loaded; it ends with this one."""

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from forked import run_forked
 from made_fleet import FUNCTIONS, LONG_S, ROOT, Fleet, command, end_process, report
 
 from opduel.commands.fleet import run_fleet_command
@@ -36,9 +37,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 
 def test_a_run_on_a_fleet(fleet: Fleet, tmp_path: Path) -> None:
-    process = subprocess.run(
-        command(tmp_path, fleet, "--fleet_tag", "fast"), capture_output=True, text=True, check=False
-    )
+    process = run_forked(command(tmp_path, fleet, "--fleet_tag", "fast"))
     assert process.returncode in (0, 1, 3), process.stderr  # 3: its rounds may be too few for a verdict
     document = report(tmp_path)
     assert {row["case"]: row["host"] for row in document["comparisons"]} == {

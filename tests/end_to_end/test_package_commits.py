@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import run_forked
 from tiny_package import CODE, NATIVE, PROJECT, Tiny
 
 pytestmark = pytest.mark.wheels
@@ -41,7 +42,7 @@ def command_in(folder: Path, *arguments: str) -> list[str]:
 
 def driven(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """The same, when it has ended."""
-    return subprocess.run(command_in(folder, *arguments), cwd=ROOT, capture_output=True, text=True)
+    return run_forked(command_in(folder, *arguments))
 
 
 @pytest.fixture(scope="module")

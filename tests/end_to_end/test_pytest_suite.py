@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import ONE_FORK, run_forked
 
 pytestmark = pytest.mark.wheels
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -15,14 +16,14 @@ BUILDS = ("--control", "six==1.16.0", "--treatment", "six==1.17.0")
 
 def finished(*arguments: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, str(ROOT / "harness.py"), *BUILDS, *arguments, "--busy_host", "report"]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    return run_forked(command, timeout=300, first=ONE_FORK)
 
 
 def test_tests_are_measured_as_they_are(tmp_path: Path) -> None:
     """One is twice as slow on the treatment, and one is skipped on the control."""
     suite = tmp_path / "test_timed.py"
     suite.write_bytes(SUITE.read_bytes())
-    names = ("-b", "pops or slower or only_new or fails", "--max_rounds", "14", "--sentinels", "0")
+    names = ("-b", "pops or slower or only_new or fails", "--max_rounds", "10", "--sentinels", "0")
     quick = ("--threshold", "20%", "--explain", "none")
     process = finished("--suite", str(suite), *names, *quick, "--simple_local_reporter", str(tmp_path / "out"))
     assert process.returncode == 1, process.stderr
