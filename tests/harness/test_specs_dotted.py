@@ -1,14 +1,13 @@
 """Specs whose operators are functions of any package: dotted names, and calls that make arguments."""
 
-import json
 from typing import Any
 
 import jsonschema
 import numpy
 import pytest
+from schema_validator import VALIDATOR
 
 from opduel.harness.specs import Settings, expand_cases, validate
-from opduel.harness.specs.schema import SCHEMA_FILE
 from opduel.records import UsageError
 
 CALL = {
@@ -42,7 +41,7 @@ def test_dotted_names_and_calls(operator: str, inputs: dict[str, Any]) -> None:
     data = document(operator, inputs)
     (case,) = expand_cases(validate(data))
     assert (case.operator, case.inputs) == (operator, inputs)  # as written
-    jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    VALIDATOR.validate(data)
 
 
 def test_sizes_in_a_call_are_drawn() -> None:
@@ -92,14 +91,13 @@ def test_what_is_refused(data: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         validate(data)
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+        VALIDATOR.validate(data)
 
 
 def test_only_one_kind_of_framework_takes_any_name() -> None:
     """In the schema, too, for editors."""
-    schema = json.loads(SCHEMA_FILE.read_text(encoding="utf-8"))
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(document("os.system", {"command": "true"}, "mxnet"), schema)
+        VALIDATOR.validate(document("os.system", {"command": "true"}, "mxnet"))
 
 
 A, B = {"a": [1000]}, {"a": {"shape": [60, 60], "init": "positive_definite"}}
@@ -137,7 +135,7 @@ A, B = {"a": [1000]}, {"a": {"shape": [60, 60], "init": "positive_definite"}}
 )
 def test_a_case_is_named_after_its_inputs(operator: str, inputs: dict[str, Any], name: str) -> None:
     data = document(operator, inputs)
-    jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+    VALIDATOR.validate(data)
     (case,) = expand_cases(validate(data), metrics=["time"])
     assert case.id == name
     assert (case.direction, case.context, case.mode) == ("", "", "")
@@ -162,7 +160,7 @@ def test_another_case_renames_none() -> None:
 def test_every_dtype_of_numpy_is_one_of_an_array(dtype: str) -> None:
     inputs = {"a": [3], "b": {"shape": [3], "dtype": dtype}}
     for data in (document("a.b", inputs, dtype=dtype), document("a.b", {**inputs, "case": {"dtype": dtype}})):
-        jsonschema.validate(data, json.loads(SCHEMA_FILE.read_text(encoding="utf-8")))
+        VALIDATOR.validate(data)
         assert numpy.dtype(expand_cases(validate(data))[0].dtype) == numpy.dtype(dtype)
 
 
