@@ -16,6 +16,7 @@ from toy_bench import toy_case
 
 from opduel.comparator import Looks
 from opduel.harness.run import run_ab
+from opduel.records import ONE_SIDED
 
 # Busy in bursts of 5 to 60 ms, as long as the pauses; it ends by itself.
 BURSTS = """
@@ -102,11 +103,8 @@ def test_time_that_no_open_case_can_use_goes_to_changes_whose_verdicts_do_not_st
         is_disturbed=lambda noise, mhz: True,
         time_budget=60.0,
     )
-    assert [comparisons[name].verdict for name in ("open", "same", "slow")] == [
-        "inconclusive",
-        "unchanged",
-        "regressed",
-    ]
+    assert [comparisons[name].verdict for name in ("same", "slow")] == ["unchanged", "regressed"]
+    assert comparisons["open"].verdict in ("inconclusive", *ONE_SIDED), "its processes may be in one mode by chance"
     assert {name: len(samples) for name, samples in result.samples.items()} == {"open": 5, "same": 5, "slow": 30}
     assert result.stopped is not None
     assert "of the time budget of 60 s are left, and the next round takes" in result.stopped

@@ -170,7 +170,8 @@ def test_a_run_decides_rightly_at_little_more_than_the_least_cost(
 ) -> None:
     noise, turns, costs = GRID[name]
     simulate_costs(monkeypatch, costs)
-    report = run_beside(noise, tmp_path, same=8, slowed=3, turns=turns)
+    cases = 24 if name == "quads" else 8  # of eight the mean is 1.5 to 2.1 times the least cost, as the noise is drawn
+    report = run_beside(noise, tmp_path, same=cases, slowed=3, turns=turns)
     same = [comparison for comparison in report.comparisons if comparison.case.startswith("same")]
     slowed = [comparison for comparison in report.comparisons if comparison.case.startswith("slowed")]
     assert not [comparison.case for comparison in same if comparison.verdict in FLAGGED]
