@@ -160,7 +160,7 @@ def fewest_repetitions(noise: Noise, costs: Costs, variance: float) -> Repetitio
         return None
     optimal = quads_of_fork(noise, costs)
     most_forks = max(1, math.ceil((noise.fork + noise.quad / optimal) / within))
-    choices = []
+    choices = [Repetitions(most_forks, optimal)]
     for forks in {most_forks, max(1, most_forks - 1)}:
         quads_variance = forks * within - noise.fork  # that a fork's mean may have
         if quads_variance > 0:

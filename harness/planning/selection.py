@@ -86,8 +86,8 @@ class CaseSelector:
         reached = [case for case in open_cases if case.id in plan.reached and interim[case.id].may_be_worse]
         urgent = [case for case in open_cases if self._is_urgent(case, interim)]
         open_cases = (reached if plan.time_budget is not None else []) or urgent or open_cases
-        begun = [case for case in open_cases if self._result.samples[case.id] or case.id not in self._result.set_aside]
-        open_cases = begun or open_cases
+        samples, set_aside = self._result.samples, self._result.set_aside
+        open_cases = [case for case in open_cases if samples[case.id] or case.id not in set_aside] or open_cases
         requests = [plan.request(case, interim[case.id].stage) for case in open_cases]
         if plan.suspects_only and requests:
             requests = [
