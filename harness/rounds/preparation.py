@@ -85,8 +85,10 @@ class Preparation:
         return {side: answer["call_ns"] for side, answer in self.answers.items()}
 
     def _advised(self, error: AskError) -> AskError:
-        """Return the error, with what helps where a side would have had longer in a larger time budget."""
+        """Return the error, with what helps where a side would have had longer in a larger time budget. It counts for
+        both sides then: near a limit that the budget sets, chance decides which side is over it."""
         failure = error.failure
         if failure.kind != "timeout" or self._most_s >= time_left(self.request.case, math.inf):
             return error
-        return type(error)(replace(failure, reason=f"{failure.reason}; a larger --time_budget gives it more"))
+        reason = f"{failure.reason}; a larger --time_budget gives it more"
+        return type(error)(replace(failure, side="both", reason=reason))

@@ -124,12 +124,16 @@ def test_a_case_that_outlasts_the_budget_is_no_failure(fork: bool) -> None:
     assert comparisons["slow"].verdict == "inconclusive"
 
 
-def test_a_case_that_takes_a_large_part_of_the_budget_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("inputs", [{}, {"only_on": "treatment"}], ids=["both", "treatment"])
+def test_a_case_that_takes_a_large_part_of_the_budget_is_given_up_and_blames_no_side(
+    inputs: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(schedule, "LEAST_PREPARE_S", 1.0)
-    cases = [toy_case("slow", "hang", timeout_s=300.0), replace(toy_case("a"), threshold=0.5)]
+    cases = [toy_case("slow", "hang", timeout_s=300.0, **inputs), replace(toy_case("a"), threshold=0.5)]
     _, comparisons = run(*cases, time_budget=20.0)
     failure = comparisons["slow"].failure
     assert failure is not None
+    assert (failure.side, comparisons["slow"].is_worse) == ("both", False)
     assert failure.reason == "no answer within 2 s (prepare); a larger --time_budget gives it more"
     assert comparisons["a"].verdict == "unchanged"
 
