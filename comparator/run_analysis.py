@@ -10,7 +10,7 @@ from opduel.comparator.disturbance import LoadTests, stands_on_disturbed_host, w
 from opduel.comparator.empirical_bayes import Prior, fit_prior_of_cases
 from opduel.comparator.group_sequential import SequentialTest, run_sequential_test
 from opduel.comparator.looks import Looks
-from opduel.comparator.significance import benjamini_hochberg
+from opduel.comparator.significance import benjamini_hochberg, weighted_p
 from opduel.comparator.verdicts import Family, compare_case
 from opduel.records import FLAGGED, Case, Comparison, Failure, PairSample
 
@@ -26,7 +26,9 @@ class RunAnalysis:
     metric) make it a replication: they are those of the run that is replicated, whose flagged cases are too few and too
     special to have their own, and only fresh samples count.  The family of a replication is the flagged cases; cases
     that are measured again because they had ``failed_before`` (ids) are a family of their own.  ``set_aside``: ids of
-    cases that no case waits for, as there is no time for them; they belong to the family all the same.
+    cases that no case waits for, as there is no time for them; they belong to the family all the same.  ``reached``:
+    ids of cases that the change between the builds is known to reach.  If they are less than half of the family, half
+    of the error is theirs.
     """
 
     cases: Sequence[Case]
@@ -40,6 +42,7 @@ class RunAnalysis:
     failed_before: frozenset[str] = frozenset()
     other_p_values: Sequence[float] = ()
     set_aside: Collection[str] = ()
+    reached: frozenset[str] = frozenset()
 
     @property
     def is_replication(self) -> bool:
@@ -66,8 +69,10 @@ class RunAnalysis:
         family_by_case: dict[str, Family] = {}
         for ids, other_p_values in self._families():
             flagged = sum(analysis.verdict in FLAGGED for analysis in analyses if analysis.case.id in ids)
-            family = Family(self.alpha, len(ids) + len(other_p_values), flagged, self.is_replication)
-            family_by_case |= dict.fromkeys(ids, family)
+            size, weights = len(ids) + len(other_p_values), self._weights(ids, other_p_values)
+            family_by_case |= {
+                case_id: Family(self.alpha, size, flagged, self.is_replication, weights[case_id]) for case_id in ids
+            }
         comparisons = []
         for analysis in analyses:
             case_id = analysis.case.id
@@ -164,13 +169,21 @@ class RunAnalysis:
         ids = frozenset(case.id for case in self.cases)
         return (ids - self.failed_before, self.other_p_values), (ids & self.failed_before, ())
 
+    def _weights(self, ids: frozenset[str], other_p_values: Sequence[float]) -> dict[str, float]:
+        """Return the weight of each case of a family in the correction; their mean over the family is 1."""
+        size, reached = len(ids) + len(other_p_values), ids & self.reached
+        if self.is_replication or not 0 < 2 * len(reached) < size:
+            return dict.fromkeys(ids, 1.0)
+        weight, other_weight = size / (2 * len(reached)), size / (2 * (size - len(reached)))
+        return {case_id: weight if case_id in reached else other_weight for case_id in ids}
+
     def _q_values(self, p_values: Mapping[str, float]) -> dict[str, float]:
         """Return the q values of p values, both by case id; each family is corrected by itself."""
         q_values: dict[str, float] = {}
         for ids, other_p_values in self._families():
-            family = [case_id for case_id in p_values if case_id in ids]
-            corrected = benjamini_hochberg([*(p_values[case_id] for case_id in family), *other_p_values])
-            q_values |= zip(family, corrected, strict=False)
+            family, weights = [case_id for case_id in p_values if case_id in ids], self._weights(ids, other_p_values)
+            weighted = [weighted_p(p_values[case_id], weights[case_id], self.alpha) for case_id in family]
+            q_values |= zip(family, benjamini_hochberg([*weighted, *other_p_values]), strict=False)
         return q_values
 
     def _q_values_of_tests(self, tests: Sequence[SequentialTest]) -> dict[str, float]:

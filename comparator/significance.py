@@ -8,6 +8,16 @@ def two_sided_p(p_above: float, p_below: float) -> float:
     return min(1.0, 2 * min(p_above, p_below))
 
 
+def weighted_p(p_value: float, weight: float, alpha: float) -> float:
+    """Return the p value with which a hypothesis of this ``weight`` takes part in Benjamini and Hochberg's procedure.
+
+    That is p / weight, at most 1 (Genovese, Roeder and Wasserman 2006, Biometrika 93, 509-524): the false discovery
+    rate stays at most ``alpha`` if weights are chosen before there are data, and their mean over the family is 1.  A p
+    value above ``alpha`` stays as it is, so that no weight gets it rejected.
+    """
+    return p_value if p_value > alpha and weight > 1 else min(1.0, p_value / weight)
+
+
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """Return the adjusted p value ("q value") of each of ``p_values`` (shape (m,)), in the same order.
 

@@ -17,13 +17,18 @@ from opduel.support.text import counted
 
 @dataclass(frozen=True)
 class Family:
-    """A family of comparisons: its level, its size, how many of this run's cases in it are flagged, and whether they
-    are a replication."""
+    """The family of a comparison: its level, its size, how many of this run's cases in it are flagged, whether they
+    are a replication, and the comparison's own weight in the correction, 1 on average."""
 
     alpha: float
     size: int
     flagged: int
     is_replication: bool
+    weight: float
+
+    def share(self, flagged: int) -> float:
+        """Return the share of the error with which the comparison would be flagged as one of so many."""
+        return min(1.0, flagged * self.weight / self.size)
 
 
 def compare_case(bare: Comparison, analysis: CaseAnalysis, family: Family) -> Comparison:
@@ -52,7 +57,7 @@ def _with_figures(bare: Comparison, analysis: CaseAnalysis, family: Family) -> C
         if Values.of(bare.samples).reference is None:
             return replace(bare, ratio=as_ratio(only.log_ratio))
         return replace(bare, difference=only.treatment - only.control)
-    alpha = family.alpha / family.size * analysis.looks.weight(figures.n)
+    alpha = family.alpha * family.share(1) * analysis.looks.weight(figures.n)
     stages = [sample.stage for sample in bare.samples]
     change, low, high = figures.changes
     if figures.reference is None:
@@ -94,7 +99,7 @@ def _forecast(analysis: CaseAnalysis, family: Family, suspected: bool) -> Foreca
     if test.figures is None:  # nothing is known of its noise, and two looks settle most cases
         counts = analysis.looks.counts
         return Forecast(None, counts[min(1, len(counts) - 1)] - test.n)
-    terms = Terms(test.figures.bound, analysis.looks, family.alpha, (1 + family.flagged) / family.size)
+    terms = Terms(test.figures.bound, analysis.looks, family.alpha, family.share(1 + family.flagged))
     return project(test.figures.trimmed_mean, test.n, terms, suspected)
 
 

@@ -50,8 +50,8 @@ class MeasurementPlan:
     settled cases are then measured on until their verdicts stand nevertheless, or their looks are spent.
     ``prior_runs``: what earlier runs say of the cases, for planning alone.  ``other_comparisons``: how many comparisons
     of other hosts belong to the family of this run's, in the false-discovery correction.  ``reached``: the ids of cases
-    that the change between the builds is known to reach; in a time budget they come before others until none of
-    them can be a regression any more.
+    that the change between the builds is known to reach: they have more of the error than others, and in a time budget
+    they come before others until none of them can be a regression any more.
     ``likeliest``: the ids of cases, those first that the change reaches most likely, as their names have it.
     ``is_awaited``: a time budget is to bring some cases to a verdict, although a later start could go on with all.
     ``advises``: where the time is short, say what to change; within a search that can't be done. ``unrunnable``: the
@@ -161,6 +161,7 @@ class MeasurementPlan:
             # With p values of 1 for other hosts' comparisons, what is flagged is flagged whatever they turn out to be.
             other_p_values=(1.0,) * self.other_comparisons,
             set_aside=result.set_aside,
+            reached=self.reached,
         )
 
 

@@ -1,11 +1,15 @@
 """The combination of both directions, and Benjamini and Hochberg's procedure."""
 
+import math
+import random
+import statistics
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_statistics import rejected_by_benjamini_hochberg
 
-from opduel.comparator.significance import benjamini_hochberg, two_sided_p
+from opduel.comparator.significance import benjamini_hochberg, two_sided_p, weighted_p
 
 p_lists = st.lists(st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.001, 0.01, 0.05, 1.0])), max_size=40)
 alphas = st.sampled_from([0.01, 0.05, 0.2])
@@ -68,3 +72,34 @@ def test_what_is_not_rejected_may_rise_to_one(p_values: list[float], data: st.Da
 def test_p_values_that_are_none_are_refused(p: float) -> None:
     with pytest.raises(ValueError, match="between 0 and 1"):
         benjamini_hochberg([0.5, p])
+
+
+def test_a_weight_divides_a_p_value_that_may_be_rejected() -> None:
+    assert weighted_p(0.04, 8, 0.05) == 0.005
+    assert weighted_p(0.04, 0.5, 0.05) == 0.08
+    assert weighted_p(0.06, 8, 0.05) == 0.06
+    assert weighted_p(0.6, 0.5, 0.05) == 1.0
+    assert weighted_p(1.0, 48, 0.05) == 1.0
+
+
+@given(p_lists, st.data())
+def test_a_weight_gets_no_p_value_above_alpha_rejected(p_values: list[float], data: st.DataObject) -> None:
+    alpha = data.draw(alphas)
+    weights = [data.draw(st.floats(0.01, 100)) for _ in p_values]
+    weighted = [weighted_p(p, weight, alpha) for p, weight in zip(p_values, weights, strict=True)]
+    assert all(p_values[i] <= alpha for i in rejected(weighted, alpha))
+
+
+def test_weights_keep_the_false_discovery_rate() -> None:
+    """Twenty cases, of which two have half of the error; nothing changed in 19 of them. Rates of 20,000 families."""
+    rng, alpha, weights = random.Random(7), 0.05, [5.0] * 2 + [20 / 36] * 18
+    false_shares = []
+    for _ in range(20_000):
+        p_values = [rng.random() for _ in weights]
+        p_values[-1] = 1e-9  # a change, so that the threshold of the others is higher
+        weighted = [weighted_p(p, weight, alpha) for p, weight in zip(p_values, weights, strict=True)]
+        order = sorted(range(20), key=weighted.__getitem__)
+        count = max((k for k in range(1, 21) if weighted[order[k - 1]] <= alpha * k / 20), default=0)
+        false_shares.append((count - 1) / count)
+    error = statistics.stdev(false_shares) / math.sqrt(len(false_shares))
+    assert alpha * 0.8 < statistics.fmean(false_shares) < alpha + 3 * error

@@ -169,6 +169,31 @@ def test_the_family_is_all_cases_of_the_run() -> None:
     assert among.note == "looks regressed, but not clearly enough among 400 cases"
 
 
+def test_the_cases_that_the_change_reaches_have_half_of_the_error() -> None:
+    samples = in_stages("a", quiet(8, 0.08, 2, sd=0.02))
+    alone = comparison_of(samples)
+    crowd = [a_case(), *[a_case(f"b{i}") for i in range(399)]]
+    set_aside = [case.id for case in crowd[1:]]
+    analysis = RunAnalysis(crowd, {"a": samples}, {}, LOOKS, set_aside=set_aside, reached=frozenset({"a"}))
+    among = analysis.comparisons()[0]
+    assert alone.q_value is not None
+    assert among.q_value == pytest.approx(2 * alone.q_value)
+    assert (among.verdict, analysis.interim()["a"].verdict) == ("regressed", "regressed")
+    assert among.mde is not None
+    assert comparison_of(samples, alpha=0.025).mde == pytest.approx(among.mde)
+    others = RunAnalysis(crowd, {"b0": samples}, {}, LOOKS, reached=frozenset({"a"})).comparisons()
+    assert others[1].q_value == pytest.approx(min(1.0, 2 * 399 * alone.q_value))
+    assert others[0].q_value is None
+
+
+def test_where_the_change_reaches_most_cases_all_have_the_same_share_of_the_error() -> None:
+    samples = in_stages("a", quiet(8, 0.08, 2, sd=0.02))
+    cases = [a_case(), a_case("b"), a_case("c")]
+    plain = RunAnalysis(cases, {"a": samples}, {}, LOOKS).comparisons()
+    reached = frozenset({"a", "b"})
+    assert RunAnalysis(cases, {"a": samples}, {}, LOOKS, reached=reached).comparisons() == plain
+
+
 EDGE = [0.0198 + 0.004 * x for x in (1, -1, 0.8, -0.8, 0.2, -0.2, 0.5, -0.5, 0.0)]
 BEYOND = " (threshold 2 %)"
 
