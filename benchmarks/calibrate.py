@@ -25,10 +25,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.bench import ROOT
 from benchmarks.calibration_data import CalibrationRun, PlannedRun, decide_again, parse_run, to_line
 from benchmarks.calibration_table import load_section, overall_lines, run_lines
 from benchmarks.loads import LOADS, QUIET, load
-from benchmarks.raw_results import ROOT, append, commit_of, read
+from benchmarks.raw_results import append, commit_of, read
 from opduel.commands.entry import DONE, INCOMPLETE, run_command
 from opduel.commands.option_types import positive, seed, share
 from opduel.commands.options import Parser

@@ -8,9 +8,9 @@ from typing import Any, TypeVar
 
 import git
 
+from benchmarks.bench import ROOT
 from opduel.records import UsageError
 
-ROOT = Path(__file__).resolve().parent.parent
 RESULTS = "benchmarks/results"
 T = TypeVar("T")
 

@@ -9,13 +9,14 @@ import math
 import random
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from benchmarks.peer_tools import rules
 from benchmarks.peer_tools.trial import Answer, Answers, Tool, Trial
 from opduel.harness.machine.cpus import this_thread_on
+from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.channel import complete
 from opduel.harness.processes.pair_pool import Pair
 from opduel.harness.processes.process import CaseProcess, Worker
@@ -30,14 +31,15 @@ TANGO_SAMPLE_NS = 10_000_000
 log = logging.getLogger(__name__)
 Rule = Callable[[Sequence[float], Sequence[float]], Answer]
 Values = dict[Side, list[float]]  # ns a call
-Sample = Callable[[Processes, Case, float], Values]  # the float: ns of a call, about
+Sample = Callable[[Processes, Case, float, random.Random], Values]  # the float: ns of a call, about
+Starts = Callable[[random.Random], Iterable[Sequence[Side]]]  # the sides whose processes are started together, in order
 
 
 def naive(seconds: float, threshold: float) -> Tool:
     """Return the tool of one process pair, blocks of calls in turn (A B A B), all calls of a side pooled: ``seconds``
     of timed calls a case. Two rules decide on the same calls, the strict one with the threshold (a share)."""
 
-    def sample(processes: Processes, case: Case, call_ns: float) -> Values:
+    def sample(processes: Processes, case: Case, call_ns: float, rng: random.Random) -> Values:
         calls = _calls(BLOCK_NS, call_ns)
         values: Values = {side: [] for side in SIDES}
         for _ in range(_calls(seconds * 1e9 / 2, calls * call_ns)):
@@ -45,24 +47,18 @@ def naive(seconds: float, threshold: float) -> Tool:
                 values[side] += _block(processes[side], case, calls=calls)
         return values
 
-    def measure(trial: Trial) -> Mapping[str, Answers]:
-        samples = Samples(trial)
-        samples.add(random.Random(trial.seed).sample(SIDES, 2), sample)
-        return {
-            "naive: Mann-Whitney on calls, p < 0.05": samples.decide(rules.naive),
-            f"naive, strict: p < 0.01 and beyond {100 * threshold:g} %": samples.decide(
-                partial(rules.strict, share=threshold)
-            ),
-        }
-
-    return Tool("naive", f"one process pair, {seconds:g} s of 8 ms blocks in turn", measure)
+    rule_by_name: dict[str, Rule] = {
+        "naive: Mann-Whitney on calls, p < 0.05": rules.naive,
+        f"naive, strict: p < 0.01 and beyond {100 * threshold:g} %": partial(rules.strict, share=threshold),
+    }
+    return _tool("naive", f"one process pair, {seconds:g} s of 8 ms blocks in turn", _pairs(1), sample, rule_by_name)
 
 
 def tango(seconds: float, threshold: float) -> Tool:
     """Return the tool of two processes in lock step: samples of some 10 ms in turn, of which each pair gives one
     difference. Its rule decides without and with its outlier filter, at its own 1 % and at a threshold below that."""
 
-    def sample(processes: Processes, case: Case, call_ns: float) -> Values:
+    def sample(processes: Processes, case: Case, call_ns: float, rng: random.Random) -> Values:
         inner = _calls(TANGO_SAMPLE_NS, call_ns)
         values: Values = {side: [] for side in SIDES}
         for number in range(max(2, round(seconds * 1e9 / 2 / inner / call_ns))):
@@ -70,57 +66,30 @@ def tango(seconds: float, threshold: float) -> Tool:
                 values[side] += _block(processes[side], case, inner=inner)
         return values
 
-    def measure(trial: Trial) -> Mapping[str, Answers]:
-        samples = Samples(trial)
-        samples.add(random.Random(trial.seed).sample(SIDES, 2), sample)
-        answers: dict[str, Answers] = {}
-        for share in sorted({rules.TANGO_SHARE, min(threshold, rules.TANGO_SHARE)}):
-            for option, filter_outliers in (("", False), (" -o", True)):
-                rule = partial(rules.tango, share=share, filter_outliers=filter_outliers)
-                answers[f"tango{option}: z >= 2.6 and > {100 * share:g} %"] = samples.decide(rule)
-        return answers
-
-    return Tool("tango", f"one process pair, {seconds:g} s of 10 ms samples in turn", measure)
+    rule_by_name: dict[str, Rule] = {
+        f"tango{option}: z >= 2.6 and > {100 * share:g} %": partial(
+            rules.tango, share=share, filter_outliers=bool(option)
+        )
+        for share in sorted({rules.TANGO_SHARE, min(threshold, rules.TANGO_SHARE)})
+        for option in ("", " -o")
+    }
+    return _tool("tango", f"one process pair, {seconds:g} s of 10 ms samples in turn", _pairs(1), sample, rule_by_name)
 
 
 def benchstat(seconds: float, runs: int = 10) -> Tool:
     """Return the tool like ``go test -count``: one process a side, one side after the other, each case so many runs; a
     run gives a mean."""
-    run_s = seconds / 2 / runs
-
-    def sample(processes: Processes, case: Case, call_ns: float) -> Values:
-        inner = _calls(run_s * 1e9, call_ns)
-        return {
-            side: [_block(process, case, inner=inner)[0] for _ in range(runs)] for side, process in processes.items()
-        }
-
-    def measure(trial: Trial) -> Mapping[str, Answers]:
-        samples = Samples(trial)
-        for side in SIDES:
-            samples.add([side], sample)
-        return {f"benchstat on {runs} runs of one process": samples.decide(rules.benchstat)}
-
-    return Tool("benchstat", f"-count={runs} -benchtime={run_s:.3g}s, control first", measure)
+    run_s, rule_by_name = seconds / 2 / runs, {f"benchstat on {runs} runs of one process": rules.benchstat}
+    settings = f"-count={runs} -benchtime={run_s:.3g}s, control first"
+    return _tool("benchstat", settings, lambda _: [[side] for side in SIDES], _means(run_s, runs), rule_by_name)
 
 
 def benchstat_pairs(seconds: float, runs: int = 10) -> Tool:
     """Return the tool of a careful user of benchstat: so many fresh processes a side, in turn; a process gives one
     mean. The order of the sides, in starting and in timing, is random, so that no position belongs to a side."""
-    run_s = seconds / 2 / runs
-
-    def measure(trial: Trial) -> Mapping[str, Answers]:
-        rng, samples = random.Random(f"order {trial.seed}"), Samples(trial)
-
-        def sample(processes: Processes, case: Case, call_ns: float) -> Values:
-            inner = _calls(run_s * 1e9, call_ns)
-            return {side: _block(processes[side], case, inner=inner) for side in rng.sample(SIDES, 2)}
-
-        for _ in range(runs):
-            samples.add(rng.sample(SIDES, 2), sample)
-        return {f"benchstat on {runs} process pairs": samples.decide(rules.benchstat)}
-
+    run_s, rule_by_name = seconds / 2 / runs, {f"benchstat on {runs} process pairs": rules.benchstat}
     settings = f"{runs} fresh process pairs, {run_s:.3g} s a process, the sides in random order"
-    return Tool("benchstat-pairs", settings, measure)
+    return _tool("benchstat-pairs", settings, _pairs(runs), _means(run_s, 1), rule_by_name)
 
 
 def paired_t(threshold: float, pairs: int = 10) -> Tool:
@@ -135,16 +104,16 @@ def paired_t(threshold: float, pairs: int = 10) -> Tool:
         if trial.opduel_seconds is None:
             raise RunError("paired-t takes as long as opduel did: add opduel to --tools")
         rng, start, samples = random.Random(f"quads {trial.seed}"), time.monotonic(), Samples(trial)
-        cases, end = trial.bench.cases, start
+        end_of_pair = start
 
-        def sample(processes: Processes, case: Case, call_ns: float) -> Values:
-            now, cases_to_come = time.monotonic(), len(cases) - cases.index(case)
-            quads = _quads(processes, case, call_ns, now + (end - now) / cases_to_come, rng)
+        def sample(processes: Processes, case: Case, call_ns: float, rng: random.Random) -> Values:
+            now, cases_to_come = time.monotonic(), len(trial.cases) - trial.cases.index(case)
+            quads = _quads(processes, case, call_ns, now + (end_of_pair - now) / cases_to_come, rng)
             return {side: [statistics.geometric_mean(blocks)] for side, blocks in quads.items()}
 
         for number in range(1, pairs + 1):
-            end = start + number / pairs * trial.opduel_seconds  # of this pair
-            samples.add(rng.sample(SIDES, 2), sample)
+            end_of_pair = start + number / pairs * trial.opduel_seconds
+            samples.add(rng.sample(SIDES, 2), sample, rng)
         ratios = {
             case_id: [math.log(after / before) for before, after in zip(*values.values(), strict=True)]
             for case_id, values in samples.by_case.items()
@@ -159,6 +128,35 @@ def paired_t(threshold: float, pairs: int = 10) -> Tool:
 
     settings = f"{pairs} fresh process pairs, ABBA quads of {BLOCK_NS / 1e6:g} ms blocks, as long as opduel"
     return Tool("paired-t", settings, measure)
+
+
+def _tool(name: str, settings: str, starts: Starts, sample: Sample, rule_by_name: Mapping[str, Rule]) -> Tool:
+    """Return the tool that samples every case after each of the starts, and decides by the rules."""
+
+    def measure(trial: Trial) -> Mapping[str, Answers]:
+        rng, samples = random.Random(trial.seed), Samples(trial)
+        for sides in starts(rng):
+            samples.add(sides, sample, rng)
+        return {rule_name: samples.decide(rule) for rule_name, rule in rule_by_name.items()}
+
+    return Tool(name, settings, measure)
+
+
+def _pairs(count: int) -> Starts:
+    """Return what draws the order of the sides of each of so many pairs."""
+    return lambda rng: [rng.sample(SIDES, 2) for _ in range(count)]
+
+
+def _means(run_s: float, runs: int) -> Sample:
+    """Return the function that takes so many means of each process, whose calls take ``run_s`` together, one process
+    after the other in random order."""
+
+    def sample(processes: Processes, case: Case, call_ns: float, rng: random.Random) -> Values:
+        inner = _calls(run_s * 1e9, call_ns)
+        sides = rng.sample(list(processes), len(processes))
+        return {side: [_block(processes[side], case, inner=inner)[0] for _ in range(runs)] for side in sides}
+
+    return sample
 
 
 def _quads(processes: Processes, case: Case, call_ns: float, deadline: float, rng: random.Random) -> Values:
@@ -177,18 +175,18 @@ class Samples:
 
     def __init__(self, trial: Trial) -> None:
         self._trial = trial
-        self.by_case: dict[str, Values] = {case.id: {side: [] for side in SIDES} for case in trial.bench.cases}
+        self.by_case: dict[str, Values] = {case.id: {side: [] for side in SIDES} for case in trial.cases}
 
-    def add(self, sides: Sequence[Side], sample: Sample) -> None:
+    def add(self, sides: Sequence[Side], sample: Sample, rng: random.Random) -> None:
         """Start a process of each side, in this order, and sample every case in them.
 
         Raises:
             RunError: a worker was lost.
         """
         with _workers(self._trial, sides) as workers:
-            for case in self._trial.bench.cases:
+            for case in self._trial.cases:
                 with _prepared(self._trial, workers, case) as (processes, call_ns):
-                    values = sample(processes, case, call_ns) if call_ns is not None else {}
+                    values = sample(processes, case, call_ns, rng) if call_ns is not None else {}
                     for side in values:
                         self.by_case[case.id][side] += values[side]
 
@@ -211,7 +209,9 @@ def _workers(trial: Trial, sides: Sequence[Side]) -> Iterator[Pair]:
     with this_thread_on(bench.cpus.control), ExitStack() as stack:
         try:
             pair = {
-                side: stack.enter_context(Worker(side, bench.build, bench.adaptor, bench.environment, bench.cpus.start))
+                side: stack.enter_context(
+                    Worker(side, bench.builds[side], bench.adaptor, bench.environment, bench.cpus.start)
+                )
                 for side in sides
             }
             for worker in pair.values():
@@ -229,12 +229,13 @@ def _prepared(trial: Trial, pair: Mapping[Side, Worker], case: Case) -> Iterator
 
     If a child fails, dies or hangs within the context, the context ends, and only this case fails.
     """
+    request = CaseRequest(case, trial.seed, trial.share if case.id in trial.injected else 0.0)
     processes: Processes = {}
     call_ns: list[float] = []
     for side, worker in pair.items():
         processes[side] = complete(worker.beginning(fork=True))
         try:
-            call_ns.append(processes[side].ask(trial.prepare(case, side), case.timeout_s)["call_ns"])
+            call_ns.append(processes[side].ask(request.message(side), case.timeout_s)["call_ns"])
         except (CaseRefusedError, CaseLostError):
             continue
     try:

@@ -1,12 +1,13 @@
 """The results of peers.py: a line of JSON for each tool and session, and their table: each rule's false flags and
 detections with exact intervals, and what they cost."""
 
+import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.markdown import table
+from benchmarks.markdown import rate_text, table
 from benchmarks.peer_tools.trial import Answer
 from benchmarks.raw_results import read
 from opduel.comparator.calibration import Rate
@@ -74,16 +75,7 @@ def _cells(rule: str, results: Iterable[Result]) -> list[str]:
             (slowed if result.share and case in result.injected else unslowed).append(answer)
     failed = slowed.count("failed") + unslowed.count("failed")
     flags = unslowed.count("slower") + unslowed.count("faster")
-    false_flags = rate_text(flags, len(unslowed) - unslowed.count("failed"))
-    answered = len(slowed) - slowed.count("failed")
-    detected = [rate_text(slowed.count("slower"), answered)] if answered else []
-    seconds = f"{sum(seconds_a_case) / len(seconds_a_case):.1f}"
-    return [rule, false_flags, *detected, str(slowed.count("faster")), str(failed), seconds]
-
-
-def rate_text(count: int, total: int) -> str:
-    """Return ``3 of 40 (1.6 to 20.4 %)``, or nothing if there is nothing to count."""
-    if not total:
-        return ""
-    low, high = Rate(count, total).interval
-    return f"{count} of {total} ({100 * low:.1f} to {100 * high:.1f} %)"
+    false_flags = Rate(flags, len(unslowed) - unslowed.count("failed"))
+    detected = Rate(slowed.count("slower"), len(slowed) - slowed.count("failed"))
+    rates = [rate_text(rate) for rate in (false_flags, *([detected] if detected.of else []))]
+    return [rule, *rates, str(slowed.count("faster")), str(failed), f"{statistics.fmean(seconds_a_case):.1f}"]

@@ -37,10 +37,6 @@ class Registry:
     registered: Mapping[str, Sequence[str]]  # an operator's own name -> every name of it, aliases included
     functions: Mapping[str, Function]  # by name
 
-    def own_name(self, name: str) -> str | None:
-        """Return the operator that is registered as ``name``, by its own name."""
-        return next((own for own, names in self.registered.items() if name in names), None)
-
 
 def ask_registry(build: Build, framework: Framework, namespaces: Sequence[str] = ()) -> Registry:
     """Ask ``build`` for its operators, or, of a framework of any package, for those in ``namespaces``. UsageError: the

@@ -11,8 +11,8 @@ from functools import cache
 import psutil
 import pytest
 
+from benchmarks.bench import ROOT
 from benchmarks.loads import load
-from benchmarks.raw_results import ROOT
 from opduel.harness.machine.cpus import plan_cpus, this_thread_on
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from forked import Forked
 
+from benchmarks.bench import ROOT
 from benchmarks.peer_tools.results import Result, markdown, read_results
-from benchmarks.raw_results import ROOT
 
 RESULT = Result(
     session=0,
@@ -50,7 +50,6 @@ def test_the_table_counts_false_flags_detections_and_wrong_directions() -> None:
     ("arguments", "message"),
     [
         (["--tools", "naive,stopwatch"], "stopwatch"),
-        (["--operators", "exp"], "--operators"),
         (["--table"], "holds no result"),
         (["--threshold", "200%"], "--threshold"),
     ],

@@ -95,7 +95,7 @@ def test_a_name_that_no_build_has_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_cases_of_the_catalogue_run(catalogue: str, request_: str, step: int) -> None:
-    """A few dozen of them, or all; ``benchmarks/catalogue_coverage.py`` tries the rest."""
+    """A few dozen of them, or all."""
     framework = get_framework("python")
     cases = expand_cases(load_spec(find_spec(f"{catalogue}_all")))[::step]
     tried = list(smoke_check(resolve_build(request_, framework, BuildCache()), framework, cases))

@@ -65,16 +65,6 @@ def test_the_time_of_a_call_grows_with_its_work() -> None:
     assert long.call_ns > 50 * short.call_ns
 
 
-def test_the_profiler_is_asked_where_it_is_wanted() -> None:
-    build = toy_build("control", TOY_BYTES="0,0")
-    cases = [toy_case("a"), toy_case("b", "refuse")]
-    plain, _ = smoke_check(build, Toy(), cases)
-    ran, refused = smoke_check(build, Toy(), cases, profile=True)
-    assert plain.operators == frozenset()
-    assert (ran.reason, ran.operators) == (None, {"toy_work"})
-    assert (refused.reason, refused.operators) == ("ValueError: Shapes (2,) and (3,)", frozenset())
-
-
 def test_a_build_that_can_not_be_started_fails_its_cases_then_the_trial() -> None:
     attempts = smoke_check(toy_build("control"), Toy("gone.py"), [toy_case(name) for name in "abc"])
     assert "exited with code 1" in (next(attempts).reason or "")
