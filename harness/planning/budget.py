@@ -103,6 +103,11 @@ class RoundDurations:
         longest_s = {case_id: max(self.case_s[case_id], *recent) for case_id, recent in self.recent_s.items()}
         return replace(self, case_s=self.case_s | longest_s)
 
+    def at_least(self, least_s: Mapping[str, float]) -> "RoundDurations":
+        """Return the durations with these of cases, by id, where they are shorter."""
+        shorter_s = {case_id: min(seconds, self.case_s.get(case_id, seconds)) for case_id, seconds in least_s.items()}
+        return replace(self, case_s=self.case_s | shorter_s)
+
     def of_case(self, case: Case) -> float:
         """Return the seconds that a round spends on a case."""
         return self.case_s.get(case.id, self.usual_s.get(case.metric, 0.0))

@@ -137,6 +137,13 @@ class EffortPlanner:
         """Return the seconds that the next round is planned to spend on a case."""
         return self.costs[case_id].of_round(self.planned[case_id])
 
+    def least_round_s(self, case: Case) -> float | None:
+        """Return the seconds that the shortest round of a case takes; None if nothing is known of it."""
+        if not self.knows(case):
+            return None
+        costs = self.costs[case.id]
+        return self.stretch * costs.of_round(Repetitions(1, costs.free_quads))
+
     def describe(self, case_id: str, samples: Sequence[PairSample]) -> Effort | None:
         """Return what a report says of how a case was measured; None of one that was measured without blocks."""
         timed = [sample for sample in samples if sample.fork_ratios]

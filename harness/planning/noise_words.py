@@ -13,6 +13,7 @@ QUIET_QUADS = 0.015  # standard deviation of a quad's log ratio on a quiet host
 NOISY_PROCESSES = 0.015  # of a fork's or a pair's, from which on processes are what differs
 WANDERS = 1.1  # between a slow and a fast process of a case, both sides together
 COSTS = 1.5  # times a quiet host's effort, from which on it is worth a word
+MOST_TIMES = 10  # beyond, few samples say how many
 
 
 def describe_noise(
@@ -60,4 +61,7 @@ def _words(levels: Mapping[str, float], speed_range: float, effort: float) -> st
     else:
         quiet = "" if effort >= COSTS else "a quiet host: "
         kind = f"{quiet}blocks of calls differ by {100 * quads:.1f} %, processes by {100 * processes:.1f} %"
-    return kind + (f"; measuring took about {effort:.1f} times as long as on a quiet host" if effort >= COSTS else "")
+    if effort < COSTS:
+        return kind
+    factor = f"about {effort:.1f}" if effort < MOST_TIMES else f"more than {MOST_TIMES}"
+    return f"{kind}; a verdict takes {factor} times as long as on a quiet host"

@@ -105,13 +105,25 @@ class CaseSelector:
             excess = state.excess if request.stage == "confirmation" else None
             was_looked_at = self._was_looked_at(request.case, interim)
             needs.append(budget.CaseNeed(request, state.samples_needed, excess, was_looked_at))
-        left_s, resumable = self._clock.left_s, self.goes_on
+        left_s, resumable, shortest = self._clock.left_s, self.goes_on, self._shortest_durations()
         if any(need.request.stage == "screening" and not need.closes for need in needs):
             return self._select_first_looks(needs, left_s)
         chosen = budget.affordable(needs, left_s, self._durations, resumable)
+        chosen = chosen or budget.affordable(needs, left_s, shortest, resumable)
         if chosen:
             return [need.request for need in chosen], None
-        return [], self.describe_want_of_time(*budget.least_needed(needs, self._durations, resumable))
+        return [], self.describe_want_of_time(*budget.least_needed(needs, shortest, resumable))
+
+    def _shortest_durations(self) -> budget.RoundDurations:
+        """Return the durations with the shortest rounds of cases before their second look, to which the next efforts
+        are shortened if the time left asks for that (``EffortPlanner.plan``)."""
+        samples, least_s = self._plan.decisive_samples(self._result), dict[str, float]()
+        for case in self._cases:
+            second_look = self._plan.looks.of_metric(case.metric).counts[:2][-1]
+            seconds = self._effort.least_round_s(case) if len(samples[case.id]) < second_look else None
+            if seconds is not None:
+                least_s[case.id] = seconds
+        return self._durations.at_least(least_s)
 
     def _is_urgent(self, case: Case, interim: Interim) -> bool:
         """Return whether a case could still be a regression. One that lies at its threshold, and is as precise as that
@@ -152,10 +164,12 @@ class CaseSelector:
             )
         chosen = budget.first_affordable([*map(to_verdict, needs)], left_s, durations)
         chosen = chosen or budget.first_affordable(needs, left_s, durations)
+        shortest = self._shortest_durations()
+        chosen = chosen or budget.first_affordable(needs, left_s, shortest)
         if not chosen and not any(need.closes for need in needs):
             chosen = list(needs[:1])
         if not chosen and self._result.rounds and not self.goes_on:
-            needed_s = min(durations.of_rounds([need.rounds]) for need in needs)
+            needed_s = min(shortest.of_rounds([need.rounds]) for need in needs)
             return [], self.describe_want_of_time(needed_s, "a verdict on another case")
         return [need.request for need in chosen or needs], None
 

@@ -54,6 +54,9 @@ def test_what_noise_costs_is_measured_by_the_effort_of_a_quiet_host() -> None:
     noisy, effort = measured(0.06, 0.005, 0.001)
     assert effort > 3
     assert f"about {effort:.1f} times as long as on a quiet host" in noisy
+    noisiest, effort = measured(0.3, 0.005, 0.001)
+    assert effort > 10
+    assert "more than 10 times as long as on a quiet host" in noisiest
 
 
 def test_nothing_is_said_of_cases_without_blocks() -> None:

@@ -15,7 +15,7 @@ from opduel.comparator import RunAnalysis, plan_looks
 from opduel.harness.checkpoint import Checkpoint
 from opduel.harness.measurement_plan import MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.planning import schedule
-from opduel.harness.planning.effort import CaseTime, Costs, Noise
+from opduel.harness.planning.effort import CaseTime, Costs, Noise, Repetitions
 from opduel.harness.planning.schedule import Schedule
 from opduel.harness.prior_runs import PriorRuns, Setting, learn
 from opduel.harness.processes.pair_pool import PairPool
@@ -258,6 +258,32 @@ def test_what_looks_changed_does_not_wait_for_a_case_of_which_nothing_is_known(m
     assert comparisons[0].verdict == "regressed"
     assert rounds.wall_s > 1000, "it comes to its turn"
     assert result.samples["heavy"] == []
+
+
+class LongCalls(MadeRounds):
+    """Rounds of a case whose quads differ by 20 %, and take a second each, but three in the sixth round."""
+
+    def __call__(self, pool: PairPool, this_round: Round, rng: random.Random, result: RoundResult) -> None:
+        super().__call__(pool, this_round, rng, result)
+        repetitions = this_round.repetitions.get("slow", Repetitions(2, 1))
+        quads = repetitions.forks * repetitions.quads
+        result.wall_s = quads * (3.0 if len(self.plans) == 6 else 1.0)
+        self.wall_s += result.wall_s - self.case_s
+        sample = result.samples[0]
+        ratios = tuple((sample.log_ratio, 0.2 / repetitions.quads**0.5) for _ in range(repetitions.forks))
+        result.samples[0] = replace(sample, fork_ratios=ratios, blocks=4 * quads)
+        result.times["slow"] = CaseTime(repetitions.forks, quads, quads_s=result.wall_s)
+
+
+@pytest.mark.parametrize("budget_s", [20.0, 30.0, 60.0])
+def test_time_that_is_left_is_spent_on_rounds_that_it_is_enough_for(
+    monkeypatch: pytest.MonkeyPatch, budget_s: float
+) -> None:
+    """A load made a round three times as long, and 46 s of 180 s were left unused, as two more such took longer."""
+    rounds = LongCalls({"slow": 0.6})
+    result, (comparison,), _ = measured(monkeypatch, None, rounds, time_budget=budget_s)
+    assert (comparison.verdict, len(result.samples["slow"])) == ("regressed", 8)
+    assert rounds.wall_s < budget_s
 
 
 class RoundsThatEnd(MadeRounds):
