@@ -1,6 +1,7 @@
 """benchmarks/peers.py: its table, and what it refuses."""
 
 import json
+import re
 import sys
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -85,3 +86,24 @@ def test_the_page_has_the_rows_of_the_raw_results() -> None:
     rows = [line for line in page.splitlines() if line.startswith("|") and " of " in line and " %)" in line]
     assert rows
     assert [row for row in rows if row not in printed] == []
+
+
+def test_the_short_table_has_the_counts_of_the_raw_results() -> None:
+    """Each cell has the false flags and the slowed cases that were found, of one slowdown and load."""
+    page = (ROOT / "docs" / "explanation" / "peers.md").read_text(encoding="utf-8")
+    table = page.partition("| rule: false flags, found |")[2].partition("\n\n")[0].splitlines()[2:]
+    sections = [("2 %", "quiet", "0.5 %"), ("1 %", "quiet", "0.25 %"), ("5 %", "bursts", "2 %")]
+    _, out, _ = peers("--table")
+    counts: dict[tuple[str, str], str] = {}
+    for section in out.split("Spec: ")[1:]:
+        title, *lines = section.splitlines()
+        for line in lines:
+            if cells := re.match(r"\| (.*?) \| (\d+) of \d+ \(.*?\) \| (\d+) of ", line):
+                counts[title, cells[1]] = f"{cells[2]}, {cells[3]}"
+    assert len(table) == 7
+    for row in table:
+        rule, *cells = row.strip("| ").split(" | ")
+        for (slowdown, load, minimum), cell in zip(sections, cells, strict=True):
+            least = "1 %" if rule.startswith("tango") and minimum == "2 %" else minimum
+            name = rule.replace("and the minimum change", f"and {'beyond' if 'naive' in rule else '>'} {least}")
+            assert counts[f"all, load: {load}, 40 cases a session, half slowed by {slowdown}", name] == cell, row
