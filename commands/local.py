@@ -32,7 +32,7 @@ from opduel.records.run_record import LeftOutRecord
 from opduel.support.command_names import command_name
 from opduel.support.text import counted
 
-CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/performance.md
+CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/proof.md
 CLOSE = 0.7  # how like another name a misspelt one is
 _NAME = re.compile(r"[\w./~^@-]+")  # of a commit, or of a variable
 SHOWN = 5  # names in a line
