@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import compress
+from itertools import chain, compress
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -86,27 +86,22 @@ class Values:
     @classmethod
     def of(cls, samples: Sequence[PairSample]) -> "Values":
         """Return the values of samples. Raises ValueError: a value is not finite."""
-        noises = tuple(noise_of_forks(sample.blocks, sample.fork_ratios) for sample in samples)
-        for sample, noise in zip(samples, noises, strict=True):
-            numbers = (sample.control, sample.treatment, sample.log_ratio, noise.within, noise.between)
-            if not all(map(math.isfinite, numbers)):
-                raise ValueError(f"{sample.case_id}, round {sample.round}: not a finite measurement")
+        if not samples:
+            return cls((), (), (), (), ())
+        noises = tuple([noise_of_forks(sample.blocks, sample.fork_ratios) for sample in samples])
+        rows = [(sample.control, sample.treatment, sample.log_ratio, sample.stage) for sample in samples]
+        control, treatment, effects, stages = zip(*rows, strict=True)
+        _, _, within, between = zip(*noises, strict=True)
+        if not all(map(math.isfinite, chain(control, treatment, effects, within, between))):
+            numbers = zip(samples, control, treatment, effects, within, between, strict=True)
+            sample = next(sample for sample, *row in numbers if not all(map(math.isfinite, row)))
+            raise ValueError(f"{sample.case_id}, round {sample.round}: not a finite measurement")
         reference = None
-        if not all(sample.control > 0 < sample.treatment for sample in samples):
-            sides = ([abs(sample.control) for sample in samples], [abs(sample.treatment) for sample in samples])
-            reference = max(map(fmean, sides))
-        scale = reference or 1.0  # a reference of 0: all values are 0
-        return cls(
-            tuple(sample.control for sample in samples),
-            tuple(sample.treatment for sample in samples),
-            tuple(
-                sample.log_ratio if reference is None else sample.treatment / scale - sample.control / scale
-                for sample in samples
-            ),
-            noises,
-            tuple(sample.stage for sample in samples),
-            reference,
-        )
+        if min(control) <= 0 or min(treatment) <= 0:
+            reference = max(fmean(map(abs, side)) for side in (control, treatment))
+            scale = reference or 1.0  # a reference of 0: all values are 0
+            effects = tuple([second / scale - first / scale for first, second in zip(control, treatment, strict=True)])
+        return cls(control, treatment, effects, noises, stages, reference)
 
     def bound(self, threshold: float) -> float:
         """Return the effect from which on a change is beyond ``threshold`` (a share), on either side: the same change
@@ -115,7 +110,7 @@ class Values:
 
     def first(self, n: int) -> "Values":
         """Return the first ``n`` samples."""
-        return self._with_columns(lambda column: column[:n])
+        return self if n >= len(self) else self._with_columns(lambda column: column[:n])
 
     def of_stage(self, stage: Stage) -> "Values":
         """Return the samples of a stage."""

@@ -1,6 +1,7 @@
 """The group-sequential test of one case: at each look it may be cleared, become a suspect, or stay open."""
 
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from opduel.comparator.case_values import Values
 from opduel.comparator.effect_estimate import EffectEstimate, estimate_effect
@@ -105,14 +106,34 @@ def run_sequential_test(
     ``FRESH_PAIRS`` later samples that agree: noise with two modes can agree with itself five times over.  ``closing``:
     no more samples will come (see ``Looks.closing``).  ``is_replication``: the replication of a flagged case.  It is a
     suspect from the start, and only samples of the confirmation count; the screening only tells how noisy the case is.
+
+    The state is cached, and callers don't change it: after every round all cases of a run are analysed, and few of them
+    have got samples.
     """
-    bound = values.bound(case.threshold)
+    n = len(values.of_stage("confirmation")) if is_replication else len(values)
+    counts = looks.closing(n) if closing else looks.reached(n)
+    return _run_looks(case.threshold, case.measure.noisy, values, prior, looks, alpha, counts, is_replication)
+
+
+@lru_cache(maxsize=16384)
+def _run_looks(
+    threshold: float,
+    is_noisy: bool,
+    values: Values,
+    prior: Prior,
+    looks: Looks,
+    alpha: float,
+    counts: tuple[int, ...],
+    is_replication: bool,
+) -> SequentialTest:
+    """Return the state of a test after the looks at these ``counts`` of samples."""
+    bound = values.bound(threshold)
     test = SequentialTest(looks, alpha, suspect=is_replication)
     if is_replication:
         prior, test.excess = _after_screening(values.of_stage("screening"), bound, prior, looks, alpha)
         values = values.of_stage("confirmation")
     test.n = n = len(values)
-    for count in looks.closing(n) if closing else looks.reached(n):
+    for count in counts:
         test.take(estimate_effect(values.first(count), bound, prior, looks.level(count, alpha / 2)), bound)
         if test.cleared or test.futile:
             break
@@ -120,7 +141,7 @@ def run_sequential_test(
     below = p_over_looks([effect.p_below for effect in test.effects], test.weights)
     test.rises = above < below
     fresh = values.first(test.effects[-1].n if test.effects else 0).of_stage("confirmation")
-    test.confirmed = not case.measure.noisy or _confirms(fresh, bound, prior, test.rises)
+    test.confirmed = not is_noisy or _confirms(fresh, bound, prior, test.rises)
     if test.cleared:
         test.figures = test.effects[-1]
     else:

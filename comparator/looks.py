@@ -31,7 +31,7 @@ class Looks:
 
     counts: tuple[int, ...]
     suspect_level: float = 0.01
-    by_metric: Mapping[str, "Looks"] = field(default_factory=dict)
+    by_metric: Mapping[str, "Looks"] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         counts = self.counts

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
+from scipy import special
 
 EXACT_UP_TO = 200
 SHARE_OF_RANKS = 4  # ranks above a quarter of n count as much as that
@@ -29,10 +30,8 @@ def signed_rank_p(values: Sequence[float]) -> float:
     total = int(scores[lowered > 0].sum())
     if n <= EXACT_UP_TO:
         return float(min(1.0, _upper_tails(n)[total]))
-    from scipy import stats  # here, because it takes longer to import than all else that a command needs to start
-
     mean, variance = _scores(n).sum() / 2, (_scores(n) ** 2).sum() / 4
-    return float(stats.norm.sf((total - 0.5 - mean) / variance**0.5))
+    return float(special.ndtr((mean + 0.5 - total) / variance**0.5))
 
 
 def _scores(n: int) -> np.ndarray:

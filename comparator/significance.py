@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 
 def two_sided_p(p_above: float, p_below: float) -> float:
     """Return the p value of "the change is within the bounds" from those of its two halves: 2 min, at most 1."""
@@ -27,8 +29,11 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     fall, and a family that is fixed from the start, what an interim look rejects stays rejected. Raises ValueError: a p
     value outside [0, 1].
     """
-    from scipy import stats  # here, because it takes longer to import than all else that a command needs to start
-
-    if not p_values:
-        return []
-    return [float(value) for value in stats.false_discovery_control(p_values, method="bh")]
+    values = np.asarray(p_values, dtype=np.float64)
+    if not np.all((values >= 0) & (values <= 1)):
+        raise ValueError("p values must be between 0 and 1")
+    size, order = len(values), np.argsort(values)
+    adjusted = values[order] * (size / np.arange(1, size + 1))
+    q_values = np.empty(size)
+    q_values[order] = np.minimum(np.minimum.accumulate(adjusted[::-1])[::-1], 1.0)
+    return [float(q_value) for q_value in q_values]

@@ -1,5 +1,6 @@
 """The weighted trimmed mean of a case's log ratios, with its standard error, t test and confidence interval."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -55,7 +56,7 @@ def estimate_trimmed_mean(log_ratios: Sequence[float], predicted: npt.NDArray[np
     n = len(values)
     if n < 2:
         raise ValueError(f"a trimmed mean needs at least 2 log ratios, not {n}")
-    if not np.all(np.isfinite(values)):
+    if not np.isfinite(values).all():
         raise ValueError("log ratios must be finite")
     order = np.argsort(values, kind="stable")
     ordered = values[order]
@@ -63,12 +64,12 @@ def estimate_trimmed_mean(log_ratios: Sequence[float], predicted: npt.NDArray[np
     g = n // TRIMMED_FROM_EACH_END
     middle = slice(g, n - g)
     weight, freedom = float(weights[middle].sum()), n - 2 * g - 1
-    winsorised = np.clip(ordered, ordered[g], ordered[n - g - 1])
+    winsorised = np.minimum(np.maximum(ordered, ordered[g]), ordered[n - g - 1]) if g else ordered
     centre = float(winsorised @ weights / weights.sum())
     squares = float((winsorised - centre) ** 2 @ weights)
     variance = max(squares / (freedom * weight), RESOLUTION**2 / n)
     estimate = float(ordered[middle] @ weights[middle]) / weight
-    return TrimmedMean(estimate, float(np.sqrt(variance)), float(freedom), n, n / float(weights.sum()))
+    return TrimmedMean(estimate, math.sqrt(variance), float(freedom), n, n / float(weights.sum()))
 
 
 def mirror(trimmed_mean: TrimmedMean) -> TrimmedMean:

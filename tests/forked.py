@@ -29,7 +29,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # The commands; and what they load only when they need it.
 ONE_FORK = ROOT / "tests" / "one_fork.py"
 LOADED = ("opduel", "harness", "repo_driver", "in_build", "listing", "sending")
-LIBRARIES = ("scipy.stats", "rich.console", "rich.progress", "rich.table", "rich.live")
+LIBRARIES = ("rich.console", "rich.progress", "rich.table", "rich.live")
 # An interpreter reads these when it starts: too late for a process that is forked.
 EARLY = ("PYTHON", "LC_", "LANG", "OPENBLAS_")
 

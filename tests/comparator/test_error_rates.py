@@ -42,20 +42,15 @@ def verdicts(seed: int, changes: list[float], alpha: float = 0.05) -> list[Verdi
     return [comparison.verdict for comparison in a_run(seed, changes, alpha)]
 
 
-@pytest.mark.parametrize("change", [0.02, 1 / 1.02 - 1])
-def test_one_case_at_the_boundary_is_flagged_at_most_at_alpha(change: float) -> None:
-    alpha, trials = 0.2, 150
-    flags = sum(verdicts(seed, [change], alpha)[0] in FLAGGED for seed in range(trials))
-    assert flags <= most(trials, alpha)
-
-
-@pytest.mark.parametrize(("change", "wrong"), [(0.021, "not_worse"), (1 / 1.021 - 1, "not_better")])
-def test_one_case_beyond_the_threshold_is_called_unchanged_or_not_worse_at_most_at_half_of_alpha(
-    change: float, wrong: Verdict
+@pytest.mark.parametrize(("change", "cleared"), [(0.02, "not_worse"), (1 / 1.02 - 1, "not_better")])
+def test_one_case_at_the_boundary_is_flagged_at_most_at_alpha_and_cleared_at_most_at_half_of_it(
+    change: float, cleared: Verdict
 ) -> None:
+    """Any smaller change is flagged less often, and any larger one cleared less often."""
     alpha, trials = 0.2, 150
-    errors = sum(verdicts(seed, [change], alpha)[0] in ("unchanged", wrong) for seed in range(trials))
-    assert errors <= most(trials, alpha / 2)
+    verdict_by_run = [verdicts(seed, [change], alpha)[0] for seed in range(trials)]
+    assert sum(verdict in FLAGGED for verdict in verdict_by_run) <= most(trials, alpha)
+    assert sum(verdict in ("unchanged", cleared) for verdict in verdict_by_run) <= most(trials, alpha / 2)
 
 
 def test_large_changes_among_forty_need_three_fresh_pairs() -> None:
@@ -96,45 +91,48 @@ def test_forty_cases_of_mixed_truth() -> None:
     """False discoveries, wrong clearances and power, over runs with changes up and down among unchanged ones."""
     changes = [0.0] * 16 + [0.02] * 4 + [0.1] * 10 + [1 / 1.1 - 1] * 6 + [0.03] * 4
     right = ["none"] * 20 + ["regressed"] * 10 + ["improved"] * 6 + ["regressed"] * 4
-    runs = [verdicts(seed, changes) for seed in range(25)]
-    flags = [(verdict, want) for run in runs for verdict, want in zip(run, right, strict=True) if verdict in FLAGGED]
-    false = sum(verdict != want for verdict, want in flags)
-    assert false <= most(len(flags), 0.05)
+    runs = [verdicts(seed, changes) for seed in range(15)]
+    pairs = [pair for run in runs for pair in zip(run, right, strict=True)]
+    flags = [verdict == right_verdict for verdict, right_verdict in pairs if verdict in FLAGGED]
+    assert flags.count(False) <= most(len(flags), 0.05)
     detected = sum(run[i] == right[i] for run in runs for i in range(20, 36))
-    assert detected >= fewest(25 * 16, 0.95)
-    wrongly = sum(run[i] == "unchanged" for run in runs for i in range(20, 40))
-    assert wrongly <= most(25 * 20, 0.05)
+    assert detected >= fewest(15 * 16, 0.95)
+    wrongly_cleared = sum(run[i] == "unchanged" for run in runs for i in range(20, 40))
+    assert wrongly_cleared <= most(15 * 20, 0.05)
 
 
-def test_a_run_without_changes_is_quiet_and_mostly_cleared() -> None:
-    runs = [verdicts(seed, [0.0] * 40) for seed in range(25)]
-    assert sum(any(verdict in FLAGGED for verdict in run) for run in runs) <= most(25, 0.05)
-    assert sum(verdict == "unchanged" for run in runs for verdict in run) >= fewest(1000, 0.7)
+def test_most_cases_of_a_run_without_changes_are_cleared() -> None:
+    """How often one is flagged is tested at the boundary, where that happens most."""
+    runs = [verdicts(seed, [0.0] * 40) for seed in range(10)]
+    assert sum(verdict == "unchanged" for run in runs for verdict in run) >= fewest(400, 0.7)
 
 
-def p_of_runs(seed: int, sds: list[float], n: int, runs: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """One-sided moderated p values without a change, shape (runs, cases); the prior is from other samples."""
+def p_values_of_runs(
+    seed: int, sds: list[float], n: int, runs: int, judged_cases: slice = slice(None)
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    """One-sided moderated p values without a change, shape (runs, judged cases); the prior is from other samples."""
     rng = np.random.default_rng(seed)
     rows = []
     for _ in range(runs):
         prior = fit_prior([estimate_trimmed_mean(noisy(rng, 5, sd=sd)) for sd in sds])
-        fresh = [shrink_variance(estimate_trimmed_mean(noisy(rng, n, sd=sd)), prior) for sd in sds]
+        fresh = [shrink_variance(estimate_trimmed_mean(noisy(rng, n, sd=sd)), prior) for sd in sds[judged_cases]]
         rows.append([shifted_t_p(trimmed_mean, 0.0) for trimmed_mean in fresh])
     return np.array(rows)
 
 
 @pytest.mark.parametrize("n", [5, 12])
-@pytest.mark.parametrize("level", [0.05, 0.01])
-def test_moderated_t_is_nearly_exact_over_cases(n: int, level: float) -> None:
+def test_moderated_t_is_nearly_exact_over_cases(n: int) -> None:
     """Known to be a little liberal, for a trimmed mean's t distribution is approximate: up to 1.3 times."""
     sds = (0.02 * np.exp(np.random.default_rng(1).normal(0, 0.6, 40))).tolist()
-    p = p_of_runs(2, sds, n, 100)
-    assert (p < level).sum() <= most(p.size, 1.3 * level)
-    assert (p < level).sum() >= fewest(p.size, 0.6 * level)
+    p_values = p_values_of_runs(2, sds, n, 100)
+    for level in (0.05, 0.01):
+        errors = (p_values < level).sum()
+        assert fewest(p_values.size, 0.6 * level) <= errors <= most(p_values.size, 1.3 * level), level
 
 
 def test_a_noisy_case_among_quiet_ones_is_not_drowned_by_them() -> None:
-    """Two cases of five times the noise: believing the others' variance flagged them 7.7 times too often."""
-    p = p_of_runs(3, [0.02] * 38 + [0.1] * 2, 8, 1000)[:, -2:]
-    assert (p < 0.01).sum() <= most(p.size, 0.03)
-    assert math.isfinite(p.sum())
+    """Two cases of five times the noise: believing the others' variance flagged them 7.7 times too often, which 600
+    runs show with a probability of 99 %."""
+    p_values = p_values_of_runs(3, [0.02] * 38 + [0.1] * 2, 8, 600, judged_cases=slice(-2, None))
+    assert (p_values < 0.01).sum() <= most(p_values.size, 0.03)
+    assert math.isfinite(p_values.sum())

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from naive_statistics import rejected_by_benjamini_hochberg
+from scipy import stats
 
 from opduel.comparator.significance import benjamini_hochberg, two_sided_p, weighted_p
 
@@ -44,6 +45,12 @@ def test_cases_are_rejected_by_definition(p_values: list[float], alpha: float) -
     margins = [abs(p * len(p_values) / k - alpha) for p in p_values for k in range(1, len(p_values) + 1)]
     if min(margins, default=1) > 1e-12:  # exact equality is a matter of rounding
         assert rejected(p_values, alpha) == rejected_by_benjamini_hochberg(p_values, alpha)
+
+
+@given(p_lists)
+def test_q_values_are_those_of_scipy(p_values: list[float]) -> None:
+    """Which takes too long to import in a command."""
+    assert benjamini_hochberg(p_values) == stats.false_discovery_control(p_values).tolist()
 
 
 @given(p_lists)
