@@ -1,23 +1,15 @@
 """MXNet's operators through the worker, on real builds."""
 
-import os
-import random
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
-from build_oracle import ENVIRONMENT, MXNET, answers_of
+from build_oracle import answers_of
+from mxnet_workers import MXNetWorkers, answers, prepare
 
-from opduel.harness.machine.cpus import plan_cpus
-from opduel.harness.processes.case_request import CaseRequest
-from opduel.harness.processes.channel import complete
-from opduel.harness.processes.pair_pool import Bench, PairPool
-from opduel.harness.processes.process import Worker
-from opduel.harness.processes.worker_errors import CaseRefusedError
-from opduel.harness.rounds.pair import Round, RoundResult, run_round
+from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.harness.specs import expand_cases, find_spec, load_spec
-from opduel.records import Build, Case
+from opduel.records import Build, Case, Failure
 
 pytestmark = pytest.mark.mxnet
 
@@ -26,19 +18,14 @@ def case(operator: str, direction: Any = "forward", dtype: str = "float32", **in
     return Case(f"{operator}/{direction}", operator, direction, inputs, dtype, "cpu", 0.02, 60.0)
 
 
-@pytest.fixture(scope="module")
-def worker(mxnet_1_9: Build) -> Iterator[Worker]:
-    with Worker("treatment", mxnet_1_9, MXNET.adaptor, ENVIRONMENT, frozenset(os.sched_getaffinity(0))) as started:
-        assert started.wait_ready()["framework"] == "1.9.1"
-        yield started
+@pytest.fixture
+def worker(mxnet_1_9: Build, mxnet_workers: MXNetWorkers) -> RestartingWorker:
+    return mxnet_workers.worker(mxnet_1_9)
 
 
-def seconds_a_call(worker: Worker, tested_case: Case) -> float:
-    process = complete(worker.beginning(fork=True))
-    try:
-        return float(1e-9 * process.ask(CaseRequest(tested_case, seed=1).message("treatment"), 60)["call_ns"])
-    finally:
-        process.end()
+def seconds_per_call(worker: RestartingWorker, tested_case: Case) -> float:
+    (answer,) = answers(worker, prepare(tested_case))
+    return float(1e-9 * answer["call_ns"])
 
 
 CONV = {"data": [1, 3, 9, 9], "weight": [4, 3, 3, 3], "bias": [4], "kernel": [3, 3], "num_filter": 4}
@@ -51,14 +38,10 @@ def test_each_direction_runs_what_it_says(release: str, request: pytest.FixtureR
     assert answers_of(build, "calls_of.py", cases) == [[1, 0], [0, 1], [1, 1]]
 
 
-def test_what_has_no_tensors_is_made_where_the_case_says(worker: Worker) -> None:
+def test_what_has_no_tensors_is_made_where_the_case_says(worker: RestartingWorker) -> None:
     zeros_case = replace(case("nd.zeros", shape=[64, 64]), context="cpu(1)")
-    process = complete(worker.beginning(fork=True))
-    try:
-        process.ask(CaseRequest(zeros_case, seed=1).message("treatment"), 60)
-        (call,) = process.ask({"op": "profile", "calls": 1}, 60)["calls"]
-    finally:
-        process.end()
+    _, profile = answers(worker, prepare(zeros_case), {"op": "profile", "calls": 1})
+    (call,) = profile["calls"]
     # MXNet's counter of a second CPU is "cpu/1" or "cpu pinned/", by what the process allocated before; never "cpu/0".
     (device,) = call["memory"]
     assert device in ("cpu/1", "cpu pinned/")
@@ -66,9 +49,9 @@ def test_what_has_no_tensors_is_made_where_the_case_says(worker: Worker) -> None
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])
-def test_a_timed_call_waits_for_the_engine(worker: Worker, direction: str) -> None:
+def test_a_timed_call_waits_for_the_engine(worker: RestartingWorker, direction: str) -> None:
     """Pushing an operator takes microseconds whatever its size: the time must grow with the work."""
-    small, large = (seconds_a_call(worker, case("nd.dot", direction, lhs=[n, n], rhs=[n, n])) for n in (32, 512))
+    small, large = (seconds_per_call(worker, case("nd.dot", direction, lhs=[n, n], rhs=[n, n])) for n in (32, 512))
     assert large > 20 * small  # 4,096 times the multiplications; so is what a call costs besides
 
 
@@ -83,12 +66,14 @@ def test_a_timed_call_waits_for_the_engine(worker: Worker, direction: str) -> No
     ],
     ids=lambda value: value.id if isinstance(value, Case) else str(value)[:20],
 )
-def test_refusals_are_reported_and_survived(worker: Worker, refused_case: Case, kind: str, reason: str) -> None:
-    with pytest.raises(CaseRefusedError) as caught:
-        seconds_a_call(worker, refused_case)
-    assert caught.value.failure.kind == kind
-    assert reason in caught.value.failure.reason
-    assert seconds_a_call(worker, case("nd.exp", data=[3])) > 0
+def test_refusals_are_reported_and_survived(
+    worker: RestartingWorker, refused_case: Case, kind: str, reason: str
+) -> None:
+    failure = worker.ask([prepare(refused_case)], 60.0)
+    assert isinstance(failure, Failure)
+    assert failure.kind == kind
+    assert reason in failure.reason
+    assert seconds_per_call(worker, case("nd.exp", data=[3])) > 0
 
 
 def test_inputs_come_from_the_seed_and_are_the_same_in_both_builds(mxnet_1_8: Build, mxnet_1_9: Build) -> None:
@@ -100,12 +85,11 @@ def test_inputs_come_from_the_seed_and_are_the_same_in_both_builds(mxnet_1_8: Bu
 
 
 @pytest.mark.parametrize("name", [pytest.param("conv", marks=pytest.mark.nightly), "smoke"])
-def test_shipped_specs_run_on_both_releases(name: str, mxnet_1_8: Build, mxnet_1_9: Build) -> None:
-    cases = expand_cases(load_spec(find_spec(name)))
-    bench = Bench({"control": mxnet_1_8, "treatment": mxnet_1_9}, MXNET.adaptor, ENVIRONMENT, plan_cpus(1))
-    result = RoundResult()
-    rng = random.Random(1)
-    with PairPool(bench, rng) as pool:
-        run_round(pool, Round([CaseRequest(shipped_case, 1) for shipped_case in cases], 0), rng, result)
-    assert (result.refused, result.lost, result.lost_worker) == ({}, {}, None)
-    assert {sample.case_id for sample in result.samples} == {shipped_case.id for shipped_case in cases}
+def test_shipped_specs_run_on_both_releases(
+    name: str, mxnet_workers: MXNetWorkers, mxnet_1_8: Build, mxnet_1_9: Build
+) -> None:
+    block = {"op": "block", "discard": 0, "calls": 2, "inner": 1}
+    for worker in map(mxnet_workers.worker, (mxnet_1_8, mxnet_1_9)):
+        for shipped_case in expand_cases(load_spec(find_spec(name))):
+            _, timing = answers(worker, prepare(shipped_case), block)
+            assert min(timing["ns"]) > 0

@@ -1,15 +1,13 @@
 """Gluon blocks through the worker, on real builds."""
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from build_oracle import ENVIRONMENT, MXNET, answers_of
+from build_oracle import answers_of
+from mxnet_workers import MXNetWorkers, answers, prepare
 
-from opduel.harness.machine.cpus import plan_cpus
-from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.harness.specs import expand_cases, find_spec, load_spec
 from opduel.records import MODES, Build, Case, Failure
@@ -58,10 +56,9 @@ def test_modes_and_releases_agree(mxnet_1_8: Build, mxnet_1_9: Build) -> None:
     assert another[0]["weights"] != treatment[0]["weights"], "weights come from the case's id, too"
 
 
-@pytest.fixture(scope="module")
-def worker(mxnet_1_9: Build) -> Iterator[RestartingWorker]:
-    with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, ENVIRONMENT, plan_cpus(1).start) as started:
-        yield started
+@pytest.fixture
+def worker(mxnet_1_9: Build, mxnet_workers: MXNetWorkers) -> RestartingWorker:
+    return mxnet_workers.worker(mxnet_1_9)
 
 
 @pytest.mark.parametrize(
@@ -86,10 +83,10 @@ def worker(mxnet_1_9: Build) -> Iterator[RestartingWorker]:
     ids=lambda value: value.id if isinstance(value, Case) else None,
 )
 def test_what_is_wrong_is_said(worker: RestartingWorker, case: Case, kind: str, reason: str) -> None:
-    answer = worker.ask([CaseRequest(case, 1).message("treatment")], 60.0)
-    assert isinstance(answer, Failure)
-    assert answer.kind == kind
-    assert reason in answer.reason
+    failure = worker.ask([prepare(case)], 60.0)
+    assert isinstance(failure, Failure)
+    assert failure.kind == kind
+    assert reason in failure.reason
 
 
 def test_a_hybridized_block_is_one_graph(worker: RestartingWorker) -> None:
@@ -98,7 +95,6 @@ def test_a_hybridized_block_is_one_graph(worker: RestartingWorker) -> None:
     together: dict[Mode, bool] = {}
     for mode in MODES:
         case = block("nn.HybridSequential", "both", mode, data=[4, 8], layers=layers)
-        answers = worker.ask([CaseRequest(case, 1).message("treatment"), {"op": "profile", "calls": 1}], 60.0)
-        assert not isinstance(answers, Failure), answers
-        together[mode] = any("FullyConnected,Activation" in name for name in answers[1]["calls"][0]["operators"])
+        _, profile = answers(worker, prepare(case), {"op": "profile", "calls": 1})
+        together[mode] = any("FullyConnected,Activation" in name for name in profile["calls"][0]["operators"])
     assert together == {"imperative": False, "hybridized": True}

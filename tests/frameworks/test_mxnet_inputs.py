@@ -4,12 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from build_oracle import ENVIRONMENT, MXNET, BuildOracle
+from build_oracle import BuildOracle
 from hypothesis import HealthCheck, Phase, event, example, given, settings
 from hypothesis import strategies as st
+from mxnet_workers import MXNetWorkers, prepare
 
-from opduel.harness.machine.cpus import plan_cpus
-from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.harness.specs import expand_cases
 from opduel.harness.specs.load import validate
@@ -139,9 +138,8 @@ def build(mxnet_1_9: Build) -> Iterator[BuildOracle]:
 
 
 @pytest.fixture(scope="module")
-def worker(mxnet_1_9: Build) -> Iterator[RestartingWorker]:
-    with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, ENVIRONMENT, plan_cpus(1).start) as started:
-        yield started
+def worker(mxnet_1_9: Build, mxnet_workers: MXNetWorkers) -> RestartingWorker:
+    return mxnet_workers.worker(mxnet_1_9)
 
 
 @pytest.mark.nightly
@@ -161,7 +159,7 @@ def test_what_mxnet_accepts_runs_and_what_it_rejects_fails_with_its_message(
     case = case_of(call)
     answers = build.ask(case, call)
     direct, ours = answers["direct"], answers["case"]
-    answer = worker.ask([CaseRequest(case, 1).message("treatment")], 20.0)
+    answer = worker.ask([prepare(case)], 20.0)
     if "outputs" in direct:
         event("accepted")
         assert ours == direct

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from build_oracle import ENVIRONMENT, MXNET, BuildOracle
+from build_oracle import BuildOracle, answers_of
+from mxnet_workers import MXNetWorkers, answers, prepare
 
-from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.harness.specs import expand_cases
@@ -23,11 +23,9 @@ def build(mxnet_1_9: Build) -> Iterator[BuildOracle]:
         yield build
 
 
-@pytest.fixture(scope="module")
-def worker(mxnet_1_9: Build) -> Iterator[RestartingWorker]:
-    environment = {**ENVIRONMENT, **MXNET.profiling.variables}
-    with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, environment, plan_cpus(1).start) as started:
-        yield started
+@pytest.fixture
+def worker(mxnet_1_9: Build, mxnet_workers: MXNetWorkers) -> RestartingWorker:
+    return mxnet_workers.profiling(mxnet_1_9)
 
 
 def case(
@@ -143,9 +141,8 @@ NORM = {
 )
 def test_what_is_called_is_what_runs(worker: RestartingWorker, tested_case: Case, operators: set[str]) -> None:
     """By MXNet's own profiler."""
-    answer = worker.ask([CaseRequest(tested_case, 1).message("treatment"), {"op": "profile", "calls": 1}], 20.0)
-    assert not isinstance(answer, Failure), answer
-    assert operators <= set(answer[-1]["calls"][0]["operators"])
+    _, profile = answers(worker, prepare(tested_case), {"op": "profile", "calls": 1}, timeout_s=20.0)
+    assert operators <= set(profile["calls"][0]["operators"])
 
 
 @pytest.mark.parametrize(
@@ -176,26 +173,17 @@ def test_what_is_called_is_what_runs(worker: RestartingWorker, tested_case: Case
     ids=lambda value: value.operator if isinstance(value, Case) else None,
 )
 def test_what_cannot_be_called_says_why(worker: RestartingWorker, tested_case: Case, words: str) -> None:
-    answer = worker.ask([CaseRequest(tested_case, 1).message("treatment")], 20.0)
-    assert isinstance(answer, Failure)
-    assert words in answer.reason
+    failure = worker.ask([prepare(tested_case)], 20.0)
+    assert isinstance(failure, Failure)
+    assert words in failure.reason
 
 
-def test_data_are_shuffled_alike_in_every_process(worker: RestartingWorker, tmp_path: Path) -> None:
+def test_data_are_shuffled_alike_in_every_process(mxnet_1_9: Build, tmp_path: Path) -> None:
+    """Each process begins with another state of NumPy's generator."""
     request = CaseRequest(case("io.NDArrayIter", data=[64, 3], batch_size=16, shuffle=True), 1)
     contents = []
-    for name in ("one", "other"):
-        worker.close()  # the forks of one worker begin with the same state of NumPy's generator
-        (tmp_path / name).mkdir()
-        question = {
-            "op": "results",
-            "case": request.description(),
-            "seed": 1,
-            "folder": str(tmp_path / name),
-            "limit": 10**6,
-        }
-        answer = worker.ask([question], 20.0)
-        assert not isinstance(answer, Failure), answer
-        contents.append([(tmp_path / name / array["file"]).read_bytes() for array in answer[0]["arrays"]])
+    for folder in (tmp_path / "first", tmp_path / "second"):
+        ((arrays, _),) = answers_of(mxnet_1_9, "results_of.py", [(request.description(), str(folder), 10**6)])
+        contents.append([(folder / array["file"]).read_bytes() for array in arrays])
     assert contents[0] == contents[1]
     assert len(contents[0]) == 4

@@ -5,16 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from build_oracle import ENVIRONMENT, MXNET, answers_of
+from build_oracle import answers_of
+from mxnet_workers import MXNetWorkers, prepare
 
-from opduel.harness.machine.cpus import plan_cpus
-from opduel.harness.processes.case_request import CaseRequest
-from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.harness.profiles import operator_times
 from opduel.records import Build, Case, Failure, ModelFile
 
 pytestmark = pytest.mark.mxnet
-PROFILING = {**ENVIRONMENT, **MXNET.profiling.variables}
 SMALL = {"data": [1, 3, 32, 32], "classes": 7}
 Answers = list[dict[str, Any]]
 
@@ -52,19 +49,19 @@ Ask = Callable[..., Answers | Failure]
 
 
 @pytest.fixture(scope="module")
-def ask(mxnet_1_9: Build) -> Any:
+def ask(mxnet_1_9: Build, mxnet_workers: MXNetWorkers) -> Ask:
     """``ask(operator, direction, calls, files, **inputs)``: prepared, timed once, and profiled in one process."""
-    with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, PROFILING, plan_cpus(1).start) as worker:
+    worker = mxnet_workers.profiling(mxnet_1_9)
 
-        def ask_one(
-            operator: str, direction: Any = "forward", files: Mapping[str, str] | None = None, **inputs: Any
-        ) -> Answers | Failure:
-            model_files = {name: ModelFile(path, md5="", path=path) for name, path in (files or {}).items()}
-            case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0, files=model_files)
-            block = {"op": "block", "discard": 0, "calls": 2, "inner": 1}
-            return worker.ask([CaseRequest(case, 1).message("treatment"), block, {"op": "profile", "calls": 2}], 60.0)
+    def ask_worker(
+        operator: str, direction: Any = "forward", files: Mapping[str, str] | None = None, **inputs: Any
+    ) -> Answers | Failure:
+        model_files = {name: ModelFile(path, md5="", path=path) for name, path in (files or {}).items()}
+        case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0, files=model_files)
+        block = {"op": "block", "discard": 0, "calls": 2, "inner": 1}
+        return worker.ask([prepare(case), block, {"op": "profile", "calls": 2}], 60.0)
 
-        yield ask_one
+    return ask_worker
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward", "both"])

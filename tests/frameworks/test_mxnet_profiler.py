@@ -1,45 +1,34 @@
 """MXNet's own profiler through the worker, on real builds."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from build_oracle import ENVIRONMENT as PLAIN
 from build_oracle import MXNET, answers_of
+from mxnet_workers import MXNetWorkers, answers, prepare
 
-from opduel.harness.machine.cpus import plan_cpus
-from opduel.harness.processes.case_request import CaseRequest
-from opduel.harness.processes.restarting_worker import RestartingWorker
-from opduel.records import Build, Case, Failure
+from opduel.records import Build, Case
 
 pytestmark = pytest.mark.mxnet
-ENVIRONMENT = {**PLAIN, **MXNET.profiling.variables}
 KIB = 1024
 Profiled = Callable[..., list[Mapping[str, Any]]]
 
 
-@pytest.fixture(scope="module")
-def profiled(request: pytest.FixtureRequest) -> Iterator[Profiled]:
+@pytest.fixture
+def profiled(request: pytest.FixtureRequest, mxnet_workers: MXNetWorkers) -> Profiled:
     """``profiled(release, operator, direction, calls, **inputs)``: the calls, in a child of that release's worker."""
-    with ExitStack() as stack:
-        workers: dict[str, RestartingWorker] = {}
 
-        def profile(release: str, operator: str, direction: Any, calls: int, **inputs: Any) -> list[Mapping[str, Any]]:
-            if release not in workers:
-                build: Build = request.getfixturevalue(release)
-                worker = RestartingWorker("treatment", build, MXNET.adaptor, ENVIRONMENT, plan_cpus(1).start)
-                workers[release] = stack.enter_context(worker)
-            case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0)
-            requests = [CaseRequest(case, 1).message("treatment"), {"op": "profile", "calls": calls}]
-            answers = workers[release].ask(requests, 60.0)
-            assert not isinstance(answers, Failure), answers
-            profiles: list[Mapping[str, Any]] = answers[1]["calls"]
-            return profiles
+    def profile(release: str, operator: str, direction: Any, calls: int, **inputs: Any) -> list[Mapping[str, Any]]:
+        worker = mxnet_workers.profiling(request.getfixturevalue(release))
+        case = Case("a", operator, direction, inputs, "float32", "cpu", 0.02, 60.0)
+        profiles: list[Mapping[str, Any]] = answers(worker, prepare(case), {"op": "profile", "calls": calls})[1][
+            "calls"
+        ]
+        return profiles
 
-        yield profile
+    return profile
 
 
 @pytest.mark.parametrize("release", ["mxnet_1_8", "mxnet_1_9"])
@@ -112,17 +101,14 @@ def test_copies_to_python_are_timed(profiled: Profiled) -> None:
 
 @pytest.mark.parametrize(("release", "counted", "log"), [("mxnet_1_5", 6, False), ("mxnet_1_9", 3, True)])
 def test_mxnets_own_files(
-    release: str, counted: int, log: bool, request: pytest.FixtureRequest, tmp_path: Path
+    release: str, counted: int, log: bool, request: pytest.FixtureRequest, mxnet_workers: MXNetWorkers, tmp_path: Path
 ) -> None:
     """A trace that a browser can open, MXNet's table (1.5's counts all twice), and oneDNN's log where it is there."""
     build: Build = request.getfixturevalue(release)
     inputs = {"data": [1, 3, 16, 16], "weight": [8, 3, 3, 3], "no_bias": True, "kernel": [3, 3], "num_filter": 8}
     case = Case('a "quoted" name', "nd.Convolution", "forward", inputs, "float32", "cpu", 0.02, 60.0)
     question = {"op": "write_profile", "calls": 3, "folder": str(tmp_path), "name": case.id}
-    environment = {**ENVIRONMENT, "DNNL_VERBOSE": "1"}
-    with RestartingWorker("treatment", build, MXNET.adaptor, environment, plan_cpus(1).start) as worker:
-        answers = worker.ask([CaseRequest(case, 1).message("treatment"), question], 60.0)
-    assert not isinstance(answers, Failure), answers
+    answers(mxnet_workers.profiling(build), prepare(case), question)
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     calls = [(event["name"], event["ph"]) for event in events if event.get("cat") == "opduel"]
     assert calls == 3 * [("a _quoted_ name", "b"), ("a _quoted_ name", "e")]

@@ -1,16 +1,15 @@
 """The metric ``memory`` on real MXNet: what its own counter says, workspaces included, and the same every time."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from build_oracle import ENVIRONMENT, MXNET, answers_of
+from build_oracle import MXNET, answers_of
+from mxnet_workers import MXNetWorkers, answers
 
-from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.processes.case_request import CaseRequest
 from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.harness.rounds.counter_round import storage_question
-from opduel.records import Build, Case, Failure
+from opduel.records import Build, Case
 
 pytestmark = pytest.mark.mxnet
 ROWS = {"data": [256, 4000]}
@@ -38,21 +37,18 @@ class Stored:
     """What calls need, each time measured in a process of its own."""
 
     def __init__(self, worker: RestartingWorker) -> None:
-        self._solo = worker
+        self._worker = worker
 
     def __call__(self, case: Case, calls: int = 3) -> float:
-        answers = self._solo.ask([storage_question(CaseRequest(case, 1), calls)], 60.0)
-        assert not isinstance(answers, Failure), answers
-        assert set(answers[0]["bytes"]) == {"cpu/0"}
-        size: float = answers[0]["bytes"]["cpu/0"]
+        (answer,) = answers(self._worker, dict(storage_question(CaseRequest(case, 1), calls)))
+        assert set(answer["bytes"]) == {"cpu/0"}
+        size: float = answer["bytes"]["cpu/0"]
         return size
 
 
-@pytest.fixture(scope="module")
-def stored(mxnet_1_9: Build) -> Iterator[Stored]:
-    environment = {**ENVIRONMENT, **MXNET.profiling.memory_variables}
-    with RestartingWorker("treatment", mxnet_1_9, MXNET.adaptor, environment, plan_cpus(1).start) as worker:
-        yield Stored(worker)
+@pytest.fixture
+def stored(mxnet_1_9: Build, mxnet_workers: MXNetWorkers) -> Stored:
+    return Stored(mxnet_workers.worker(mxnet_1_9, **MXNET.profiling.memory_variables))
 
 
 def test_it_is_what_mxnets_counter_says_of_a_first_call(mxnet_1_9: Build, stored: Stored) -> None:
