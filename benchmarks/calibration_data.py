@@ -65,11 +65,7 @@ def to_line(planned: PlannedRun, options: Sequence[str], report: Report, commit:
         "nice": run.cpus.nice,
         "max_rounds": run.max_rounds,
         "alpha": report.configuration.alpha,
-        "validity": {
-            "valid": run.validity.valid,
-            "hold": run.validity.hold,
-            "reasons": list(run.validity.reasons),
-        },
+        "validity": {key: course["validity"][key] for key in ("valid", "hold", "reasons")},
         "host": {key: machine[key] for key in HOST_KEYS},
         "load": {key: (machine["during"] or {}).get(key) for key in LOAD_KEYS},
         "comparisons": [_comparison_document(comparison) for comparison in report.comparisons],
@@ -125,30 +121,20 @@ def parse_run(document: Mapping[str, Any]) -> CalibrationRun:
 
 def _parse_comparison(row: Mapping[str, Any], threshold: float) -> Comparison:
     """Return the comparison, without the figures that are not recorded."""
-    case_id = row["case"]
     samples = tuple(
-        _parse_sample(case_id, stage, number, *values)
+        _parse_sample(row["case"], stage, number, values)
         for stage in STAGES
         for number, values in enumerate(row.get(stage, ()))
     )
     failure = Failure("both", "unknown", row["reason"]) if row["reason"] else None
-    interval = row["ci"] and (row["ci"][0], row["ci"][1])
     comparison = Comparison.without_figures(
-        _case(case_id, threshold), row["verdict"], samples=samples, failure=failure, injected=row["injected"]
+        _case(row["case"], threshold), row["verdict"], samples=samples, failure=failure, injected=row["injected"]
     )
-    return replace(comparison, ratio=row["ratio"], ci=interval, held_back=row["held_back"])
+    return replace(comparison, ratio=row["ratio"], ci=row["ci"] and tuple(row["ci"]), held_back=row["held_back"])
 
 
-def _parse_sample(
-    case_id: str,
-    stage: Stage,
-    number: int,
-    control: float,
-    treatment: float,
-    log_ratio: float,
-    blocks: int = 1,
-    forks: Sequence[Sequence[float]] = (),
-) -> PairSample:
+def _parse_sample(case_id: str, stage: Stage, number: int, row: Sequence[Any]) -> PairSample:
+    control, treatment, log_ratio, blocks, forks = row if len(row) > 3 else (*row, 1, ())
     fork_ratios = tuple((ratio, standard_error) for ratio, standard_error in forks)
     return PairSample(
         case_id, stage, number, control, treatment, log_ratio, blocks, 1, max(1, len(forks)), fork_ratios=fork_ratios

@@ -10,7 +10,7 @@ from scipy import stats
 from benchmarks.calibration_data import CalibrationRun
 from benchmarks.markdown import table
 from opduel.comparator.calibration import CONFIDENCE, Rate, Row, evaluate
-from opduel.records import FLAGGED, Comparison, Report
+from opduel.records import FLAGGED, Comparison
 from opduel.records.measurement import STAGES
 
 LIMITS = (0.01, 0.02, 0.05)  # shares by which a single process pair may be off
@@ -34,37 +34,24 @@ def rate_text(rate: Rate) -> str:
     return f"{rate.count} of {rate.of}, {percent(rate.share)} ({low * 100:.3g} to {percent(high)})"
 
 
+def mean_text(values: Sequence[float]) -> str:
+    """Return ``1.7 (1.4 to 2.1)``: the mean and Student's interval of two values or more."""
+    mean = statistics.fmean(values)
+    low, high = stats.t.interval(0.95, len(values) - 1, mean, stats.sem(values)) if len({*values}) > 1 else [mean] * 2
+    return f"{mean:.2g} ({max(0.0, low):.2g} to {high:.2g})"
+
+
+def spread_text(shares: Sequence[float]) -> str:
+    """Return ``median 1 %, nine in ten 0.5 % to 2 % (40 cases)``."""
+    low, *_, high = statistics.quantiles(shares, n=20, method="inclusive") if len(shares) > 1 else [*shares] * 2
+    middle = f"median {percent(statistics.median(shares))}, nine in ten {percent(low)} to {percent(high)}"
+    return f"{middle} ({len(shares)} cases)"
+
+
 def load_section(load: str, runs: Sequence[CalibrationRun]) -> list[str]:
-    """Return the lines on all runs beside one load."""
-    reports = [run.report for run in runs]
-    below = [single_pairs_line(runs), "", *neighbours_lines(reports)]
-    return ["", f"Load: {load}", "", *rows_table(evaluate(reports)), "", *below]
-
-
-def rows_table(rows: Sequence[Row]) -> list[str]:
-    """Return the table's lines, and a line of counts that are in no column."""
-    table_rows = []
-    for row in rows:
-        comparisons = [comparison for _, compared in row.compared for comparison in compared]
-        measured = [comparison for comparison in comparisons if comparison.verdict != "failed"]
-        withheld = Rate(sum(comparison.held_back is not None for comparison in measured), len(measured))
-        reports = [report for report, _ in row.compared]
-        seconds = [(report.run.wall_s or 0.0) / len(report.comparisons) for report in reports]
-        cells = (
-            percent(row.share) if row.share else "nothing",
-            percent(row.threshold),
-            str(row.runs),
-            str(row.detected.of + row.false_flags.of),
-            rate_text(row.detected),
-            rate_text(row.missed_as_unchanged),
-            rate_text(row.false_flags),
-            rate_text(row.cleared),
-            rate_text(withheld),
-            f"{statistics.fmean(comparison.rounds for comparison in measured) if measured else 0:.3g}",
-            f"{row.seconds_a_case:.2g} ({min(seconds):.2g} to {max(seconds):.2g})",
-            f"{100 * row.timed_share:.0f} %",
-        )
-        table_rows.append(cells)
+    """Return the lines on all runs beside one load: a table with a row for each slowdown and threshold, and counts that
+    are in no column."""
+    rows = evaluate([run.report for run in runs])
     totals = {
         "failed comparisons": sum(row.failed for row in rows),
         "slowed cases called improved": sum(row.backwards for row in rows),
@@ -72,16 +59,31 @@ def rows_table(rows: Sequence[Row]) -> list[str]:
         "runs held back": sum(row.held_back for row in rows),
     }
     counts = ", ".join(f"{name}: {count}" for name, count in totals.items())
-    return [*table(COLUMNS, table_rows), "", f"Intervals: exact, {CONFIDENCE:.0%}. {counts}"]
+    below = ["", f"Intervals: exact, {CONFIDENCE:.0%}. {counts}", "", single_pairs_line(runs), ""]
+    return ["", f"Load: {load}", "", *table(COLUMNS, map(row_cells, rows)), *below, *neighbours_lines(runs)]
+
+
+def row_cells(row: Row) -> Sequence[str]:
+    """Return the cells of the row of one slowdown and threshold."""
+    comparisons = [comparison for _, compared in row.compared for comparison in compared]
+    measured = [comparison for comparison in comparisons if comparison.verdict != "failed"]
+    withheld = Rate(sum(comparison.held_back is not None for comparison in measured), len(measured))
+    seconds = [(report.run.wall_s or 0.0) / len(report.comparisons) for report, _ in row.compared]
+    return (
+        percent(row.share) if row.share else "nothing",
+        percent(row.threshold),
+        str(row.runs),
+        str(row.detected.of + row.false_flags.of),
+        *map(rate_text, (row.detected, row.missed_as_unchanged, row.false_flags, row.cleared, withheld)),
+        f"{statistics.fmean(comparison.rounds for comparison in measured) if measured else 0:.3g}",
+        f"{row.seconds_a_case:.2g} ({min(seconds):.2g} to {max(seconds):.2g})",
+        f"{100 * row.timed_share:.0f} %",
+    )
 
 
 def single_pairs_line(runs: Iterable[CalibrationRun]) -> str:
     """Return how often the first process pair of a case that was not slowed is off by more than each limit."""
-    sizes = [
-        abs(comparison.samples[0].log_ratio)
-        for comparison in _comparisons(runs)
-        if not comparison.injected and comparison.samples
-    ]
+    sizes = [abs(comparison.samples[0].log_ratio) for comparison in _not_slowed(runs) if comparison.samples]
     beyond = [
         f"{limit * 100:g} %: {rate_text(Rate(sum(size > math.log1p(limit) for size in sizes), len(sizes)))}"
         for limit in LIMITS
@@ -90,9 +92,9 @@ def single_pairs_line(runs: Iterable[CalibrationRun]) -> str:
     return f"The first process pair alone, of cases that were not slowed, apart by more than {'; '.join(beyond)}"
 
 
-def neighbours_lines(reports: Iterable[Report]) -> list[str]:
+def neighbours_lines(runs: Iterable[CalibrationRun]) -> list[str]:
     """Return how many processors other processes used in a run's mean, or nothing if no host measured it."""
-    loads = (report.host.during and report.host.during.neighbours for report in reports)
+    loads = (run.report.host.during and run.report.host.during.neighbours for run in runs)
     means = sorted(load.mean for load in loads if load)
     if not means:
         return []
@@ -102,16 +104,16 @@ def neighbours_lines(reports: Iterable[Report]) -> list[str]:
 
 def overall_lines(runs: Sequence[CalibrationRun]) -> list[str]:
     """Return rates of flags and intervals over all runs, the noise of process pairs, and the measured slowdowns."""
-    verdicts = {True: list[Comparison](), False: list[Comparison]()}  # of cases slowed by more than the threshold
+    slowed: list[Comparison] = []  # by more than the threshold
+    unslowed: list[Comparison] = []
     for run in runs:
         for comparison in run.report.comparisons:
             if comparison.verdict != "failed":
                 is_slowed = comparison.injected and run.planned.inject > run.planned.threshold
-                verdicts[is_slowed].append(comparison)
-    slowed, unslowed = verdicts[True], verdicts[False]
+                (slowed if is_slowed else unslowed).append(comparison)
     everything = slowed + unslowed
     plain = [run.report for run in runs if not run.planned.inject]
-    with_flag = sum(any(comparison.verdict in FLAGGED for comparison in report.comparisons) for report in plain)
+    with_flag = sum(_count(report.comparisons, *FLAGGED) > 0 for report in plain)
     false_flags = _count(unslowed, *FLAGGED)
     rates = {
         "runs without a slowed case that have a flag": Rate(with_flag, len(plain)),
@@ -123,12 +125,8 @@ def overall_lines(runs: Sequence[CalibrationRun]) -> list[str]:
         "comparisons with an answer": Rate(len(everything) - _count(everything, "inconclusive"), len(everything)),
         "intervals of cases that were not slowed, without 0 %": intervals_without_zero(runs),
     }
-    return [
-        f"All {len(runs)} runs:",
-        "",
-        *(f"- {name}: {rate_text(rate)}" for name, rate in rates.items() if rate.of),
-        *(f"- {line}" for line in (*noise_lines(runs), *size_lines(runs))),
-    ]
+    lines = [f"- {name}: {rate_text(rate)}" for name, rate in rates.items() if rate.of]
+    return [f"All {len(runs)} runs:", "", *lines, *noise_lines(runs), *size_lines(runs)]
 
 
 def run_lines(runs: Sequence[CalibrationRun]) -> list[str]:
@@ -140,11 +138,9 @@ def run_lines(runs: Sequence[CalibrationRun]) -> list[str]:
     lines = []
     for (share, threshold, load), of_row in sorted(by_row.items()):
         seconds = [run.report.run.wall_s / len(run.report.comparisons) for run in of_row]
-        misses = [intervals_without_zero([run]).share or 0.0 for run in of_row]
+        misses = [100 * (intervals_without_zero([run]).share or 0.0) for run in of_row]
         if len(of_row) > 1:
-            words = (
-                f"{mean_text(seconds)} s a case, {mean_text([100 * miss for miss in misses])} % of intervals miss 0 %"
-            )
+            words = f"{mean_text(seconds)} s a case, {mean_text(misses)} % of intervals miss 0 %"
             lines.append(f"- {percent(share)} at {percent(threshold)}, {load}, {len(of_row)} runs: {words}")
     ratios = sorted(run.report.run.wall_s / run.report.run.expected_s for run in runs if run.report.run.expected_s)
     if ratios:
@@ -154,43 +150,21 @@ def run_lines(runs: Sequence[CalibrationRun]) -> list[str]:
     return ["The run as the unit, means with 95 % intervals over runs:", "", *lines, ""]
 
 
-def mean_text(values: Sequence[float]) -> str:
-    """Return ``1.7 (1.4 to 2.1)``: the mean and Student's interval of two values or more."""
-    reach = float(stats.t.isf(0.025, len(values) - 1) * stats.sem(values))
-    mean = statistics.fmean(values)
-    return f"{mean:.2g} ({max(0.0, mean - reach):.2g} to {mean + reach:.2g})"
-
-
-def _count(comparisons: Iterable[Comparison], *verdicts: str) -> int:
-    return sum(comparison.verdict in verdicts for comparison in comparisons)
-
-
-def _comparisons(runs: Iterable[CalibrationRun]) -> Iterable[Comparison]:
-    return (comparison for run in runs for comparison in run.report.comparisons)
-
-
 def intervals_without_zero(runs: Iterable[CalibrationRun]) -> Rate:
     """Return how many intervals of cases that were not slowed miss 0 %, the truth: alpha at most is stated."""
-    intervals = [comparison.ci for comparison in _comparisons(runs) if comparison.ci and not comparison.injected]
+    intervals = [comparison.ci for comparison in _not_slowed(runs) if comparison.ci]
     return Rate(sum(not low <= 1 <= high for low, high in intervals), len(intervals))
 
 
 def noise_lines(runs: Iterable[CalibrationRun]) -> list[str]:
     """Return how much process pairs differ at screening in cases that were not slowed and have three or more."""
     deviations = []
-    for comparison in _comparisons(runs):
+    for comparison in _not_slowed(runs):
         ratios = [sample.log_ratio for sample in comparison.samples if sample.stage == STAGES[0]]
-        if not comparison.injected and comparison.verdict != "failed" and len(ratios) > 2:
+        if comparison.verdict != "failed" and len(ratios) > 2:
             deviations.append(statistics.stdev(ratios))
     name = "standard deviation of the log ratios of a case that was not slowed"
-    return [f"{name}: {spread_text(deviations)}"] if deviations else []
-
-
-def spread_text(shares: Sequence[float]) -> str:
-    """Return ``median 1 %, nine in ten 0.5 % to 2 % (40 cases)``."""
-    low, *_, high = statistics.quantiles(shares, n=20, method="inclusive") if len(shares) > 1 else [*shares] * 2
-    middle = f"median {percent(statistics.median(shares))}, nine in ten {percent(low)} to {percent(high)}"
-    return f"{middle} ({len(shares)} cases)"
+    return [f"- {name}: {spread_text(deviations)}"] if deviations else []
 
 
 def size_lines(runs: Iterable[CalibrationRun]) -> list[str]:
@@ -202,8 +176,13 @@ def size_lines(runs: Iterable[CalibrationRun]) -> list[str]:
             for comparison in run.report.comparisons
             if comparison.injected and comparison.ratio and comparison.verdict != "failed"
         ]
-    return [
-        f"estimates of {percent(share)} injected: {spread_text(estimates)}"
-        for share, estimates in sorted(changes.items())
-        if estimates
-    ]
+    by_size = sorted((share, estimates) for share, estimates in changes.items() if estimates)
+    return [f"- estimates of {percent(share)} injected: {spread_text(estimates)}" for share, estimates in by_size]
+
+
+def _count(comparisons: Iterable[Comparison], *verdicts: str) -> int:
+    return sum(comparison.verdict in verdicts for comparison in comparisons)
+
+
+def _not_slowed(runs: Iterable[CalibrationRun]) -> Iterable[Comparison]:
+    return (comparison for run in runs for comparison in run.report.comparisons if not comparison.injected)

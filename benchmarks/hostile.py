@@ -11,35 +11,34 @@ with the number by which --only repeats the trial; the exit code is 1 if there a
 
 import argparse
 import contextlib
-import importlib
 import os
 import random
+import re
 import resource
-import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
+from forked import Forked  # noqa: E402
+
 from benchmarks.hostile_input.trials import KINDS, SECRETS, WRONG, Trial, draw_trials  # noqa: E402
 from benchmarks.hostile_input.world import digests, make_odd, make_precious  # noqa: E402
 
-LOADED = ("commands.opduel", "commands.harness", "commands.repo_driver", "server.command_line")
 LONGEST_S = 60.0  # of a trial
 MEMORY = 700 * 2**20  # bytes that a trial may allocate beyond those of the libraries
+LIBRARIES = 4 * 2**30  # bytes of a new interpreter's address space
 LONGEST_LINE = 1200  # characters of an error
 MOST_OUTPUT = 2**20  # bytes
-CRASHED = 99  # the exit code of a trial whose main() raised
-PYTHONS_WARNING = "Invalid -W option ignored"  # which the interpreter prints before it runs a command
+# Lines beside an error: of the interpreter, before it runs a command, and on AI-PEP's options that are ignored.
+OTHER_LINES = re.compile(r"Invalid -W option ignored.*|.*: ignored")
 BAD_WORDS = ("Traceback", "internal error", "Exception ignored", "MemoryError", "Fatal Python error")
 
 
@@ -48,27 +47,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=60, metavar="N", help="trials of each kind (default: 60)")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the random trials (default: 0)")
-    parser.add_argument("--kind", choices=list(KINDS), help="this kind alone")
+    parser.add_argument("--kind", choices=KINDS, help="this kind alone")
     parser.add_argument("--only", type=int, metavar="NUMBER", help="this trial alone, of the same seed and count")
     options = parser.parse_args()
-    chosen = [
-        (number, trial)
-        for number, trial in enumerate(draw_trials(options.seed, options.count))
-        if options.kind in (None, trial.kind) and options.only in (None, number)
-    ]
-    for name in LOADED:
-        importlib.import_module(f"opduel.{name}")  # once: each trial is a fork of this process
-    tried: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     failures = 0
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
         sandbox = Sandbox(Path(folder))
-        for number, trial in chosen:
+        for number, trial in enumerate(draw_trials(options.seed, options.count)):
+            if options.kind not in (None, trial.kind) or options.only not in (None, number):
+                continue
             problems = sandbox.run(trial, random.Random(f"{options.seed}/{number}"))
-            tried[trial.kind] += 1
+            counts[trial.kind] += 1
             failures += bool(problems)
             for problem in problems:
                 print(f"{number}: {problem}\n    {repr(trial)[:LONGEST_LINE]}", flush=True)
-    print(", ".join(f"{count} {kind}" for kind, count in tried.items()), f"tried; {failures} went wrong", sep=" ")
+    print(", ".join(f"{count} {kind}" for kind, count in counts.items()), f"tried; {failures} went wrong", sep=" ")
     return 1 if failures else 0
 
 
@@ -79,18 +73,14 @@ class Sandbox:
         self._folder = folder
         self._precious = folder / "precious"
         make_precious(self._precious)
-        self._before = digests(self._precious)
+        self._digests = digests(self._precious)
 
     def run(self, trial: Trial, rng: random.Random) -> list[str]:
         """Run a trial, and return its problems."""
         with tempfile.TemporaryDirectory(dir=self._folder, prefix="t", ignore_cleanup_errors=True) as scratch:
-            outcome = self._run(trial, Path(scratch), rng)
-        problems = list(find_problems(trial, *outcome))
-        if digests(self._precious) != self._before:
-            problems.append("a file of others was changed")
-            shutil.rmtree(self._precious)
-            make_precious(self._precious)
-        return problems
+            problems = list(find_problems(trial, *self._run(trial, Path(scratch), rng)))
+        before, self._digests = self._digests, digests(self._precious)
+        return [*problems, "a file of others was changed"] if self._digests != before else problems
 
     def _run(self, trial: Trial, scratch: Path, rng: random.Random) -> tuple[int | None, str, str]:
         """Return the exit code (None: it took too long), and the output on both streams."""
@@ -100,7 +90,7 @@ class Sandbox:
         for name, content in trial.files.items():
             path = scratch / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass"))
+            path.write_bytes(content)
 
         def fill(text: str) -> str:
             for name, place in (("scratch", scratch), ("odd", scratch / "odd"), ("precious", self._precious)):
@@ -116,8 +106,10 @@ class Sandbox:
             if value is not None:
                 environment[name] = fill(value)
         outputs = scratch / "stdout", scratch / "stderr"
-        command = Command(trial, [fill(argument) for argument in trial.arguments], environment, scratch, outputs)
-        code = command.run_fresh(rng) if trial.fresh else command.run_forked()
+        with contextlib.ExitStack() as stack:
+            descriptors = [open_output(kind, path, stack) for kind, path in zip(trial.outputs, outputs, strict=True)]
+            process = start(trial, [fill(word) for word in trial.arguments], environment, scratch, descriptors)
+            code = end_of(process, trial, rng)
         encoding = (trial.environment.get("PYTHONIOENCODING") or "utf-8").partition(":")[0]
         out, err = (
             path.read_bytes()[:MOST_OUTPUT].decode(encoding, "replace") if path.exists() else "" for path in outputs
@@ -125,99 +117,65 @@ class Sandbox:
         return code, out, err
 
 
-@dataclass(frozen=True)
-class Command:
-    """A trial's command, with its folder in place of ``{scratch}`` and so on. Both ways to run it return the exit code,
-    or None if it took too long and was killed."""
+def open_output(kind: str, path: Path, stack: contextlib.ExitStack) -> int:
+    """Open a standard stream of a trial; the stack closes it."""
+    if kind == "no reader":
+        read_end, descriptor = os.pipe()
+        os.close(read_end)
+    else:
+        target = "/dev/full" if kind == "full" else str(path)
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    stack.callback(os.close, descriptor)
+    return descriptor
 
-    trial: Trial
-    arguments: Sequence[str]
-    environment: Mapping[str, str]
-    folder: Path
-    outputs: tuple[Path, Path]
 
-    def run_forked(self) -> int | None:
-        """Run it in a fork of this process, which has imported everything."""
-        sys.stdout.flush()
-        child = os.fork()
-        if child == 0:
-            code = CRASHED
-            with contextlib.suppress(BaseException):
-                os.chdir(self.folder)
-                self._prepare()
-                os.environ.clear()
-                os.environ.update(self.environment)
-                tempfile.tempdir = None
-                sys.argv = [self.trial.script, *self.arguments]
-                code = self._call_main()
-            os._exit(code)
-        deadline = time.monotonic() + LONGEST_S
-        while time.monotonic() < deadline:
-            finished_pid, status = os.waitpid(child, os.WNOHANG)
-            if finished_pid:
-                return os.waitstatus_to_exitcode(status)
-            time.sleep(0.005)
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child, signal.SIGKILL)
-        os.waitpid(child, 0)
+def start(
+    trial: Trial, arguments: list[str], environment: Mapping[str, str], folder: Path, outputs: list[int]
+) -> "Forked | subprocess.Popen[bytes]":
+    """Start a trial's command with limits of memory and file sizes: in a fork of a process that has loaded everything,
+    or, where its start is tried, too, in an interpreter of its own."""
+    process: Forked | subprocess.Popen[bytes]
+    is_module = not trial.script.endswith(".py")
+    streams = dict(zip(("stdout", "stderr"), outputs, strict=True))
+    if is_module or trial.kind in ("environment", "signal") or "closed" in trial.outputs:
+        script = ["-m", trial.script] if is_module else [str(ROOT / trial.script)]
+        words = [os.fsencode(word) for word in (sys.executable, *script, *arguments)]
+        closed = [descriptor for descriptor, kind in enumerate(trial.outputs, start=1) if kind == "closed"]
+        process = subprocess.Popen(
+            words,
+            env=environment,
+            cwd=ROOT if is_module else folder,
+            stdin=subprocess.DEVNULL,
+            preexec_fn=lambda: [os.close(descriptor) for descriptor in closed],
+            **streams,
+        )
+        size = LIBRARIES
+    else:
+        command = [sys.executable, str(ROOT / trial.script), *arguments]
+        process = Forked(command, env=environment, cwd=folder, **streams)
+        size = int(Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    limits = [(resource.RLIMIT_AS, size + MEMORY), (resource.RLIMIT_CORE, 0)]
+    limits += [] if trial.file_limit is None else [(resource.RLIMIT_FSIZE, trial.file_limit)]
+    with contextlib.suppress(ProcessLookupError):
+        for name, limit in limits:
+            resource.prlimit(process.pid, name, (limit, limit))
+    return process
+
+
+def end_of(process: "Forked | subprocess.Popen[bytes]", trial: Trial, rng: random.Random) -> int | None:
+    """Send a random signal, if the trial has one, and return the exit code; None if it took too long and was killed."""
+    if trial.signal_after_s is not None:
+        while process.poll() is None and not _handles_signals(process.pid):
+            time.sleep(0.001)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(trial.signal_after_s)
+        process.send_signal(rng.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)))
+    try:
+        return process.wait(LONGEST_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
         return None
-
-    def run_fresh(self, rng: random.Random) -> int | None:
-        """Run it in an interpreter of its own, and send a random signal if the trial has one."""
-        is_module = not self.trial.script.endswith(".py")
-        script = ["-m", self.trial.script] if is_module else [str(ROOT / self.trial.script)]
-        command = [os.fsencode(part) for part in (sys.executable, *script, *self.arguments)]
-        folder = ROOT if is_module else self.folder
-        process = subprocess.Popen(command, env=self.environment, cwd=folder, preexec_fn=self._prepare)
-        if self.trial.signal_after_s is not None:
-            while process.poll() is None and not _handles_signals(process.pid):
-                time.sleep(0.001)
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(self.trial.signal_after_s)
-            process.send_signal(rng.choice((signal.SIGINT, signal.SIGTERM, signal.SIGHUP)))
-        try:
-            return process.wait(LONGEST_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-            return None
-
-    def _call_main(self) -> int:
-        is_server = self.trial.script == "opduel.server"
-        command = importlib.import_module("opduel.server.command_line" if is_server else "opduel.commands.opduel")
-        try:
-            code = command.main(list(self.arguments), *([] if is_server else [self.trial.script]))
-        except SystemExit as end:
-            code = end.code if isinstance(end.code, int) else 1
-        except BaseException:
-            traceback.print_exc()
-            code = CRASHED
-        with contextlib.suppress(BaseException):
-            sys.stdout.flush()
-            sys.stderr.flush()
-        return code
-
-    def _prepare(self) -> None:
-        """Give the child a session of its own, redirect its standard streams, and limit memory and file sizes."""
-        os.setsid()
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for descriptor, (kind, path) in enumerate(zip(self.trial.outputs, self.outputs, strict=True), start=1):
-            if kind == "closed":
-                os.close(descriptor)
-            elif kind == "no reader":
-                read_end, write_end = os.pipe()
-                os.close(read_end)
-                os.dup2(write_end, descriptor)
-            else:
-                target = "/dev/full" if kind == "full" else str(path)
-                os.dup2(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), descriptor)
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        size = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
-        most = (4 * 2**30 if self.trial.fresh else size) + MEMORY
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if self.trial.file_limit is not None:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (self.trial.file_limit, self.trial.file_limit))
 
 
 def _handles_signals(pid: int) -> bool:
@@ -238,7 +196,7 @@ def find_problems(trial: Trial, code: int | None, out: str, err: str) -> Iterato
     for words in BAD_WORDS:
         if words in out + err:
             yield f"prints {words!r}: {err[-300:]!r}"
-    lines = [line for line in err.splitlines() if not line.startswith(PYTHONS_WARNING)]
+    lines = [line for line in err.splitlines() if not OTHER_LINES.fullmatch(line)]
     # A config's defaults are listed first; a signal may come in the middle of anything.
     is_alone = trial.kind not in ("config", "signal")
     if code == WRONG and is_alone and trial.outputs[1] == "file" and trial.file_limit is None and len(lines) != 1:

@@ -148,14 +148,14 @@ def run_campaign(driver: ToyDriver, rng: random.Random, kills: int, counts: Coun
 
 def wait_for_kill(driver: ToyDriver, process: subprocess.Popen[str], rng: random.Random) -> None:
     """Wait for an exponentially distributed time, or for a random moment of a phase, or for the end of the process."""
-    phase = rng.choice(list(LONGEST_INTO_S)) if rng.random() < 2 / 3 else None
-    if phase is None:
+    if rng.random() < 1 / 3:
         with suppress(subprocess.TimeoutExpired):
             process.wait(rng.expovariate(1 / MEAN_S))
         return
+    phase, longest_s = rng.choice([*LONGEST_INTO_S.items()])
     while process.poll() is None and phase_of(driver, process.pid) != phase:
         time.sleep(0.001)
-    time.sleep(rng.uniform(0, LONGEST_INTO_S[phase]))
+    time.sleep(rng.uniform(0, longest_s))
 
 
 def check_end(

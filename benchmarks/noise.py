@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from scipy import stats
 
-from benchmarks.bench import make_bench
+from benchmarks.bench import MXNET, make_bench
 from benchmarks.loads import LOADS, QUIET, load
 from opduel.harness.machine.cpus import this_thread_on
 from opduel.harness.planning.effort import Repetitions
@@ -105,7 +105,6 @@ def measure(
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="mxnet==1.9.1")
     parser.add_argument("--spec", default="smoke")
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--forks", type=int, default=2, help="of each case and process pair (default %(default)s)")
@@ -113,7 +112,7 @@ def main() -> None:
     parser.add_argument("--setting", action="append", default=[])
     parser.add_argument("--load", default=QUIET, choices=LOADS, help="beside the rounds (default quiet)")
     options = parser.parse_args()
-    bench, cases = make_bench(options.build, options.spec)
+    bench, cases = make_bench(MXNET, options.spec)
     requests = [CaseRequest(case, 1) for case in cases]
     repetitions = Repetitions(options.forks, options.quads)
     with load(options.load):

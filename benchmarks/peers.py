@@ -13,7 +13,6 @@ docs/explanation/peers.md describes the tools, benchmarks/loads.py the loads.
 
 import argparse
 import json
-import logging
 import os
 import platform
 import random
@@ -41,12 +40,10 @@ from opduel.comparator import plan_looks
 from opduel.harness.machine.host import host_fingerprint
 from opduel.harness.measurement_plan import MeasurementPlan
 from opduel.harness.processes.pair_pool import Bench
-from opduel.records import USUAL_ROUNDS, Case, RunError, UsageError
+from opduel.records import USUAL_ROUNDS, Case, UsageError
 
 DATA = ROOT / "benchmarks" / "results" / "peers.jsonl"
 TOOLS = ("opduel", "naive", "benchstat", "benchstat-pairs", "tango", "paired-t")
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -111,7 +108,8 @@ class Session:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, unless only the table is printed, and print the tables; return the exit code."""
     settings = Settings(**vars(_parser().parse_args(arguments)))
-    failures = 0 if settings.table else measure(settings)
+    if not settings.table:
+        measure(settings)
     results = read_results(settings.data)
     if not results:
         raise UsageError(f"--data {settings.data}: holds no result: run without --table first")
@@ -120,8 +118,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         slowed = f"half slowed by {100 * share:g} %" if share else "none slowed"
         print(f"Spec: {spec}, load: {[*LOADS][place]}, {-cases} cases a session, {slowed}\n")
         print(f"{markdown(group, share)}\n")
-    if failures:
-        raise RunError(f"{failures} measurements failed; the same command tries them again")
     return DONE
 
 
@@ -130,30 +126,25 @@ def _table_key(result: Result) -> tuple[str, int, float, int]:
     return result.spec, [*LOADS].index(result.load), -result.share, -len(result.cases)
 
 
-def measure(settings: Settings) -> int:
-    """Measure what is missing; return the number of tools and sessions that failed."""
+def measure(settings: Settings) -> None:
+    """Measure what is missing.
+
+    Raises:
+        RunError: a tool could not be run; the same command tries it again.
+    """
     tools = settings.make_tools()
     bench, all_cases = make_bench(MXNET, settings.spec)
     seconds_of: dict[tuple[object, ...], float] = {result.key: result.seconds for result in read_results(settings.data)}
-    failures = 0
     for session in sessions_of(settings):
         cases = session.draw(all_cases, settings.sample)
         opduel_key = session.key_of(opduel(settings.threshold), cases)
         order = random.Random(f"order {session}").sample(list(tools.values()), len(tools))
         for tool in sorted(order, key=lambda tool: tool.name == "paired-t"):
             key = session.key_of(tool, cases)
-            if key in seconds_of:
-                continue
-            try:
+            if key not in seconds_of:
                 result = run_tool(tool, bench, cases, session, seconds_of.get(opduel_key))
-            except (RunError, ValueError) as error:
-                log.warning("%s, %s: %s", session, tool.name, error)
-                failures += 1
-            else:
                 append(settings.data, json.dumps(asdict(result)))
                 seconds_of[key] = result.seconds
-                log.info("%s, %s: %.1f s a case", session, tool.name, result.seconds / len(cases))
-    return failures
 
 
 def sessions_of(settings: Settings) -> list[Session]:

@@ -20,12 +20,9 @@ def read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
     killed.
 
     Raises:
-        UsageError: the file can't be read, or a line is no such result.
+        UsageError: a line is no such result.
     """
-    try:
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"--data {path}: can't be read ({error}): give another file") from None
+    lines = path.read_text(encoding="utf-8").split("\n")[:-1] if path.exists() else []
     results = []
     for number, line in enumerate(lines, start=1):
         try:
@@ -36,21 +33,14 @@ def read(path: Path, parse: Callable[[dict[str, Any]], T]) -> list[T]:
 
 
 def append(path: Path, line: str) -> None:
-    """Append a line, given without its end, and sync it to disk; remove what a killed run left of an earlier one.
-
-    Raises:
-        UsageError: the file can't be written.
-    """
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("a+b") as stream:
-            stream.seek(0)
-            stream.truncate(stream.read().rfind(b"\n") + 1)
-            stream.write(line.encode() + b"\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-    except OSError as error:
-        raise UsageError(f"--data {path}: {error.strerror}: give a file that can be written") from None
+    """Append a line, given without its end, and sync it to disk; remove what a killed run left of an earlier one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("a+b") as stream:
+        stream.seek(0)
+        stream.truncate(stream.read().rfind(b"\n") + 1)
+        stream.write(line.encode() + b"\n")
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def commit_of(folder: Path = ROOT) -> str | None:

@@ -22,7 +22,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import numpy as np
 from scipy import stats
 
-from benchmarks.bench import make_bench
+from benchmarks.bench import MXNET, make_bench
+from benchmarks.markdown import table
 from benchmarks.noise import UNCHANGED, measure, samples_by_case
 from opduel.harness.planning.effort import Repetitions
 from opduel.harness.planning.noise_by_level import quads_of
@@ -64,37 +65,36 @@ def costs(rounds: Sequence[RoundResult]) -> list[float]:
     ]
 
 
-def print_table(rounds: Sequence[RoundResult]) -> None:
-    """Print the standard deviation of each case by level, the costs, and the cheapest numbers of repetitions."""
+def report_lines(rounds: Sequence[RoundResult]) -> list[str]:
+    """Return a table of each case's standard deviation by level with the costs, and the cheapest repetitions."""
     rows = {case_id: components(samples) for case_id, samples in samples_by_case(rounds).items()}
-    print("standard deviation by level, % (with a minus sign: the estimate of the variance is below 0)")
-    print(f"{'case':28s}" + "".join(f"{level:>11s}" for level in LEVELS))
-    for case_id, row in rows.items():
-        print(f"{case_id:28s}" + "".join(f"{100 * math.copysign(math.sqrt(abs(v)), v):11.2f}" for v in row))
     means = [max(0.0, statistics.fmean(column)) for column in zip(*rows.values(), strict=True)]
-    print(f"{'root of the mean variance':28s}" + "".join(f"{100 * math.sqrt(mean):11.2f}" for mean in means))
     costs_s = costs(rounds)
-    print(f"{'cost of one, ms':28s}" + "".join(f"{1000 * seconds:11.1f}" for seconds in costs_s))
-    print(f"\ncost-optimal repetitions (the start of a pair shared by {len(rows)} cases)")
-    costs_s = [costs_s[0] / len(rows), *costs_s[1:]]
+    deviations = {
+        case_id: [f"{100 * math.copysign(math.sqrt(abs(variance)), variance):.2f}" for variance in row]
+        for case_id, row in {**rows, "root of the mean variance": means}.items()
+    }
+    cells = [*((name, *row) for name, row in deviations.items()), ("cost, ms", *(f"{1000 * s:.1f}" for s in costs_s))]
+    lines = table(("standard deviation, %", *LEVELS), cells)
+    lines += ["", "With a minus sign: the estimate of the variance is below 0. Cheapest numbers of repetitions:"]
+    costs_s[0] /= len(rows)  # which share the start of a pair
     for above, here in ((0, 1), (1, 2)):
         best = math.sqrt(costs_s[above] / costs_s[here] * means[here] / means[above]) if means[above] else math.inf
-        print(f"  {LEVELS[here]}s in a {LEVELS[above]}: {best:.1f}")
+        lines.append(f"- {LEVELS[here]}s in a {LEVELS[above]}: {best:.1f}")
+    return lines
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--build", default="mxnet==1.9.1")
     parser.add_argument("--spec", default="smoke")
     for level, count in (("pairs", 12), ("forks", 3)):
         parser.add_argument(f"--{level}", type=int, default=count, help="2 at least (default %(default)s)")
     options = parser.parse_args()
-    if min(options.pairs, options.forks) < 2:
-        parser.error("--pairs, --forks: a level needs two repetitions to show its variance")
-    bench, cases = make_bench(options.build, options.spec)
+    bench, cases = make_bench(MXNET, options.spec)
     requests = [CaseRequest(case, 1) for case in cases]
-    print_table(measure([UNCHANGED], bench, requests, options.pairs, Repetitions(options.forks, 24))[UNCHANGED])
+    rounds = measure([UNCHANGED], bench, requests, options.pairs, Repetitions(options.forks, 24))[UNCHANGED]
+    print("\n".join(report_lines(rounds)))
 
 
 if __name__ == "__main__":

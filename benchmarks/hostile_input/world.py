@@ -45,7 +45,6 @@ def make_precious(folder: Path) -> None:
     folder.mkdir(parents=True)
     (folder / "notes.txt").write_text("my notes\n")
     (folder / "spec.json").write_text(json.dumps(SPEC))
-    (folder / "inputs.json").write_text('{"data": [8, 8]}')
     (folder / "network.json").write_text('{"nodes": [], "arg_nodes": [], "heads": []}')
     (folder / "report.json").write_bytes(REPORT)
 

@@ -11,17 +11,7 @@ from benchmarks.injected_causes.cause import FILES, HERE, Cause
 
 FLAGS = ("-O2", "-ftree-vectorize", "-g", "-shared", "-fPIC", "-w")
 MODULE = "smallnum"
-# Function -> its name in the build "renamed".
-NEW_NAMES = {
-    "total_contiguous": "sum_in_order", "total_strided": "sum_at_stride", "scale_row": "scale_line",
-    "running_sums": "prefix_sums", "window_means": "means_of_windows", "all_finite": "is_all_finite",
-    "dot_kernel": "inner_product", "reverse_into": "flip_into", "insertion_sort": "sort_by_insertion",
-    "sort_range": "sort_part", "hash_value": "digest", "insert": "put_if_new", "weight_of": "weigh_one",
-    "find_range": "range_of", "block_maximum": "largest_of_block", "add_columns": "sum_columns",
-    "weighted_window": "weighted_span", "stir": "whirl", "fold": "crease", "_vector": "_as_vector",
-    "_address": "_data_of", "_mapped": "_made_by", "_factors": "_prime_factors", "_records": "_doubled",
-    "_checked": "_without_sign", "_spin": "_turn_around", "_weights": "_weights_of", "_labels": "_labels_of",
-}  # fmt: skip
+INNER_FUNCTION = {"C": r"^\w[\w ]+ (?!sn_)(\w+)\(", "Python": r"^def (_\w+)\("}  # which nothing else calls
 
 
 def module_of(number: int) -> str:
@@ -29,9 +19,13 @@ def module_of(number: int) -> str:
     return f"{MODULE}_{number:02d}"
 
 
-def rename_functions(text: str) -> str:
-    """Return the text with other names for its functions."""
-    return re.sub(r"\b(?:" + "|".join(NEW_NAMES) + r")\b", lambda match: NEW_NAMES[match[0]], text)
+def rename_functions(texts: Mapping[str, str]) -> dict[str, str]:
+    """Return the package's texts with the name of each inner function spelt backwards."""
+    names = [
+        name for language, file in FILES.items() for name in re.findall(INNER_FUNCTION[language], texts[file], re.M)
+    ]
+    pattern = re.compile(rf"\b(?:{'|'.join(names)})\b")
+    return {file: pattern.sub(lambda match: match[0][::-1], text) for file, text in texts.items()}
 
 
 def write_builds(folder: Path, packages: Path, causes: Mapping[int, Cause]) -> None:
@@ -50,7 +44,7 @@ def write_builds(folder: Path, packages: Path, causes: Mapping[int, Cause]) -> N
             if name == "treatment":
                 sources[FILES[cause.language]] = cause.apply(texts[FILES[cause.language]])
             elif name == "renamed":
-                sources = {file: rename_functions(text) for file, text in texts.items()}
+                sources = rename_functions(texts)
             _write_package(site_packages / module_of(number), sources)
 
 

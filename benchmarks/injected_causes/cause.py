@@ -1,11 +1,10 @@
 """A cause: a passage of the package that differs in the treatment, and the truth about it; causes.yaml has them all.
 
-The truth says which part of the call is slower, and its share of the change, by construction. Where a passage slows
-what comes after it, too, the share is measured by the clock.
+The truth says which part of the call is slower, and its share of the change, by construction.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,25 +21,20 @@ class Truth:
     """A part of the call that the cause makes slower.
 
     ``name``: a pattern for what a right sentence names. ``share``: of the change that ``source`` measures, the part of
-    all functions that match ``parts`` (default: ``name``); None: it isn't known. ``reach``: half the interval of a
-    share that was measured.
+    all functions that match ``parts`` (default: ``name``); None: it isn't known.
     """
 
     name: str
     source: str
     share: float | None = 1.0
     parts: str = ""
-    reach: float = 0.0
 
 
 @dataclass(frozen=True)
 class Cause:
     """One difference of the treatment: ``edits`` are passages of the control, each of which occurs once (``before``),
     and their replacements (``after``). ``operator`` is a function of the package, ``inputs`` are its arguments as in a
-    spec.
-
-    ``clocked``: if the share of a single truth isn't known by construction, what clocked.py runs on either side.
-    """
+    spec."""
 
     language: Language
     name: str
@@ -48,7 +42,6 @@ class Cause:
     inputs: Mapping[str, Any]
     edits: Sequence[Mapping[str, str]]
     truths: Sequence[Truth]
-    clocked: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def apply(self, text: str) -> str:
         """Return the text with its passages replaced.

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.injected_causes.cause import Cause, Truth
+from benchmarks.markdown import rate_text
 from opduel.comparator.calibration import Rate
 from opduel.records import Cause as NamedCause
 from opduel.records import Comparison
@@ -31,10 +32,9 @@ class ReportedCause:
 
     @property
     def is_within(self) -> bool:
-        """Whether each true share lies within the reported interval; of a measured share, whether both overlap."""
+        """Whether each true share lies within the reported interval."""
         return bool(self.shares) and all(
-            share is not None
-            and share[1] - ROUNDING - truth.reach <= (truth.share or 0.0) <= share[2] + ROUNDING + truth.reach
+            share is not None and share[1] - ROUNDING <= (truth.share or 0.0) <= share[2] + ROUNDING
             for truth, share in self.shares
         )
 
@@ -82,29 +82,14 @@ def _matches(pattern: str, part: Candidate) -> bool:
     return any(re.search(pattern, name) for name in (part.name, part.was, *part.merged))
 
 
-def claims(sentences: Sequence[str]) -> list[str]:
-    """Return the sentences that claim something."""
-    return [sentence for sentence in sentences if NamedCause(sentence).is_explained]
-
-
-def misses_aim(causes: Sequence[ReportedCause], equal_builds: Mapping[str, Sequence[str]]) -> bool:
-    """Return whether too few causes are named or within, or one of the sentences about equal builds, which are by the
-    build's name, claims anything."""
-    missed = any((rate.share or 0.0) < AIM for rate in named_and_within(causes) if rate.of)
-    return missed or any(map(claims, equal_builds.values()))
-
-
-def named_and_within(causes: Sequence[ReportedCause]) -> tuple[Rate, Rate]:
-    """Return how many causes were named, and how many of those with a known share have it within the interval."""
+def judge(causes: Sequence[ReportedCause], equal_builds: Mapping[str, Sequence[str]]) -> tuple[bool, list[str]]:
+    """Return whether the aim is reached, and the counts with what was missed or claimed. ``equal_builds``: the
+    sentences about each of the builds that equal the control."""
     with_share = [cause for cause in causes if any(truth.share is not None for truth in cause.cause.truths)]
-    named = sum(cause.is_named for cause in causes)
-    return Rate(named, len(causes)), Rate(sum(cause.is_within for cause in with_share), len(with_share))
-
-
-def summary(causes: Sequence[ReportedCause], equal_builds: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return all counts with their exact intervals, and what was missed or claimed."""
-    named, within = named_and_within(causes)
-    counts = f"{_rate_text(named)} named, {_rate_text(within)} with the true share in its interval"
+    named = Rate(sum(cause.is_named for cause in causes), len(causes))
+    within = Rate(sum(cause.is_within for cause in with_share), len(with_share))
+    is_reached = all((rate.share or 0.0) >= AIM for rate in (named, within) if rate.of)
+    counts = f"{rate_text(named)} named, {rate_text(within)} with the true share in its interval"
     lines = ["", f"{counted(len(causes), 'cause')}: {counts}"]
     for cause in causes:
         if not cause.is_named:
@@ -112,12 +97,8 @@ def summary(causes: Sequence[ReportedCause], equal_builds: Mapping[str, Sequence
         elif cause.shares and not cause.is_within:
             lines.append(f"share outside: {cause.cause.name}: {cause.sentence}")
     for name, sentences in equal_builds.items():
-        claimed = claims(sentences)
-        lines.append(f"control and {name}: {_rate_text(Rate(len(claimed), len(sentences)))} claimed")
-        lines += [f"claimed: {claim}" for claim in claimed]
-    return lines
-
-
-def _rate_text(rate: Rate) -> str:
-    low, high = rate.interval
-    return f"{rate.count} of {rate.of} [{low:.0%}, {high:.0%}]"
+        claims = [sentence for sentence in sentences if NamedCause(sentence).is_explained]
+        is_reached = is_reached and not claims
+        lines.append(f"control and {name}: {rate_text(Rate(len(claims), len(sentences)))} claimed")
+        lines += [f"claimed: {claim}" for claim in claims]
+    return is_reached, lines

@@ -5,15 +5,12 @@ It is copied into a build as the module ``smallnum`` beside the library that ker
 
 import ctypes
 import functools
-import math
 import os
-import re
 
 import numpy as np
 
 _LIBRARY = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libsmallnum.so"))
-_LIBRARY.sn_total.restype = _LIBRARY.sn_dot.restype = ctypes.c_double
-_PAIR = re.compile(r"(\w+)=(\w+)")
+_LIBRARY.sn_dot.restype = ctypes.c_double
 _DEFAULTS = {"mode": "edge", "widths": [[1, 1], [2, 2]], "names": {"before": "left", "after": "right"}}
 
 
@@ -28,13 +25,25 @@ def _vector(values):
     return array
 
 
+def _mapped(kernel, values, *more):
+    """Return the vector that a kernel computes from another of the same length."""
+    array = _vector(values)
+    out = np.zeros_like(array)
+    kernel(_address(array), _address(out), ctypes.c_long(array.size), *more)
+    return out
+
+
 # --- what is computed in C -------------------------------------------------------------------------------------------
 
 
-def total(values):
-    """Return the sum without values that are not a number."""
-    array = _vector(values)
-    return _LIBRARY.sn_total(_address(array), ctypes.c_long(array.size), ctypes.c_long(array.strides[0]))
+def reverse(values):
+    """Return the values in reverse order."""
+    return _mapped(_LIBRARY.sn_reverse, values)
+
+
+def smooth(values):
+    """Return means of a moving window."""
+    return _mapped(_LIBRARY.sn_smooth, values, ctypes.c_long(9))
 
 
 def dot(first, second):
@@ -43,71 +52,10 @@ def dot(first, second):
     return _LIBRARY.sn_dot(_address(first), _address(second), ctypes.c_long(first.size))
 
 
-def _mapped(kernel, values, *more):
-    """Return the vector that a kernel computes from another of the same length."""
-    array = _vector(values)
-    out = np.empty_like(array)
-    kernel(_address(array), _address(out), ctypes.c_long(array.size), *more)
-    return out
-
-
-def scale(values):
-    """Multiply each value by a factor, and add 1."""
-    return _mapped(_LIBRARY.sn_scale, values, ctypes.c_double(1.5))
-
-
-def smooth(values):
-    """Return means of a moving window."""
-    return _mapped(_LIBRARY.sn_smooth, values, ctypes.c_long(9))
-
-
-def reverse(values):
-    """Return the values in reverse order."""
-    return _mapped(_LIBRARY.sn_reverse, values)
-
-
-def sort(values):
-    """Return the values in increasing order."""
-    return _mapped(_LIBRARY.sn_sort, values)
-
-
-def count_distinct(values):
-    """Count the distinct values without 0."""
-    array = _vector(values)
-    return _LIBRARY.sn_count_distinct(_address(array), ctypes.c_long(array.size))
-
-
 def polynomial(values, coefficients):
     """Evaluate a polynomial at each value."""
     c = _vector(coefficients)
     return _mapped(_LIBRARY.sn_polynomial, values, _address(c), ctypes.c_long(c.size))
-
-
-def weigh(values):
-    """Multiply each value by its weight."""
-    return _mapped(_LIBRARY.sn_weigh, values)
-
-
-def cube(values):
-    """Return third powers."""
-    return _mapped(_LIBRARY.sn_cube, values)
-
-
-def histogram(values):
-    """Count the values in each of 64 bins of 0 to 1."""
-    array, bins = _vector(values), np.zeros(64, dtype=np.int64)
-    _LIBRARY.sn_histogram(_address(array), _address(bins), ctypes.c_long(array.size), ctypes.c_long(bins.size))
-    return bins
-
-
-def normalise(values):
-    """Scale the values to 0 to 1."""
-    return _mapped(_LIBRARY.sn_normalise, values)
-
-
-def block_maxima(values):
-    """Return the largest of each 64 values."""
-    return _mapped(_LIBRARY.sn_block_maxima, values, ctypes.c_long(64))
 
 
 def column_sums(table):
@@ -121,11 +69,7 @@ def column_sums(table):
 def convolve(values, kernel):
     """Return the convolution."""
     weights = _vector(kernel)
-    array = _vector(values)
-    out = np.zeros_like(array)
-    sizes = ctypes.c_long(array.size), ctypes.c_long(weights.size)
-    _LIBRARY.sn_convolve(_address(array), _address(weights), _address(out), *sizes)
-    return out
+    return _mapped(_LIBRARY.sn_convolve, values, _address(weights), ctypes.c_long(weights.size))
 
 
 def mix(values):
@@ -134,17 +78,6 @@ def mix(values):
 
 
 # --- what is computed in Python --------------------------------------------------------------------------------------
-
-
-def reshape(array, shape):
-    """Return the array in another shape; -1 stands for the remaining size."""
-    fixed = int(np.prod([size for size in shape if size >= 0]))
-    return array.reshape([array.size // fixed if size < 0 else size for size in shape])
-
-
-def mean(values):
-    """Return the mean of a list of numbers."""
-    return math.fsum(values) / len(values)
 
 
 @functools.lru_cache(maxsize=64)
@@ -169,11 +102,6 @@ def pad(count, **options):
     return [settings["mode"]] * count
 
 
-def parse(text):
-    """Return ``a=1, b=2`` as a dict."""
-    return dict(_PAIR.findall(text))
-
-
 class Grid:
     """A grid of cells."""
 
@@ -186,12 +114,6 @@ class Grid:
         return [turn % self.area for turn in range(turns)]
 
 
-def describe(values):
-    """Return the range of the values."""
-    low, high = min(values), max(values)
-    return low, high
-
-
 def _records(table):
     for row in table:
         yield row * 2
@@ -200,28 +122,6 @@ def _records(table):
 def rows(count):
     """Return the sum of the records."""
     return sum(_records(range(count)))
-
-
-def increment(turns):
-    """Count to ``turns``."""
-    count = 0
-    for _ in range(turns):
-        count += 1
-    return count
-
-
-def encode(values):
-    """Return the values as text."""
-    return ",".join(map(repr, values))
-
-
-def _checked(value):
-    return value if value >= 0 else -value
-
-
-def convert(values):
-    """Return the values without their signs."""
-    return [_checked(value) for value in values]
 
 
 def _spin(turns):
@@ -242,14 +142,3 @@ def _labels(turns):
 def tags(turns):
     """Sum weights and labels: the same work under two names, so that their turns are their shares."""
     return _weights(5 * turns) + _labels(5 * turns)
-
-
-def bind(count):
-    """Return names of a function's parameters."""
-    return ["values"] * count
-
-
-def gather(array):
-    """Sum the first half."""
-    array = np.asarray(array)
-    return array[: array.size // 2].sum()

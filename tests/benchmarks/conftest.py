@@ -1,13 +1,13 @@
 """What several tests of the benchmarks share."""
 
-import subprocess
-
 import pytest
 from fake_harness import FakeHarness
+
+from benchmarks import calibrate
 
 
 @pytest.fixture
 def harness(monkeypatch: pytest.MonkeyPatch) -> FakeHarness:
     fake = FakeHarness()
-    monkeypatch.setattr(subprocess, "run", fake)
+    monkeypatch.setattr(calibrate, "run_harness", fake)
     return fake

@@ -1,20 +1,19 @@
 """A stand-in for harness.py below benchmarks/calibrate.py, and reports whose verdicts are chosen."""
 
 import math
-import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks import calibrate
+from benchmarks.bench import HarnessRun
 from opduel.records import Build, Case, Comparison, PairSample, Report, Stage, Verdict
 from opduel.records.host_record import HostRecord
 from opduel.records.run_record import RunRecord
-from opduel.reporters import write_report
 
 BUILD = Build("mxnet", "mxnet==1.9.1", "release", "/python", "1.9.1", "3.11.7", "aa")
-RUN = {"spec": "calibration", "max_rounds": 30, "complete": True, "aborted": False, "wall_s": 20.0, "timed_s": 10.0}
+RUN = {"spec": "all", "max_rounds": 30, "complete": True, "aborted": False, "wall_s": 20.0, "timed_s": 10.0}
 HOST = {"cpu_model": "a CPU", "logical_cpus": 2}
 
 
@@ -50,29 +49,20 @@ def with_samples(original: Report, by_case: dict[str, tuple[PairSample, ...]], *
 
 
 class FakeHarness:
-    """Stands in for ``subprocess.run``: records the command and writes the report that ``answer`` returns, if any."""
+    """Stands in for ``run_harness``: records the options, and ends with the report that ``answer`` returns, if any."""
 
     def __init__(self) -> None:
-        self.commands: list[list[str]] = []
+        self.runs: list[dict[str, str]] = []  # name -> value of each option
         self.answer: Callable[[float, float], Report | None] = report
-        self.code, self.message = 0, ""
+        self.exit_code = 0
 
-    def __call__(self, command: list[str], **_: Any) -> "subprocess.CompletedProcess[str]":
-        self.commands.append(command)
-        answer = self.answer(float(self.option("--inject", "0")), float(self.option("--threshold")))
-        if answer:
-            path = Path(self.option("--simple_local_reporter")) / "report.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_report(path, answer)
-        return subprocess.CompletedProcess(command, self.code, "", self.message)
-
-    def option(self, name: str, default: str | None = None) -> str:
-        """Return an option of the last command."""
-        command = self.commands[-1]
-        return command[command.index(name) + 1] if name in command or default is None else default
+    def __call__(self, *options: str) -> HarnessRun:
+        run = dict(zip(options[::2], options[1::2], strict=True))
+        self.runs.append(run)
+        answer = self.answer(float(run.get("--inject", "0")), float(run["--threshold"]))
+        return HarnessRun(self.exit_code, "harness.py: error: no memory", answer)
 
 
 def call(folder: Path, *arguments: str) -> int:
     """Call calibrate.py with two runs of a plain row and of one slowed by 5 %."""
-    options = ["--data", str(folder / "data.jsonl"), "--plan", "0:2%", "5%:2%", "--spec", "calibration"]
-    return calibrate.main([*options, "--sample", "0", "--runs", "2", *arguments])
+    return calibrate.main(["--data", str(folder / "data.jsonl"), "--plan", "0:2%", "5%:2%", "--runs", "2", *arguments])

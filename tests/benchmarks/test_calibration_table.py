@@ -26,18 +26,6 @@ def two_stages(case_id: str, ratios: list[float]) -> tuple[PairSample, ...]:
     return samples(case_id, ratios[:FIRST_LOOK]) + samples(case_id, ratios[FIRST_LOOK:], "confirmation")
 
 
-def test_single_pairs_are_counted_in_cases_that_were_not_slowed(
-    harness: FakeHarness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    harness.answer = lambda inject, threshold: with_samples(
-        report(inject, threshold), {"c0": samples("c0", [0.5 if inject else 0.03]), "c1": samples("c1", [0.015])}
-    )
-    call(tmp_path)
-    line = next(line for line in capsys.readouterr().out.splitlines() if line.startswith("The first process pair"))
-    # Two plain runs of two cases, two slowed ones of one.
-    assert re.findall(r"\d %: \d of 6", line) == ["1 %: 6 of 6", "2 %: 2 of 6", "5 %: 0 of 6"]
-
-
 def test_verdicts_are_decided_again_from_the_samples(
     harness: FakeHarness, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

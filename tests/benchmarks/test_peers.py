@@ -6,7 +6,6 @@ import sys
 from dataclasses import asdict, replace
 from pathlib import Path
 
-import pytest
 from forked import Forked
 
 from benchmarks.bench import ROOT
@@ -47,19 +46,12 @@ def test_the_table_counts_false_flags_detections_and_wrong_directions() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--tools", "naive,stopwatch"], "stopwatch"),
-        (["--table"], "holds no result"),
-        (["--threshold", "200%"], "--threshold"),
-    ],
-)
-def test_wrong_usage_is_one_line(arguments: list[str], message: str, tmp_path: Path) -> None:
-    code, _, err = peers("--data", str(tmp_path / "data.jsonl"), *arguments)
-    assert code == 2
-    assert message in err
-    assert len(err.splitlines()) == 1
+def test_wrong_usage_is_one_line(tmp_path: Path) -> None:
+    for arguments, words in (("--tools=naive,stopwatch", "stopwatch"), ("--table", "holds no result")):
+        code, _, err = peers("--data", str(tmp_path / "data.jsonl"), arguments)
+        assert code == 2
+        assert words in err
+        assert len(err.splitlines()) == 1
 
 
 def test_spec_load_and_slowdown_have_tables_of_their_own(tmp_path: Path) -> None:
