@@ -60,11 +60,6 @@ class Settings:
         """What --data calls the build."""
         return f"{MXNET}, installed twice" if self.installations else MXNET
 
-    @property
-    def only_prints(self) -> bool:
-        """Whether nothing is run."""
-        return self.table or self.short
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Return the exit code: 0 done, 2 wrong usage, 3 some runs left no result."""
@@ -74,8 +69,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def calibrate(settings: Settings) -> int:
     """Make the runs that are missing and print the tables; return the exit code."""
     planned = plan_runs(settings.plan, settings.loads, settings.runs, settings.seed)
-    is_complete = settings.only_prints or make_missing_runs(planned, settings)
-    runs = [run for run in recorded_runs(settings) if settings.only_prints or run.planned in planned]
+    only_prints = settings.table or settings.short
+    is_complete = only_prints or make_missing_runs(planned, settings)
+    runs = [run for run in recorded_runs(settings) if only_prints or run.planned in planned]
     if not runs:
         raise UsageError(f"--data {settings.data}: holds no run of the plan: leave --table and --short out")
     lines = [*overall_lines(runs), "", *run_lines(runs)] if settings.short else table_lines(runs, settings)
@@ -112,8 +108,7 @@ def recorded_runs(settings: Settings) -> list[CalibrationRun]:
     runs = read(settings.data, parse_run)
     for run in runs:
         if run.subject != (settings.build_label, SPEC, tuple(settings.further)):
-            build, spec, options = run.subject
-            raise UsageError(f"--data {settings.data}: is of {' '.join([build, spec, *options])}: give another file")
+            raise UsageError(f"--data {settings.data}: is of {run.subject}: give another file")
     return runs
 
 

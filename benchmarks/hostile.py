@@ -53,11 +53,11 @@ def main() -> int:
     counts: Counter[str] = Counter()
     failures = 0
     with tempfile.TemporaryDirectory(prefix="hostile-") as folder:
-        sandbox = Sandbox(Path(folder))
+        make_precious(Path(folder, "precious"))
         for number, trial in enumerate(draw_trials(options.seed, options.count)):
             if options.kind not in (None, trial.kind) or options.only not in (None, number):
                 continue
-            problems = sandbox.run(trial, random.Random(f"{options.seed}/{number}"))
+            problems = try_command(trial, Path(folder), random.Random(f"{options.seed}/{number}"))
             counts[trial.kind] += 1
             failures += bool(problems)
             for problem in problems:
@@ -66,55 +66,48 @@ def main() -> int:
     return 1 if failures else 0
 
 
-class Sandbox:
-    """An empty folder in which trials run, one after the other."""
+def try_command(trial: Trial, folder: Path, rng: random.Random) -> list[str]:
+    """Run a trial in a folder of its own beside the precious files, and return its problems."""
+    precious = folder / "precious"
+    before = digests(precious)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="t", ignore_cleanup_errors=True) as name:
+        problems = list(find_problems(trial, *run(trial, Path(name), precious, rng)))
+    return [*problems, "a file of others was changed"] if digests(precious) != before else problems
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._precious = folder / "precious"
-        make_precious(self._precious)
-        self._digests = digests(self._precious)
 
-    def run(self, trial: Trial, rng: random.Random) -> list[str]:
-        """Run a trial, and return its problems."""
-        with tempfile.TemporaryDirectory(dir=self._folder, prefix="t", ignore_cleanup_errors=True) as scratch:
-            problems = list(find_problems(trial, *self._run(trial, Path(scratch), rng)))
-        before, self._digests = self._digests, digests(self._precious)
-        return [*problems, "a file of others was changed"] if self._digests != before else problems
+def run(trial: Trial, scratch: Path, precious: Path, rng: random.Random) -> tuple[int | None, str, str]:
+    """Return the exit code (None: it took too long), and the output on both streams."""
+    for name in ("home", "config", "state", "cache", "tmp", "work"):
+        (scratch / name).mkdir()
+    make_odd(scratch / "odd")
+    for name, content in trial.files.items():
+        path = scratch / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
-    def _run(self, trial: Trial, scratch: Path, rng: random.Random) -> tuple[int | None, str, str]:
-        """Return the exit code (None: it took too long), and the output on both streams."""
-        for name in ("home", "config", "state", "cache", "tmp", "work"):
-            (scratch / name).mkdir()
-        make_odd(scratch / "odd")
-        for name, content in trial.files.items():
-            path = scratch / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+    def fill(text: str) -> str:
+        for name, place in (("scratch", scratch), ("odd", scratch / "odd"), ("precious", precious)):
+            text = text.replace(f"{{{name}}}", str(place))
+        return text
 
-        def fill(text: str) -> str:
-            for name, place in (("scratch", scratch), ("odd", scratch / "odd"), ("precious", self._precious)):
-                text = text.replace(f"{{{name}}}", str(place))
-            return text
-
-        environment = {name: value for name, value in os.environ.items() if not name.startswith(("OPDUEL_", "XDG_"))}
-        environment |= {f"XDG_{name.upper()}_HOME": str(scratch / name) for name in ("config", "state", "cache")}
-        environment["HOME"] = str(scratch / "home")  # which is used if an XDG variable is empty
-        environment |= {"TMPDIR": str(scratch / "tmp"), "UV_OFFLINE": "1", "COLUMNS": "80"}
-        for name, value in trial.environment.items():
-            environment.pop(name, None)
-            if value is not None:
-                environment[name] = fill(value)
-        outputs = scratch / "stdout", scratch / "stderr"
-        with contextlib.ExitStack() as stack:
-            descriptors = [open_output(kind, path, stack) for kind, path in zip(trial.outputs, outputs, strict=True)]
-            process = start(trial, [fill(word) for word in trial.arguments], environment, scratch, descriptors)
-            code = end_of(process, trial, rng)
-        encoding = (trial.environment.get("PYTHONIOENCODING") or "utf-8").partition(":")[0]
-        out, err = (
-            path.read_bytes()[:MOST_OUTPUT].decode(encoding, "replace") if path.exists() else "" for path in outputs
-        )
-        return code, out, err
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("OPDUEL_", "XDG_"))}
+    environment |= {f"XDG_{name.upper()}_HOME": str(scratch / name) for name in ("config", "state", "cache")}
+    environment["HOME"] = str(scratch / "home")  # which is used if an XDG variable is empty
+    environment |= {"TMPDIR": str(scratch / "tmp"), "UV_OFFLINE": "1", "COLUMNS": "80"}
+    for name, value in trial.environment.items():
+        environment.pop(name, None)
+        if value is not None:
+            environment[name] = fill(value)
+    outputs = scratch / "stdout", scratch / "stderr"
+    with contextlib.ExitStack() as stack:
+        descriptors = [open_output(kind, path, stack) for kind, path in zip(trial.outputs, outputs, strict=True)]
+        process = start(trial, [fill(word) for word in trial.arguments], environment, scratch, descriptors)
+        code = end_of(process, trial, rng)
+    encoding = (trial.environment.get("PYTHONIOENCODING") or "utf-8").partition(":")[0]
+    out, err = (
+        path.read_bytes()[:MOST_OUTPUT].decode(encoding, "replace") if path.exists() else "" for path in outputs
+    )
+    return code, out, err
 
 
 def open_output(kind: str, path: Path, stack: contextlib.ExitStack) -> int:
@@ -136,7 +129,7 @@ def start(
     or, where its start is tried, too, in an interpreter of its own."""
     process: Forked | subprocess.Popen[bytes]
     is_module = not trial.script.endswith(".py")
-    streams = dict(zip(("stdout", "stderr"), outputs, strict=True))
+    out, err = outputs
     if is_module or trial.kind in ("environment", "signal") or "closed" in trial.outputs:
         script = ["-m", trial.script] if is_module else [str(ROOT / trial.script)]
         words = [os.fsencode(word) for word in (sys.executable, *script, *arguments)]
@@ -146,13 +139,14 @@ def start(
             env=environment,
             cwd=ROOT if is_module else folder,
             stdin=subprocess.DEVNULL,
-            preexec_fn=lambda: [os.close(descriptor) for descriptor in closed],
-            **streams,
+            stdout=out,
+            stderr=err,
+            preexec_fn=lambda: list(map(os.close, closed)),
         )
         size = LIBRARIES
     else:
         command = [sys.executable, str(ROOT / trial.script), *arguments]
-        process = Forked(command, env=environment, cwd=folder, **streams)
+        process = Forked(command, env=environment, cwd=folder, stdout=out, stderr=err)
         size = int(Path(f"/proc/{process.pid}/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
     limits = [(resource.RLIMIT_AS, size + MEMORY), (resource.RLIMIT_CORE, 0)]
     limits += [] if trial.file_limit is None else [(resource.RLIMIT_FSIZE, trial.file_limit)]

@@ -113,8 +113,7 @@ def main() -> None:
     parser.add_argument("--load", default=QUIET, choices=LOADS, help="beside the rounds (default quiet)")
     options = parser.parse_args()
     bench, cases = make_bench(MXNET, options.spec)
-    requests = [CaseRequest(case, 1) for case in cases]
-    repetitions = Repetitions(options.forks, options.quads)
+    requests, repetitions = [CaseRequest(case, 1) for case in cases], Repetitions(options.forks, options.quads)
     with load(options.load):
         results = measure(options.setting or [UNCHANGED], bench, requests, options.rounds, repetitions)
     for setting, result in results.items():

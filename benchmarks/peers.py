@@ -18,10 +18,10 @@ import platform
 import random
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, product
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -135,7 +135,8 @@ def measure(settings: Settings) -> None:
     tools = settings.make_tools()
     bench, all_cases = make_bench(MXNET, settings.spec)
     seconds_of: dict[tuple[object, ...], float] = {result.key: result.seconds for result in read_results(settings.data)}
-    for session in sessions_of(settings):
+    for number, load_name in product(range(settings.sessions), settings.loads):
+        session = Session(number, settings.seed + number, settings.spec, settings.inject, load_name)
         cases = session.draw(all_cases, settings.sample)
         opduel_key = session.key_of(opduel(settings.threshold), cases)
         order = random.Random(f"order {session}").sample(list(tools.values()), len(tools))
@@ -145,15 +146,6 @@ def measure(settings: Settings) -> None:
                 result = run_tool(tool, bench, cases, session, seconds_of.get(opduel_key))
                 append(settings.data, json.dumps(asdict(result)))
                 seconds_of[key] = result.seconds
-
-
-def sessions_of(settings: Settings) -> list[Session]:
-    """Return all sessions in their order."""
-    return [
-        Session(number, settings.seed + number, settings.spec, settings.inject, load)
-        for number in range(settings.sessions)
-        for load in settings.loads
-    ]
 
 
 def run_tool(tool: Tool, bench: Bench, cases: Sequence[Case], session: Session, opduel_seconds: float | None) -> Result:
@@ -179,24 +171,22 @@ def run_tool(tool: Tool, bench: Bench, cases: Sequence[Case], session: Session, 
         injected=sorted(injected),
         seconds=wall_s,
         answers=answers,
-        host=describe_host(),
+        host={
+            "cpus": sorted(os.sched_getaffinity(0)),
+            "cpu_model": host_fingerprint().cpu_model,
+            "kernel": platform.release(),
+            "load": os.getloadavg()[0],
+        },
         load=session.load,
         started=started,
         commit=commit,
     )
 
 
-def describe_host() -> Mapping[str, object]:
-    """Return what a result says of the machine."""
-    cpus, model = sorted(os.sched_getaffinity(0)), host_fingerprint().cpu_model
-    return {"cpus": cpus, "cpu_model": model, "kernel": platform.release(), "load": os.getloadavg()[0]}
-
-
 def _tool_names(text: str) -> Sequence[str]:
     names = text.split(",")
-    unknown = [name for name in names if name not in TOOLS]
-    if unknown:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is unknown: use some of {', '.join(TOOLS)}")
+    if not set(names) <= set(TOOLS):
+        raise argparse.ArgumentTypeError(f"{text!r}: use some of {','.join(TOOLS)}")
     return names
 
 

@@ -27,17 +27,13 @@ PATHS = (  # in place of a file's name
     *("/dev/zero", "/dev/full", "/dev/stdin", "/dev/tty", "/proc/self/mem", "/proc/self/environ", "/", "."),
     *("{precious}/notes.txt", "x" * 300, "a/" * 3000, "~nobody-of-this-name/x"),
 )
-PYTHONS = (
-    *(f"{{odd}}/python-{name}" for name in (*PROGRAMS, "none")),
-    *("/bin/true", "/bin/false", "/usr/bin/env", *PATHS),
-)
 NO_BUILD = "{scratch}/no-build/bin/python"  # doesn't exist, so that the command ends after it has checked its options
 DOCUMENT = "{scratch}/document"
 CHOICES: Mapping[str, Sequence[str]] = {  # name in braces -> what may stand there
     "text": TEXTS,
     "path": PATHS,
     "any": (*TEXTS, *PATHS),
-    "python": PYTHONS,
+    "python": (*PATHS, "/bin/true", "/usr/bin/env", *(f"{{odd}}/python-{name}" for name in (*PROGRAMS, "none"))),
     "format": (*FORMATS,),
     "page": ("md", "csv", "html"),
     "spec": ("{precious}/spec.json",),
@@ -151,8 +147,10 @@ JSON_VALUES: tuple[Any, ...] = (
     *(None, True, -1, 0, 0.5, 1e308, 2**31, 2**63, 2**64, "", "x" * 3000, "\x00", "\ud800", [], {}, [[]], [{}]),
     *({"value": None}, {"a": {"b": [1, 2]}}, [1] * 500, "mxnet", "nd.exp", "{ID}", {"shape": [2**40]}),
 )  # fmt: skip
-ODD_BYTES = (b"\xff", b"\x00", b"\x1b[31m", b"\xef\xbb\xbf")
-ODD_TEXTS = ("[" * 100_000, "9" * 6000, "NaN", "&a [*a, *a]", "\n---\n", "!!python/object:os.system {}", ",,", "\u2028")
+INSERTIONS = (
+    *(b"\xff", b"\x00", b"\x1b[31m", b"\xef\xbb\xbf", b"[" * 100_000, b"9" * 6000, b"NaN", b"&a [*a, *a]"),
+    *(b"\n---\n", b"!!python/object:os.system {}", b",,", b"\xe2\x80\xa8"),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -238,8 +236,7 @@ def _changed_bytes(document: Any, rng: random.Random) -> bytes:
         return text
     if change < 0.78:
         return text[:place]
-    insertion = rng.choice(ODD_BYTES) if change < 0.86 else rng.choice(ODD_TEXTS).encode()
-    return text[:place] + insertion + text[place:]
+    return text[:place] + rng.choice(INSERTIONS) + text[place:]
 
 
 def _places(document: Any) -> Iterator[tuple[Any, Any]]:

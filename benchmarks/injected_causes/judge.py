@@ -1,5 +1,6 @@
 """Compare what a report says of injected causes with the truth."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,29 +23,25 @@ Share = tuple[float, float, float]  # the share, and the limits of its interval
 @dataclass(frozen=True)
 class ReportedCause:
     """A cause, and what the report says: the case's ratio less 1 (None if the change was not flagged), the sentence,
-    and, for each truth with a known share, the reported share (None if there is none)."""
+    and, for each truth with a known share, the reported share (not a number if there is none)."""
 
     cause: Cause
     change: float | None = None
     sentence: str = ""
     is_named: bool = False
-    shares: Sequence[tuple[Truth, Share | None]] = ()
+    shares: Sequence[tuple[Truth, Share]] = ()
 
     @property
     def is_within(self) -> bool:
         """Whether each true share lies within the reported interval."""
         return bool(self.shares) and all(
-            share is not None and share[1] - ROUNDING <= (truth.share or 0.0) <= share[2] + ROUNDING
-            for truth, share in self.shares
+            low - ROUNDING <= (truth.share or 0.0) <= high + ROUNDING for truth, (_, low, high) in self.shares
         )
 
     def cells(self) -> list[str]:
         """Return the cells of its row in the table."""
         true_shares = [f"{100 * truth.share:.0f} %" for truth in self.cause.truths if truth.share is not None]
-        shares = [
-            "none" if share is None else "{:.0f} % [{:.0f}, {:.0f}]".format(*(100 * value for value in share))
-            for _, share in self.shares
-        ]
+        shares = [f"{100 * share:.0f} % [{100 * low:.0f}, {100 * high:.0f}]" for _, (share, low, high) in self.shares]
         change = "not flagged" if self.change is None else f"{100 * self.change:+.0f} %"
         return [self.cause.name, self.cause.language, change, ", ".join(true_shares) or "-", ", ".join(shares) or "-"]
 
@@ -60,8 +57,8 @@ def compare(cause: Cause, comparison: Comparison) -> ReportedCause:
     return ReportedCause(cause, comparison.ratio - 1, reported.sentence, reported.is_explained and has_all, shares)
 
 
-def _reported_share(truth: Truth, reported: NamedCause) -> Share | None:
-    """Return the share that the truth's source reports for its parts, or None.
+def _reported_share(truth: Truth, reported: NamedCause) -> Share:
+    """Return the share that the truth's source reports for its parts, or not-a-numbers.
 
     Limits of several parts are added: they hold together, and so do their sums. Where some of them are too small to be
     listed, the share of unlisted parts may be theirs.
@@ -75,7 +72,7 @@ def _reported_share(truth: Truth, reported: NamedCause) -> Share | None:
             share, low, high = map(sum, zip(*matching, strict=True))
             unlisted = 1 - sum(share for share, _, _ in shares.values()) if truth.parts else 0.0
             return share, low + min(0.0, unlisted), high + max(0.0, unlisted)
-    return None
+    return math.nan, math.nan, math.nan
 
 
 def _matches(pattern: str, part: Candidate) -> bool:

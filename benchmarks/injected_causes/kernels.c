@@ -53,16 +53,6 @@ double sn_dot(const double *x, const double *y, long n) {
     return dot_kernel(x, y, n);
 }
 
-static inline double horner(const double *c, long k, double x) {
-    double sum = c[k - 1];
-    for (long i = k - 2; i >= 0; i--) sum = sum * x + c[i];
-    return sum;
-}
-
-void sn_polynomial(const double *x, double *out, long n, const double *c, long k) {
-    for (long i = 0; i < n; i++) out[i] = horner(c, k, x[i]);
-}
-
 static NOINLINE void add_columns(const double *x, double *out, long rows, long columns) {
     for (long row = 0; row < rows; row++)
         for (long column = 0; column < columns; column++) out[column] += x[row * columns + column];

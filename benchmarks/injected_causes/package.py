@@ -52,12 +52,6 @@ def dot(first, second):
     return _LIBRARY.sn_dot(_address(first), _address(second), ctypes.c_long(first.size))
 
 
-def polynomial(values, coefficients):
-    """Evaluate a polynomial at each value."""
-    c = _vector(coefficients)
-    return _mapped(_LIBRARY.sn_polynomial, values, _address(c), ctypes.c_long(c.size))
-
-
 def column_sums(table):
     """Sum each column."""
     table = np.asarray(table, dtype=np.float64)
@@ -100,18 +94,6 @@ def pad(count, **options):
     """Return ``count`` values, as the options say."""
     settings = dict(_DEFAULTS, **options)
     return [settings["mode"]] * count
-
-
-class Grid:
-    """A grid of cells."""
-
-    def __init__(self, rows, columns):
-        self.rows, self.columns = rows, columns
-        self.area = rows * columns
-
-    def places(self, turns):
-        """Return as many places, around the grid."""
-        return [turn % self.area for turn in range(turns)]
 
 
 def _records(table):

@@ -4,13 +4,12 @@ They use opduel's workers, which time a call as the framework's adaptor makes it
 the number of processes, their order, and the rule.
 """
 
-import logging
 import math
 import random
 import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 
 from benchmarks.peer_tools import rules
@@ -28,7 +27,6 @@ from opduel.records.measurement import SIDES, Side
 BLOCK_NS = 8_000_000
 TANGO_SAMPLE_NS = 10_000_000
 
-log = logging.getLogger(__name__)
 Rule = Callable[[Sequence[float], Sequence[float]], Answer]
 Values = dict[Side, list[float]]  # ns a call
 Sample = Callable[[Processes, Case, float, random.Random], Values]  # the float: ns of a call, about
@@ -234,14 +232,10 @@ def _prepared(trial: Trial, pair: Mapping[Side, Worker], case: Case) -> Iterator
     call_ns: list[float] = []
     for side, worker in pair.items():
         processes[side] = complete(worker.beginning(fork=True))
-        try:
+        with suppress(CaseRefusedError, CaseLostError):
             call_ns.append(processes[side].ask(request.message(side), case.timeout_s)["call_ns"])
-        except (CaseRefusedError, CaseLostError):
-            continue
-    try:
+    with suppress(CaseRefusedError, CaseLostError):
         yield processes, sum(call_ns) / len(call_ns) if len(call_ns) == len(pair) else None
-    except (CaseRefusedError, CaseLostError) as error:
-        log.warning("%s, %s: %s", case.id, error.failure.side, error.failure.reason)
     for process in processes.values():
         complete(process.ended())
 

@@ -75,7 +75,7 @@ def _cells(rule: str, results: Iterable[Result]) -> list[str]:
             (slowed if result.share and case in result.injected else unslowed).append(answer)
     failed = slowed.count("failed") + unslowed.count("failed")
     flags = unslowed.count("slower") + unslowed.count("faster")
-    false_flags = Rate(flags, len(unslowed) - unslowed.count("failed"))
-    detected = Rate(slowed.count("slower"), len(slowed) - slowed.count("failed"))
-    rates = [rate_text(rate) for rate in (false_flags, *([detected] if detected.of else []))]
+    rates = [rate_text(Rate(flags, len(unslowed) - unslowed.count("failed")))]
+    if answered := len(slowed) - slowed.count("failed"):
+        rates.append(rate_text(Rate(slowed.count("slower"), answered)))
     return [rule, *rates, str(slowed.count("faster")), str(failed), f"{statistics.fmean(seconds_a_case):.1f}"]

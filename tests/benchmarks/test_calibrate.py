@@ -1,14 +1,11 @@
 """benchmarks/calibrate.py: which runs it makes, and which it takes from the file; harness.py is a stand-in here."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fake_harness import BUILD, FakeHarness, call, report
 
 from benchmarks import calibrate
-from opduel.driver.builds import BuildCache
-from opduel.records import Build
 
 
 def test_only_missing_runs_are_made_and_the_table_is_of_all(
@@ -89,16 +86,3 @@ def test_wrong_usage_and_results_of_something_else_are_one_line(
     assert call(tmp_path, *arguments) == 2
     assert message in caplog.messages[-1]
     assert len(harness.runs) == 4
-
-
-def test_two_installations_are_environments_at_two_paths(
-    harness: FakeHarness, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def resolve(request: str, _: object, cache: BuildCache) -> Build:
-        return replace(BUILD, requested=request, directory=str(cache.directory / request))
-
-    monkeypatch.setattr(calibrate, "resolve_build", resolve)
-    monkeypatch.setenv("UV_LINK_MODE", "hardlink")
-    assert call(tmp_path, "--installations") == 0
-    assert all(run["--control"] != run["--treatment"] for run in harness.runs)
-    assert "mxnet==1.9.1 against a second installation, all" in capsys.readouterr().out

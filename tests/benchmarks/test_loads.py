@@ -1,33 +1,32 @@
 """benchmarks/loads.py: a load runs as long as its context, and slows what it is meant to slow."""
 
-import os
 import statistics
 import time
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 import psutil
 import pytest
 
 from benchmarks.loads import load
 from opduel.harness.machine.cpus import plan_cpus, this_thread_on
+from opduel.records import UsageError
 
 
-@cache
-def has_real_time_right() -> bool:
-    def become_real_time() -> None:
-        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
-
-    with ThreadPoolExecutor(1) as thread:  # which alone changes its priority
-        return thread.submit(become_real_time).exception() is None
+@contextmanager
+def load_or_skip(name: str) -> Iterator[None]:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(load(name))
+        except UsageError as error:
+            pytest.skip(str(error))
+        yield
 
 
 @pytest.mark.parametrize("name", ["bursts", "wandering"])
 def test_a_load_runs_as_long_as_its_context(name: str) -> None:
-    if name == "wandering" and not has_real_time_right():
-        pytest.skip("it needs the right to a real-time priority")
     before = {child.pid for child in psutil.Process().children()}
-    with load(name):
+    with load_or_skip(name):
         children = [child for child in psutil.Process().children() if child.pid not in before]
         spent_s = [sum(child.cpu_times()[:2]) for child in children]
         deadline = time.monotonic() + 60  # bursts rest, and other tests take processors
@@ -41,8 +40,6 @@ def test_a_load_runs_as_long_as_its_context(name: str) -> None:
 def test_beside_a_wandering_neighbour_calls_take_one_of_two_times() -> None:
     """One of half a millisecond takes 1.3 times as long and more for tenths of a second, and as long as without it for
     others."""
-    if not has_real_time_right():
-        pytest.skip("it needs the right to a real-time priority")
 
     def tenth_of_a_second() -> float:
         times, end = [], time.perf_counter() + 0.1
@@ -53,7 +50,7 @@ def test_beside_a_wandering_neighbour_calls_take_one_of_two_times() -> None:
 
     with this_thread_on(plan_cpus(1).measure):
         alone = statistics.median(tenth_of_a_second() for _ in range(5))
-    with load("wandering"), this_thread_on(plan_cpus(1).measure):
+    with load_or_skip("wandering"), this_thread_on(plan_cpus(1).measure):
         deadline, slow, fast = time.monotonic() + 60, 0, 0
         while min(slow, fast) < 3:
             assert time.monotonic() < deadline

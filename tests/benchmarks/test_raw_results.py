@@ -24,10 +24,9 @@ def test_results_are_read_back_and_a_line_that_was_cut_off_is_replaced(tmp_path:
 def test_the_commit_says_whether_files_were_changed(tmp_path: Path) -> None:
     assert commit_of(tmp_path) is None
     repository = git.Repo.init(tmp_path)
-    (tmp_path / "file").write_text("before")
-    repository.index.add(["file"])
-    commit = repository.index.commit("a file").hexsha
+    commit = repository.index.commit("nothing").hexsha[:12]
     append(tmp_path / RESULTS / "data.jsonl", "a result")
-    assert commit_of(tmp_path) == commit[:12]
-    (tmp_path / "file").write_text("after")
-    assert commit_of(tmp_path) == f"{commit[:12]}-dirty"
+    assert commit_of(tmp_path) == commit
+    (tmp_path / "file").touch()
+    repository.index.add(["file"])
+    assert commit_of(tmp_path) == f"{commit}-dirty"
