@@ -27,12 +27,20 @@ def nominal_levels(counts: tuple[int, ...], spent: tuple[float, ...]) -> tuple[f
     are exact (Armitage, McPherson and Rowe 1969, J. R. Stat. Soc. A 132, 235-244); they are used as levels of t tests
     (Jennison and Turnbull 2000, Group Sequential Methods with Applications to Clinical Trials, section 4.4).
     """
-    levels, points, density = [], np.array([0.0]), np.array([1.0])
-    for before, count, error in zip((0, *counts), counts, spent, strict=False):
-        boundary = _boundary(points, density, before, count, error)  # of the sum, each sample with a variance of 1
-        levels.append(float(special.ndtr(-boundary / math.sqrt(count))))
-        points, density = _carried(points, density, before, count, boundary)
-    return tuple(levels)
+    return _looked(counts, spent)[0]
+
+
+@lru_cache(maxsize=1024)
+def _looked(counts: tuple[int, ...], spent: tuple[float, ...]) -> tuple[tuple[float, ...], Array, Array]:
+    """Return the levels of these looks, then points and density (``_carried``) after the last. Cached, as a schedule's
+    levels are asked for look by look."""
+    if not counts:
+        return (), np.array([0.0]), np.array([1.0])
+    levels, points, density = _looked(counts[:-1], spent[:-1])
+    before, count = (0, *counts)[-2:]
+    boundary = _boundary(points, density, before, count, spent[-1])  # of the sum, each sample with a variance of 1
+    level = float(special.ndtr(-boundary / math.sqrt(count)))
+    return (*levels, level), *_carried(points, density, before, count, boundary)
 
 
 def _boundary(points: Array, density: Array, before: int, count: int, error: float) -> float:

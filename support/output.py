@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Sequence
+from itertools import groupby
 
 from opduel.support.text import without_controls
 
@@ -64,7 +65,8 @@ def key_line(text: str) -> str:
     """
     if len(text) > _MOST_READ:
         text = f"{text[: _MOST_READ // 2]}\n{text[-_MOST_READ // 2 :]}"
-    lines = [line for line in (without_controls(line).rstrip() for line in text.splitlines()) if line]
+    # Of equal lines in a row one is as good as all: a program that prints for ever prints the same.
+    lines = [line for line in (without_controls(line).rstrip() for line, _ in groupby(text.splitlines())) if line]
     if not lines:
         return ""
     end = next((number - 1 for number, line in enumerate(lines) if _OF_BACKEND.match(line)), 0)

@@ -2,8 +2,8 @@
 code.
 """
 
-import ast
 import functools
+import re
 import subprocess
 from pathlib import Path
 
@@ -32,6 +32,13 @@ MAY_IMPORT = {
 }
 
 
+IMPORT = re.compile(
+    r"^[ \t]*(?:import (?P<names>[\w.]+(?: as \w+)?(?:, [\w.]+(?: as \w+)?)*)"
+    r"|from (?P<module>\w[\w.]*) import (?P<imported>.*?))(?:  #.*)?$",
+    re.MULTILINE,
+)
+
+
 def tracked(pattern: str) -> list[Path]:
     listing = subprocess.run(["git", "ls-files", pattern], cwd=ROOT, capture_output=True, text=True, check=True)
     paths = [ROOT / line for line in listing.stdout.splitlines()]
@@ -40,14 +47,16 @@ def tracked(pattern: str) -> list[Path]:
 
 @functools.cache
 def imports_of(path: Path) -> tuple[str, ...]:
-    """The modules that its import statements name, at whatever depth; ``opduel`` of no mere ``__version__``."""
+    """The modules that its import statements name, at whatever depth; ``opduel`` of no mere ``__version__``.
+
+    By their text, as ruff formats them: to parse all files takes ten times as long.
+    """
     names: list[str] = []
-    for node in ast.walk(ast.parse(path.read_bytes())):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            is_version = node.module == "opduel" and [alias.name for alias in node.names] == ["__version__"]
-            names += [] if is_version else [node.module]
+    for match in IMPORT.finditer(path.read_text(encoding="utf-8")):
+        if match["names"]:
+            names += [name.split()[0] for name in match["names"].split(",")]
+        elif (match["module"], match["imported"]) != ("opduel", "__version__"):
+            names.append(match["module"])
     return tuple(names)
 
 
@@ -105,6 +114,7 @@ def test_every_package_is_in_the_architecture() -> None:
 
 def test_no_file_names_a_registry() -> None:
     hosts = ("files." + "pythonhosted", "pypi." + "org/simple", "registry." + "npmjs")
-    for path in tracked("*"):
-        content = path.read_bytes()
-        assert not any(host.encode() in content for host in hosts), path
+    patterns = [word for host in hosts for word in ("-e", host)]
+    search = subprocess.run(["git", "grep", "--files-with-matches", "--fixed-strings", *patterns], cwd=ROOT, text=True,
+                            capture_output=True, check=False)  # fmt: skip
+    assert (search.returncode, search.stdout) == (1, ""), "1: nothing found"

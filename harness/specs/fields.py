@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Collection
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar
 
 from pydantic import (
@@ -145,6 +146,7 @@ def check_dtype(dtype: str, framework: str, field: str) -> None:
         raise field_error(field, f"is {show(dtype)}: {DTYPE_FIX}")
 
 
+@lru_cache(maxsize=1024)
 def numpy_name(dtype: str) -> str:
     """Return NumPy's name of a dtype: ``float64`` for ``double``; as it is written where that has none. ValueError: it
     is no dtype of NumPy's, or one of bytes without a meaning."""

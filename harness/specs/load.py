@@ -39,7 +39,7 @@ def _load(path: Path, categories: Sequence[str] = ()) -> tuple[Spec, list[Case]]
         if categories:
             spec = _narrowed(spec, categories)
         if spec.specs:
-            spec = _gathered(spec, path)
+            return _load_bundle(spec, path)
         return spec, expand_cases(spec)
     except UsageError as error:
         raise UsageError(f"{path}: {one_line(str(error))}") from None
@@ -89,21 +89,34 @@ def _members(path: Path) -> Any:
     return fields.get("specs", fields.get("benchmarks"))
 
 
-def _gathered(bundle: Spec, path: Path) -> Spec:
-    """Return the bundle with the tests of its specs, in its order; UsageError if one can't be in it, or if two of these
-    have a case of one id.
+def _load_bundle(bundle: Spec, path: Path) -> tuple[Spec, list[Case]]:
+    """Return the bundle with the tests of its specs, in its order, and their cases; UsageError if a spec can't be in
+    it, or if two have a case of one id.
 
     The bundle's own ``defaults`` hold where neither a test nor its own file says otherwise.
     """
+    members = [_member(bundle, path, index, name) for index, name in enumerate(bundle.specs or ())]
+    tests = [_settled(test, member.defaults) for member in members for test in member.tests]
+    gathered = bundle.model_copy(update={"tests": tests, "specs": None})
+    try:
+        return gathered, expand_cases(gathered)
+    except UsageError:
+        _name_member_at_fault(bundle, members)
+        raise
+
+
+def _name_member_at_fault(bundle: Spec, members: Sequence[Spec]) -> None:
+    """Raise UsageError about the first of a bundle's specs that has no valid cases, or one of another's case."""
+    names = bundle.specs or []
     origins: dict[str, str] = {}
-    tests: list[AnyTest] = []
-    for index, name in enumerate(bundle.specs or ()):
-        member, case_ids = _member(bundle, path, index, name)
+    for index, (name, member) in enumerate(zip(names, members, strict=True)):
+        try:
+            case_ids = {case.id for case in expand_cases(member)}
+        except UsageError as error:
+            raise UsageError(f"specs[{index}]: {name}: {error}") from None
         for case_id in case_ids & origins.keys():
             raise UsageError(f"specs: {origins[case_id]} and {name} both have a case {case_id}: rename one of them")
         origins.update(dict.fromkeys(case_ids, name))
-        tests += [_settled(test, member.defaults) for test in member.tests]
-    return bundle.model_copy(update={"tests": tests, "specs": None})
 
 
 def _settled(test: AnyTest, defaults: Settings) -> AnyTest:
@@ -114,8 +127,8 @@ def _settled(test: AnyTest, defaults: Settings) -> AnyTest:
     return test.model_copy(update={name: getattr(defaults, name) for name in names if name not in own_settings})
 
 
-def _member(bundle: Spec, path: Path, index: int, name: str) -> tuple[Spec, set[str]]:
-    """Return one of a bundle's specs, and the ids of its cases; UsageError if it can't be in this bundle."""
+def _member(bundle: Spec, path: Path, index: int, name: str) -> Spec:
+    """Return one of a bundle's specs; UsageError if it can't be in this bundle."""
     field = f"specs[{index}]"
     if name in (bundle.specs or ())[:index]:
         raise UsageError(f"{field} {show(name)} is listed twice: keep one")
@@ -127,7 +140,7 @@ def _member(bundle: Spec, path: Path, index: int, name: str) -> tuple[Spec, set[
             raise UsageError("is a bundle itself: list its specs instead")
         if member.framework != bundle.framework:
             raise UsageError(f"is for {member.framework}, the bundle for {bundle.framework}: remove it")
-        return member, {case.id for case in expand_cases(member)}
+        return member
     except UsageError as error:
         raise UsageError(f"{field}: {name}: {error}") from None
 

@@ -41,11 +41,11 @@ def test_spending_as_pococks_test_does_gives_his_one_critical_value(looks: int, 
     level = float(stats.norm.sf(critical))
     counts = tuple(range(1, looks + 1))
     spent = [level]
-    for upto in range(2, looks + 1):  # what a look spends whose level is that of all others, by bisection
+    for look in range(2, looks + 1):  # what a look spends whose level is that of all others, by bisection
         low, high = 0.0, level
-        for _ in range(40):
+        for _ in range(14):  # to a ten-thousandth of the level
             middle = (low + high) / 2
-            high, low = (middle, low) if nominal_levels(counts[:upto], (*spent, middle))[-1] > level else (high, middle)
+            high, low = (middle, low) if nominal_levels(counts[:look], (*spent, middle))[-1] > level else (high, middle)
         spent.append((low + high) / 2)
     assert sum(spent) == pytest.approx(0.025, rel=3e-3)
 
@@ -62,8 +62,8 @@ def test_no_level_is_below_bonferronis_nor_above_all_that_was_spent(
     spent = tuple(float(share) for share in error * shares / shares.sum() * 0.999)
     levels = nominal_levels(counts, spent)
     assert levels[0] == pytest.approx(spent[0])
-    for level, own, upto in zip(levels, spent, np.cumsum(spent), strict=True):
-        assert own * (1 - 1e-3) <= level <= upto * (1 + 1e-3)
+    for level, share, total in zip(levels, spent, np.cumsum(spent), strict=True):
+        assert share * (1 - 1e-3) <= level <= total * (1 + 1e-3)
 
 
 @given(counts_and_shares)

@@ -12,7 +12,7 @@ from opduel.comparator.case_values import Values
 from opduel.records import Case, Comparison, PairSample, Stage
 
 LOOKS = plan_looks(30)
-RUNS = 400
+RUNS = 200
 
 
 def a_case(lower_is_better: bool = True, threshold: float = 0.02) -> Case:

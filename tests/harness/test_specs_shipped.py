@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from schema_validator import SCHEMA, VALIDATOR
 
-from opduel.harness.specs import expand_cases, find_spec, list_specs, load_spec
+from opduel.harness.specs import expand_cases, find_spec, is_bundle, list_specs, load_cases, load_spec, members_of
 from opduel.harness.specs.expand import DEFAULT_TIMEOUT_S
 from opduel.harness.specs.fields import PLACEHOLDERS
 from opduel.harness.specs.schema import SCHEMA_FILE
@@ -18,22 +18,45 @@ DOCUMENT = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "specs.
 EXAMPLES = re.findall(r"^```(json|yaml)\n(.*?)^```$", DOCUMENT, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("name", list_specs())
-def test_shipped_specs_are_valid(name: str) -> None:
-    path = find_spec(name)
-    assert expand_cases(load_spec(path))
-    if path.suffix == ".json":
-        document = json.loads(path.read_text(encoding="utf-8"))
-        if "tests" in document:  # a bundle has none
-            document["tests"] = document["tests"][:: math.ceil(len(document["tests"]) / 10)]
-        VALIDATOR.validate(document)
-        assert (path.parent / document["$schema"]).resolve() == SCHEMA_FILE
+PATHS = {name: find_spec(name) for name in list_specs()}
+BUNDLES = [name for name, path in PATHS.items() if is_bundle(path)]
+MEMBERS = {member.resolve() for name in BUNDLES for member in members_of(PATHS[name])}
+SINGLE_SPECS = [path for name, path in PATHS.items() if name not in BUNDLES and path.resolve() not in MEMBERS]
+
+
+@pytest.mark.parametrize("name", BUNDLES)
+def test_a_shipped_bundle_has_cases_of_all_its_specs(name: str) -> None:
+    cases = load_cases(PATHS[name])
+    assert {case.category for case in cases} == {member.stem for member in members_of(PATHS[name])}
+    if name == "all.json":
+        assert len({case.operator for case in cases}) >= 300
+
+
+def test_the_catalogue_is_a_bundle_of_all_its_categories() -> None:
+    path = find_spec("all")
+    categories = [path.parent / "hostile.json", *(path.parent / "operators").glob("*.json")]
+    assert sorted(members_of(path)) == sorted(categories)
+
+
+def test_shipped_specs_that_no_bundle_has_are_valid() -> None:
+    for path in SINGLE_SPECS:
+        assert load_cases(path), path
+
+
+def test_shipped_specs_are_valid_by_their_schema() -> None:
+    """Of the tests of each, three: to validate all of them takes a minute."""
+    for path in PATHS.values():
+        if path.suffix == ".json":
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if "tests" in document:  # a bundle has none
+                document["tests"] = document["tests"][:: math.ceil(len(document["tests"]) / 3)]
+            VALIDATOR.validate(document)
+            assert (path.parent / document["$schema"]).resolve() == SCHEMA_FILE
 
 
 @pytest.mark.nightly
 def test_shipped_specs_have_only_tests_of_the_schema() -> None:
-    for name in list_specs():
-        path = find_spec(name)
+    for path in PATHS.values():
         if path.suffix == ".json":
             VALIDATOR.validate(json.loads(path.read_text(encoding="utf-8")))
 

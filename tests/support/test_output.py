@@ -175,10 +175,10 @@ raise ValueError("the reason")
 
 def test_very_long_output_is_searched_at_its_ends() -> None:
     """A program may print for ever: 64 MiB of short lines took 20 s."""
-    many = "y\n" * 2**20
-    assert key_line(many + "error: a\n" + many) == "y"
-    assert key_line("error: a\n" + many + many) == "error: a"
-    assert key_line(many + many + "error: a\n") == "error: a"
+    short_lines = "y\n" * 2**20
+    assert key_line(short_lines + "error: a\n" + short_lines) == "y"
+    assert key_line("error: a\n" + short_lines + short_lines) == "error: a"
+    assert key_line(short_lines + short_lines + "error: a\n") == "error: a"
 
 
 def test_of_long_output_in_a_file_the_ends_are_kept(tmp_path: Path) -> None:
