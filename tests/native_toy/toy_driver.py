@@ -18,7 +18,9 @@ LAUNCH = Path(__file__).resolve().with_name("launch.py")
 KNOWN = LAUNCH.with_name("known.py")
 LONG_S = 300.0  # against hanging for ever, on however slow a machine; no test waits for it to pass
 # Verdicts in short runs on a machine that is shared: changes that matter are large, and so are those that are made.
+# Nobody looks for causes, which takes as long as all else: tests/causes/ does.
 QUICK = ("--threshold", "15%", "--max_rounds", "10", "--sentinels", "0", "--busy_host", "report", "--min_free", "0")
+QUICK += ("--explain", "none")
 
 
 @dataclass(frozen=True)
