@@ -188,7 +188,7 @@ class Branch:
             tally.outcomes.append((commit, outcome))
             if reason := outcome.why_open:
                 soon = outcome.goes_on and reason == outcome.unfinished
-                self._fail(commit, RunError(f"{commit.short}: {reason}"), tally, soon)
+                self._fail(commit, RunError(f"{commit.short}: {reason}"), tally, soon, kind="not settled")
             else:  # it no longer fails
                 self._journal.clear_trouble(self._item(commit))
         return True
@@ -208,12 +208,13 @@ class Branch:
         """Return the fact that a commit was processed while the commit file stayed at an earlier one."""
         return f"beyond the commit file/{self._item(commit)}"
 
-    def _fail(self, commit: Commit, error: OpduelError, tally: Tally, soon: bool = False) -> None:
-        """Write down that a commit failed: to be tried again by the next pass (``soon``), or after a pause."""
+    def _fail(self, commit: Commit, error: OpduelError, tally: Tally, soon: bool = False, kind: str = "failed") -> None:
+        """Write down that a commit failed, or isn't settled: to be tried again by the next pass (``soon``), or after a
+        pause."""
         tally.fail(commit.id, str(error))
         soon = soon or isinstance(error, NoSpaceError)
         trouble = self._journal.record_trouble(self._item(commit), str(error), soon)
-        kind = "unbuildable" if isinstance(error, UnbuildableError) else "failed"
+        kind = "unbuildable" if isinstance(error, UnbuildableError) else kind
         when = time.strftime("after %Y-%m-%d %H:%M UTC", time.gmtime(trouble.retry_at))
         again = "the next pass tries again" if soon else f"to be tried again {when}"
         is_one = self._settings.commit is not None and self._settings.interval_s is None

@@ -24,6 +24,7 @@ from opduel.harness.processes.worker_errors import (
 )
 from opduel.records import Build, Failure
 from opduel.records.measurement import Side
+from opduel.support.text import duration
 
 WORKER = Path(__file__).resolve().parents[1] / "worker" / "main.py"
 START_TIMEOUT_S = 180.0  # importing a framework on a busy machine
@@ -154,7 +155,8 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
 
     def hung(self, timeout_s: float, doing: str, channel: Channel) -> Failure:
         """Return the failure of whoever did not answer over ``channel`` in time."""
-        return Failure(self.side, "timeout", f"no answer within {timeout_s:g} s ({doing})", channel.output_tail())
+        reason = f"no answer within {duration(timeout_s)} ({doing})"
+        return Failure(self.side, "timeout", reason, channel.output_tail())
 
     def lost(self, failure: Failure) -> WorkerLostError:
         """Close it for this reason, and return the error to raise."""

@@ -105,7 +105,7 @@ def test_a_search_of_which_a_step_is_not_settled_goes_on_at_the_next_pass(loop: 
         f"{a_commit(3).short}: the search for the culprit ended: case looked changed when the time budget ended, and is"
         " not settled"
     ]
-    assert loop.events("failed")[0].endswith("; the next pass tries again")
+    assert loop.events("not settled")[0].endswith("; the next pass tries again")
     assert loop.watch(sought=("regressed",)).once().failures == []
     (traced,) = loop.ear.outcomes[-1].culprits or ()
     assert [revision.name for revision in traced.revisions] == [a_commit(1).short, a_commit(2).short]
