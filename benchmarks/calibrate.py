@@ -26,7 +26,7 @@ from benchmarks.calibration_data import CalibrationRun, PlannedRun, decide_again
 from benchmarks.calibration_table import load_section, overall_lines, run_lines
 from benchmarks.loads import LOADS, QUIET, load
 from benchmarks.raw_results import append, commit_of, read
-from opduel.commands.entry import DONE, INCOMPLETE, run_command
+from opduel.commands.entry import DONE, INCOMPLETE, USAGE, run_command
 from opduel.commands.option_types import positive, seed, share
 from opduel.commands.options import Parser
 from opduel.driver.builds import BuildCache, resolve_build
@@ -36,7 +36,6 @@ from opduel.records import UsageError
 PLAN = ("0:2%", "0:2%", "10%:2%", "5%:2%", "2%:0.5%", "1%:0.25%", "0.5%:0.1%")
 SPEC = "all"
 DATA = ROOT / "benchmarks" / "results" / "calibration.jsonl"
-WRONG_USAGE = 2  # harness.py's exit code
 
 
 @dataclass(frozen=True)
@@ -143,14 +142,13 @@ def make_run(planned: PlannedRun, settings: Settings, builds: tuple[str, str]) -
         UsageError: harness.py was called with wrong options, or the load can't run here.
     """
     control, treatment = builds
-    options = ["-b", SPEC, "--control", control, "--treatment", treatment]
+    options = ["-b", SPEC, "--control", control, "--treatment", treatment, "--sample", str(settings.sample)]
     options += ["--seed", str(seed_of(planned, settings.seed)), "--threshold", str(planned.threshold)]
     options += ["--inject", str(planned.inject)] if planned.inject else []
-    options += ["--sample", str(settings.sample)]
     commit = commit_of()
     with load(planned.load):
         run = run_harness(*options, *settings.further)
-    if run.exit_code == WRONG_USAGE:
+    if run.exit_code == USAGE:
         raise UsageError(run.message)
     if run.report is None or run.report.run.aborted:
         print(f"{planned.name}: no result: {run.message}", file=sys.stderr)
@@ -164,10 +162,9 @@ def make_run(planned: PlannedRun, settings: Settings, builds: tuple[str, str]) -
 
 def table_lines(runs: Sequence[CalibrationRun], settings: Settings) -> list[str]:
     """Return what the runs are of, and a section for each load."""
-    hosts = Counter(f"{run.report.host.cpu_model}, {run.report.host.logical_cpus} CPUs" for run in runs)
-    names = [f"{host}{f' ({count} runs)' if len(hosts) > 1 else ''}" for host, count in hosts.items()]
+    hosts = dict.fromkeys(f"{run.report.host.cpu_model}, {run.report.host.logical_cpus} CPUs" for run in runs)
     control = "a second installation" if settings.installations else "itself"
-    lines = [f"{MXNET} against {control}, {SPEC}, on {' and '.join(names)}"]
+    lines = [f"{MXNET} against {control}, {SPEC}, on {' and '.join(hosts)}"]
     for name in LOADS:
         beside_load = [run for run in runs if run.planned.load == name]
         lines += load_section(name, beside_load) if beside_load else []

@@ -10,7 +10,6 @@ from benchmarks.markdown import rate_text
 from opduel.comparator.calibration import Rate
 from opduel.records import Cause as NamedCause
 from opduel.records import Comparison
-from opduel.records.cause import Candidate
 from opduel.support.text import counted
 
 ROUNDING = 0.005  # the sentence has whole per cents
@@ -67,16 +66,15 @@ def _reported_share(truth: Truth, reported: NamedCause) -> Share:
         if examination.source != truth.source:
             continue
         shares = {part: (part.share or 0.0, *part.ci) for part in examination.candidates if part.ci}
-        matching = [share for part, share in shares.items() if _matches(truth.parts or truth.name, part)]
+        pattern = re.compile(truth.parts or truth.name)
+        matching = [
+            share for part, share in shares.items() if any(map(pattern.search, (part.name, part.was, *part.merged)))
+        ]
         if matching:
             share, low, high = map(sum, zip(*matching, strict=True))
             unlisted = 1 - sum(share for share, _, _ in shares.values()) if truth.parts else 0.0
             return share, low + min(0.0, unlisted), high + max(0.0, unlisted)
     return math.nan, math.nan, math.nan
-
-
-def _matches(pattern: str, part: Candidate) -> bool:
-    return any(re.search(pattern, name) for name in (part.name, part.was, *part.merged))
 
 
 def judge(causes: Sequence[ReportedCause], equal_builds: Mapping[str, Sequence[str]]) -> tuple[bool, list[str]]:
