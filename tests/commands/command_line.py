@@ -37,6 +37,14 @@ SPEC = {
     "framework": "mxnet",
     "tests": [{"operator": "nd.exp", "identifier": "exp_{ID}", "inputs": [{"data": [64, 64]}, {"data": [64, 128]}]}],
 }
+# The same in a framework whose workers start in a moment: for what is about runs, not about MXNet.
+PYTHON_SAME_BUILD = ("--control", sys.executable, "--treatment", sys.executable)
+PYTHON_SPEC = {
+    "framework": "python",
+    "tests": [
+        {"operator": "numpy.exp", "identifier": "exp_{ID}", "inputs": [{"args": [[64, 64]]}, {"args": [[64, 128]]}]}
+    ],
+}
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,7 @@ from pathlib import Path
 
 import pytest
 from command_line import RUN_BENCH, run_bench_main
-from forked import Forked
-
-from opduel.harness.specs import expand_cases, find_spec, load_spec
+from forked import ONE_FORK, Forked
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[list[str]]:
@@ -20,14 +18,13 @@ def test_it_lists_every_case_once_with_operator_and_spec(home: Path, capsys: pyt
     assert all(len(row) == 3 for row in rows)
     assert len({tuple(row) for row in rows}) == len(rows)
     catalogue = [[row[0], row[1]] for row in rows if row[2].startswith("operators/") or row[2] == "hostile.json"]
-    cases = expand_cases(load_spec(find_spec("all")))
-    assert sorted(catalogue) == sorted([case.id, case.operator] for case in cases)
+    assert sorted(catalogue) == sorted(row[:2] for row in listed(capsys, "-b", "all"))
     assert {"smoke.json", "conv.json"} <= {row[2] for row in rows}
     assert "all.json" not in {row[2] for row in rows}
 
 
 @pytest.mark.parametrize(
-    ("pattern", "column", "want"),
+    ("pattern", "column", "expected_specs"),
     [
         ("nd.linalg.", 1, {"operators/linalg.json"}),
         ("operators/gemm.json", 2, {"operators/gemm.json"}),
@@ -35,11 +32,11 @@ def test_it_lists_every_case_once_with_operator_and_spec(home: Path, capsys: pyt
     ],
 )
 def test_a_pattern_is_looked_for_in_all_three(
-    home: Path, capsys: pytest.CaptureFixture[str], pattern: str, column: int, want: set[str]
+    home: Path, capsys: pytest.CaptureFixture[str], pattern: str, column: int, expected_specs: set[str]
 ) -> None:
     rows = listed(capsys, pattern)
     assert rows
-    assert {row[2] for row in rows} == want
+    assert {row[2] for row in rows} == expected_specs
     assert all(pattern.partition("*")[0] in row[column] for row in rows)
 
 
@@ -60,7 +57,7 @@ def test_bad_usage(home: Path, caplog: pytest.LogCaptureFixture, arguments: list
 
 def test_a_reader_that_leaves_is_no_error() -> None:
     """The list is longer than a pipe holds."""
-    with Forked([sys.executable, RUN_BENCH, "--list", "-b", "scipy/distributions"]) as process:
+    with Forked([sys.executable, RUN_BENCH, "--list", "-b", "scipy/distributions"], first=ONE_FORK) as process:
         assert process.stdout is not None
         assert process.stdout.readline().count("\t") == 2
         process.stdout.close()

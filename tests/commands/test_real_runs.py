@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import get_type_hints
 
 import pytest
-from command_line import ANYWAY, HARNESS, SAME_BUILD, Outcome, only_report, run_script, write_spec
+from command_line import (
+    ANYWAY,
+    HARNESS,
+    PYTHON_SAME_BUILD,
+    PYTHON_SPEC,
+    SAME_BUILD,
+    Outcome,
+    only_report,
+    run_script,
+    write_spec,
+)
 
 from opduel.records import Build, Comparison, PairSample, Report, RunConfiguration
 from opduel.records.host_record import HostRecord
@@ -95,9 +105,9 @@ def test_a_regression_ends_in_1_and_the_injection_is_accounted_for(finished: Fin
     assert "injected +95 %: found 1 of 1, missed 0; false alarms 0 of 1" in outcome.out
 
 
-def test_a_spent_budget_says_so_and_that_nothing_was_compared(finished: Finished, home: Path) -> None:
+def test_a_spent_budget_says_so_and_that_nothing_was_compared(home: Path) -> None:
     options = ["--time_budget", "0.01", "--simple_local_reporter", str(home), "--simple_screen_reporter"]
-    outcome = run_script(HARNESS, "-b", write_spec(home), *SAME_BUILD, *ANYWAY, *options)
+    outcome = run_script(HARNESS, "-b", write_spec(home, PYTHON_SPEC), *PYTHON_SAME_BUILD, *ANYWAY, *options)
     run = only_report(home)["run"]
     assert (run["complete"], run["aborted"], run["time_budget"]) == (False, False, 0.01)
     assert "time budget" in run["stop_reason"]

@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 from command_line import (
     ANYWAY,
-    RELEASE,
+    PYTHON_SPEC,
     RUN_BENCH,
-    SAME_BUILD,
     OnTerminal,
     Outcome,
     only_report,
@@ -50,7 +49,7 @@ def passed_on(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
 def answer(terminal: OnTerminal, *answers: str) -> Outcome:
     """Give the three answers, each when its question has been put."""
     for question, text in zip(("Control build", "Treatment build", "Folder"), answers, strict=True):
-        terminal.wait_for(rf"{question}[^\n]*\]: ")
+        terminal.wait_for(rf"{question}[^\n]*[])]: ")
         terminal.type(f"{text}\n")
     return terminal.end()
 
@@ -197,16 +196,16 @@ def test_help_is_its_own_and_points_to_that_of_harness(home: Path) -> None:
     assert "--shape" in of_spec_from.out
 
 
-@pytest.mark.mxnet
 def test_from_the_first_question_to_a_report(environment: dict[str, str], home: Path) -> None:
-    arguments = ["-b", write_spec(home), *ANYWAY, "--max_rounds", "2", "--threshold", "50%", "--operators", "exp_0"]
+    spec = write_spec(home, PYTHON_SPEC)
+    arguments = ["-b", spec, *ANYWAY, "--max_rounds", "2", "--threshold", "50%", "--operators", "exp_0"]
     with OnTerminal(RUN_BENCH, arguments, environment) as terminal:
-        outcome = answer(terminal, SAME_BUILD[1], RELEASE, str(home / "reports"))
+        outcome = answer(terminal, sys.executable, sys.executable, str(home / "reports"))
     assert outcome.code in (0, 3), outcome.err  # 3: two rounds may be too few for a verdict
     document = only_report(home / "reports")
-    assert [document[side]["requested"] for side in ("control", "treatment")] == [RELEASE, RELEASE]
+    assert [document[side]["requested"] for side in ("control", "treatment")] == [sys.executable] * 2
     assert document["run"]["command"] == ["harness.py", *arguments]
-    table, path = outcome.err.index("exp_0/forward"), outcome.err.index(f"report: {home / 'reports'}")
+    table, path = outcome.err.index("exp_0"), outcome.err.index(f"report: {home / 'reports'}")
     assert path < table
 
 

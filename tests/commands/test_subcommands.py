@@ -1,10 +1,11 @@
 """The command ``opduel``: which command of the scripts a subcommand becomes, its help, its messages."""
 
+import json
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -133,8 +134,9 @@ def test_what_measures_one_build_refuses_a_control(call: Call) -> None:
 def test_messages_name_subcommands_and_not_the_scripts(call: Call) -> None:
     assert "see opduel compare --help" in call("compare", "--frobnicate").error_line()
     assert "opduel list shows all" in call("compare", "-b", "nothing-like-it").error_line()
-    for wrong in ("compare --frobnicate", "drive -b smoke --step x", "convert x --to nothing", "list nothing-like-it"):
+    for wrong in ("compare --frobnicate", "drive -b smoke --step x", "convert x --to nothing"):
         assert ".py" not in call(*wrong.split()).error_line()
+    assert ".py" not in call("list", "nothing-like-it", "-b", "smoke").error_line()
 
 
 def test_a_wrong_subcommand_has_a_similar_one(call: Call) -> None:
@@ -196,7 +198,7 @@ def test_an_installed_opduel_names_no_script_and_no_page(call: Call, name: str) 
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("list no-such-case", "opduel list: error: nothing matches 'no-such-case'"),
+        ("list no-such-case -b smoke", "opduel list: error: nothing matches 'no-such-case'"),
         ("send report.json", "opduel send: error: add --remote_reporter"),
         ("spec-from", "are required: NETWORK; see opduel spec-from --help"),
         ("python", "are required: BUILD"),
@@ -242,33 +244,49 @@ def test_without_its_extra_the_server_says_so_in_one_line(call: Call, monkeypatc
 
 HEAVY = ("numpy", "scipy", "pydantic", "rich", "requests", "jinja2", "git", "distributed", "yaml", "psutil")
 HEAVY_PACKAGES = ("harness.run", "harness.specs.model", "driver.builds", "driver.git", "reporters.registry")
-LOADED_CODE = f"""
-import sys
+# Runs each command line of its arguments, JSON lists of a script and words, in a fork of this one interpreter.
+FORKING_CODE = f"""
+import json, os, sys
 from opduel.commands.opduel import main
-code = main(sys.argv[2:], sys.argv[1] or None)
-loaded = {{*{HEAVY}, *("opduel." + name for name in {HEAVY_PACKAGES})}} & set(sys.modules)
-sys.exit(f"{{sorted(loaded)}} loaded" if loaded else code)
+for argument in sys.argv[1:]:
+    script, *words = json.loads(argument)
+    reading, writing = os.pipe()
+    if not os.fork():
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(writing, 2)
+        code = main(words, script or None)
+        loaded = {{*{HEAVY}, *("opduel." + name for name in {HEAVY_PACKAGES})}} & set(sys.modules)
+        sys.stderr.flush()
+        os.write(2, f"{{sorted(loaded)}} loaded".encode() if loaded else b"")
+        os._exit(code)
+    os.close(writing)
+    errors = open(reading).read()
+    code = os.waitstatus_to_exitcode(os.wait()[1])
+    print(json.dumps([code, errors]))
 """
 
 
-def code_of_light(script: str, *words: str) -> tuple[int, str]:
-    """Return the exit code and the errors of a command; the code is 1 if it has loaded what measures."""
-    command = [sys.executable, "-c", LOADED_CODE, script, *words]
-    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    return process.returncode, process.stderr
+def codes_and_errors(command_lines: Sequence[tuple[str, str]]) -> list[tuple[int, str]]:
+    """Return the exit code and the errors of each script's command line; the errors end in what it has loaded, if that
+    is what measures."""
+    words = [json.dumps([script, *words.split()]) for script, words in command_lines]
+    command = [sys.executable, "-c", FORKING_CODE, *words]
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    return [tuple(json.loads(line)) for line in process.stdout.splitlines()]
 
 
-@pytest.mark.parametrize(
-    "words", ["--help", "--version", *(f"{name} -h" for name, command in SUBCOMMANDS.items() if command.parsers)]
-)
-def test_help_loads_nothing_that_measures(words: str) -> None:
+def test_help_loads_nothing_that_measures() -> None:
     """numpy and the others take a second; what they would be needed for is not known yet."""
-    assert code_of_light("", *words.split()) == (0, "")
+    subcommands_with_help = [name for name, command in SUBCOMMANDS.items() if command.parsers]
+    command_lines = [
+        ("", words) for words in ("--help", "--version", *(f"{name} -h" for name in subcommands_with_help))
+    ]
+    outcomes = codes_and_errors(command_lines)
+    assert dict(zip(command_lines, outcomes, strict=True)) == dict.fromkeys(command_lines, (0, ""))
 
 
-@pytest.mark.parametrize(
-    ("script", "words", "error"),
-    [
+def test_wrong_usage_is_told_before_what_measures_is_loaded(home: Path) -> None:
+    cases = [
         ("", "compare", "nothing to measure"),
         ("", "compare -b nosuch.json", "spec 'nosuch.json' is neither a file"),
         ("", "measure -b smoke --runs 0", "--runs"),
@@ -296,12 +314,11 @@ def test_help_loads_nothing_that_measures(words: str) -> None:
         ("repo_driver.py", "-b smoke", "add --ab_testing"),
         ("run_bench.py", "-b smoke --no_such_option", "unrecognized arguments: --no_such_option"),
         ("run_bench.py", f"--convert {__file__}", "the following arguments are required: --to"),
-    ],
-)
-def test_wrong_usage_is_told_before_what_measures_is_loaded(home: Path, script: str, words: str, error: str) -> None:
-    code, errors = code_of_light(script, *words.split())
-    assert (code, errors.count("\n")) == (2, 1), errors
-    assert error in errors
+    ]
+    outcomes = codes_and_errors([(script, words) for script, words, _ in cases])
+    for (script, words, error), (code, errors) in zip(cases, outcomes, strict=True):
+        assert (code, errors.count("\n"), errors[-1:]) == (2, 1, "\n"), (script, words, errors)
+        assert error in errors, (script, words)
 
 
 @pytest.mark.parametrize("shell", subcommand_parsers.SHELLS)
