@@ -1,6 +1,7 @@
 """What all tests share: real MXNet builds, from the user's build cache, and a processor for each of several workers."""
 
 import errno
+import gc
 import os
 import shutil
 import signal
@@ -49,6 +50,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     longest = ("end_to_end", "server", "frameworks", "opduel")
     places = {name: place for place, name in enumerate(longest)}
     items.sort(key=lambda item: places.get(item.path.parent.name, len(longest)))
+
+
+def pytest_collection_finish() -> None:
+    """What has been imported and collected stays: garbage collections leave it out, of which some took seconds."""
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -82,11 +82,17 @@ def cheapest(noise: Noise, costs: Costs, looks: Looks = LOOKS) -> Design:
     normal = NormalDist()
     off = normal.inv_cdf((1 + CHANCE) / 2)  # standard errors that the estimate may be off, on either side
     errors = {pairs: off - normal.inv_cdf(looks.level(pairs, ALPHA / 2)) for pairs in looks.counts}
-    designs = itertools.starmap(Design, itertools.product(errors, range(1, MOST_FORKS + 1), range(1, MOST_QUADS + 1)))
-    return min(
-        (design for design in designs if errors[design.pairs] * design.standard_error(noise) <= math.log1p(THRESHOLD)),
-        key=lambda design: design.seconds(costs),
-    )
+
+    def decides(design: Design) -> bool:
+        return errors[design.pairs] * design.standard_error(noise) <= math.log1p(THRESHOLD)
+
+    designs = []  # of as many pairs and forks the one with the fewest quads
+    for pairs, forks in itertools.product(errors, range(1, MOST_FORKS + 1)):
+        if decides(Design(pairs, forks, MOST_QUADS)):
+            designs.append(
+                next(design for quads in itertools.count(1) if decides(design := Design(pairs, forks, quads)))
+            )
+    return min(designs, key=lambda design: design.seconds(costs))
 
 
 def seconds_of_fresh_pairs(costs: Costs, looks: Looks = LOOKS) -> float:

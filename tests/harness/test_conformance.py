@@ -46,14 +46,14 @@ def subject(broken: str = "", adaptor: Path | None = None) -> Subject:
         return Build("toy", "toy", "interpreter", sys.executable, "1.0", "3.11", "digest", environment=variables)
 
     case = toy_case("sum/forward", "toy.sum", size=8)
-    timeout_s = 2.0 if broken == "needs its thread" else 20.0  # which then hangs
+    timeout_s = 1.0 if broken == "needs its thread" else 20.0  # which then hangs
     return Subject(Toy(broken, adaptor), build("control"), build("treatment"), [replace(case, timeout_s=timeout_s)])
 
 
 @pytest.fixture(autouse=True)
 def short_hang(monkeypatch: pytest.MonkeyPatch) -> None:
     """A call that never ends is given up soon."""
-    monkeypatch.setattr(failing, "HANG_S", 2.0)
+    monkeypatch.setattr(failing, "HANG_S", 1.0)
 
 
 @pytest.mark.parametrize("name", CHECKS)

@@ -83,22 +83,20 @@ def test_an_injection_makes_that_share_of_calls_more() -> None:
     assert (sample.control, sample.treatment, sample.calls) == (2000, 2020, 100)
 
 
-@pytest.mark.parametrize(
-    ("operator", "kind"),
-    [("refuse", "error"), ("missing", "missing"), ("abort", "crash"), ("kill", "killed"), ("hang", "timeout")],
-)
-def test_a_case_that_fails_costs_no_other(operator: str, kind: str) -> None:
-    bad = replace(counted("bad", operator, only_on="treatment"), timeout_s=2.0 / SLOWDOWN)
-    result = one_round(with_counting(), counted("a"), bad, counted("b"))
+def test_cases_that_fail_cost_no_other() -> None:
+    kinds = {"refuse": "error", "missing": "missing", "abort": "crash", "kill": "killed", "hang": "timeout"}
+    bad_cases = [
+        replace(counted(operator, operator, only_on="treatment"), timeout_s=2.0 / SLOWDOWN) for operator in kinds
+    ]
+    result = one_round(with_counting(), counted("a"), *bad_cases, counted("both", "refuse"), counted("b"))
     assert {sample.case_id for sample in result.samples} == {"a/instructions", "b/instructions"}
-    failure = {**result.refused, **result.lost}["bad/instructions"]
-    assert (failure.side, failure.kind) == ("treatment", kind)
+    failures = {case_id.partition("/")[0]: failure for case_id, failure in {**result.refused, **result.lost}.items()}
+    both = failures.pop("both")
+    assert (both.side, both.reason) == ("both", "ValueError: Shapes (2,) and (3,)")
+    assert {name: (failure.side, failure.kind) for name, failure in failures.items()} == {
+        operator: ("treatment", kind) for operator, kind in kinds.items()
+    }
     assert result.lost_worker is None
-
-
-def test_what_fails_on_both_sides_is_reported_so() -> None:
-    failure = one_round(with_counting(), counted("bad", "refuse")).refused["bad/instructions"]
-    assert (failure.side, failure.reason) == ("both", "ValueError: Shapes (2,) and (3,)")
 
 
 def test_a_call_in_which_nothing_is_counted_is_refused() -> None:
@@ -266,17 +264,24 @@ def test_without_valgrind_a_request_does_nothing() -> None:
 
 
 @real_counts
-def test_real_counts_repeat_and_grow_with_the_work(temporary: Path) -> None:
+def test_real_counts_repeat_and_grow_with_the_work_and_failures_are_reported(temporary: Path) -> None:
     """zlib's crc32 runs in a library of its own, under a name that valgrind sees."""
     assert VALGRIND
-    bench = with_counting(("crc32_z",), VALGRIND)
-    same, more = counted("same", "checksum", bytes=40_000), counted("more", "checksum", bytes=40_000, slower=1.01)
-    samples = {sample.case_id: sample for sample in one_round(bench, same, more).samples}
+    result = one_round(
+        with_counting(("crc32_z",), VALGRIND),
+        counted("same", "checksum", bytes=40_000),
+        counted("more", "checksum", bytes=40_000, slower=1.01),
+        counted("none", "work"),
+        counted("bad", "abort"),
+    )
+    samples = {sample.case_id: sample for sample in result.samples}
     assert samples["same/instructions"].control > 10_000
     assert abs(samples["same/instructions"].log_ratio) < 0.001
     assert samples["more/instructions"].log_ratio == pytest.approx(math.log(1.01), rel=0.2)
-    nothing = one_round(bench, counted("none", "work")).refused["none/instructions"]
-    assert "executes nothing" in nothing.reason
+    assert "executes nothing" in result.refused["none/instructions"].reason
+    crash = result.lost["bad/instructions"]
+    assert (crash.side, crash.kind) == ("both", "crash")
+    assert "SIGABRT" in crash.reason
     assert os.listdir(temporary) == [], "what callgrind wrote is gone"
 
 
@@ -318,12 +323,3 @@ def test_real_counts_of_whole_calls_repeat_and_grow_with_the_work() -> None:
     assert samples["same/instructions"].control > 100_000
     assert abs(samples["same/instructions"].log_ratio) < 0.001
     assert samples["more/instructions"].log_ratio == pytest.approx(math.log(1.01), rel=0.2)
-
-
-@real_counts
-def test_a_crash_under_valgrind_is_reported_as_one() -> None:
-    assert VALGRIND
-    result = one_round(with_counting(("crc32_z",), VALGRIND), counted("bad", "abort"))
-    failure = result.lost["bad/instructions"]
-    assert (failure.side, failure.kind) == ("both", "crash")
-    assert "SIGABRT" in failure.reason

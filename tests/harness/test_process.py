@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -72,58 +71,56 @@ def test_per_call_time_does_not_depend_on_inner(worker: Worker) -> None:
     assert 0.5 < single_ns / ten < 2
 
 
-@pytest.mark.parametrize(
-    ("operator", "kind", "reason"),
-    [
+def test_refusals_leave_the_worker_alive(worker: Worker) -> None:
+    for operator, kind, reason in (
         ("refuse", "error", "ValueError: Shapes (2,) and (3,)"),
         ("missing", "missing", "toy 1.0 has no operator nd.gone"),
         ("no_memory", "out-of-memory", "MemoryError"),
-    ],
-)
-def test_refusal_leaves_the_worker_alive(worker: Worker, operator: str, kind: str, reason: str) -> None:
-    with pytest.raises(CaseRefusedError) as caught:
-        prepare(worker, operator)
-    assert caught.value.failure.side == "treatment"
-    assert caught.value.failure.kind == kind
-    assert reason in caught.value.failure.reason
-    assert block(prepare(worker, "work"), 0, 1, 1)
+    ):
+        case = begin(worker)
+        with pytest.raises(CaseRefusedError) as caught:
+            ask_to_prepare(case, operator)
+        end(case)
+        assert caught.value.failure.side == "treatment"
+        assert caught.value.failure.kind == kind
+        assert reason in caught.value.failure.reason
+        next_case = prepare(worker, "work")
+        assert block(next_case, 0, 1, 1)
+        end(next_case)
 
 
-LOSSES = pytest.mark.parametrize(
-    ("operator", "kind", "reason", "words"),
-    [
-        ("segfault_like_exit", "crash", "exited with code 255, having printed 'Segmentation fault'", "Stack trace"),
-        ("abort", "crash", "killed by SIGABRT", ""),
-        (
-            "no_memory_in_native_code",
-            "out-of-memory",
-            "ran out of memory and aborted, after printing 'bad_alloc'",
-            "what()",
-        ),
-        ("kill", "killed", "killed by SIGKILL", ""),
-        ("hang", "timeout", "no answer within 2 s", "going to sleep"),
-    ],
-)
+LOSSES = [  # operator, kind of the failure, part of its reason, part of the output
+    ("segfault_like_exit", "crash", "exited with code 255, having printed 'Segmentation fault'", "Stack trace"),
+    ("abort", "crash", "killed by SIGABRT", ""),
+    (
+        "no_memory_in_native_code",
+        "out-of-memory",
+        "ran out of memory and aborted, after printing 'bad_alloc'",
+        "what()",
+    ),
+    ("kill", "killed", "killed by SIGKILL", ""),
+    ("hang", "timeout", "no answer within 1 s", "going to sleep"),
+]
 
 
-@LOSSES
-def test_a_lost_child_is_reported_and_the_worker_lives(
-    worker: Worker, operator: str, kind: str, reason: str, words: str
-) -> None:
-    with pytest.raises(CaseLostError) as caught:
-        prepare(worker, operator, timeout_s=2.0 if operator == "hang" else 20.0)
-    failure = caught.value.failure
-    assert (failure.side, failure.kind) == ("treatment", kind)
-    assert reason in failure.reason
-    assert words in failure.output_tail
-    assert not psutil.Process(worker.pid).children()
-    assert prepare(worker, "work").output_tail() == "", "the next case has its own output tail"
+def test_lost_children_are_reported_and_the_worker_lives(worker: Worker) -> None:
+    for operator, kind, reason, words in LOSSES:
+        with pytest.raises(CaseLostError) as caught:
+            prepare(worker, operator, timeout_s=1.0 if operator == "hang" else 20.0)
+        failure = caught.value.failure
+        assert (failure.side, failure.kind) == ("treatment", kind)
+        assert reason in failure.reason
+        assert words in failure.output_tail
+        assert not psutil.Process(worker.pid).children()
+        next_case = prepare(worker, "work")
+        assert next_case.output_tail() == "", "it has its own"
+        end(next_case)
 
 
-@LOSSES
+@pytest.mark.parametrize(("operator", "kind", "reason", "words"), LOSSES)
 def test_without_a_fork_the_worker_is_lost(worker: Worker, operator: str, kind: str, reason: str, words: str) -> None:
     with pytest.raises(WorkerLostError) as caught:
-        prepare(worker, operator, timeout_s=2.0 if operator == "hang" else 20.0, fork=False)
+        prepare(worker, operator, timeout_s=1.0 if operator == "hang" else 20.0, fork=False)
     failure = caught.value.failure
     assert (failure.side, failure.kind) == ("treatment", kind)
     assert reason in failure.reason
@@ -306,19 +303,22 @@ def test_close_ends_the_process_and_can_be_repeated() -> None:
 
 
 def test_worker_dies_with_its_controller(wait_until: Callable[[Callable[[], bool]], bool]) -> None:
-    program = (
-        "import sys, time; sys.path[:0] = sys.argv[1:]; import test_process as t;"
-        "w = t.start(); w.wait_ready(); print(w.pid, flush=True);"
-        "t.prepare(w, 'hang', 1000)"
-    )
-    here = os.path.dirname(__file__)
-    root = os.path.dirname(os.path.dirname(here))
-    python = toy_build("control").interpreter
-    with subprocess.Popen([python, "-c", program, root, here], stdout=subprocess.PIPE, text=True) as controller:
-        assert controller.stdout is not None
-        pid = int(controller.stdout.readline())
-        assert psutil.pid_exists(pid)
-        controller.kill()
+    reading, writing = os.pipe()
+    controller = os.fork()
+    if not controller:
+        try:
+            worker = start()
+            worker.wait_ready()
+            os.write(writing, str(worker.pid).encode())
+            prepare(worker, "hang", 1000)
+        finally:  # only if it fails: it is killed
+            os._exit(1)
+    os.close(writing)
+    with open(reading, "rb", buffering=0) as pipe:
+        pid = int(pipe.read(20))
+    assert psutil.pid_exists(pid)
+    os.kill(controller, signal.SIGKILL)
+    os.waitpid(controller, 0)
     assert wait_until(lambda: not psutil.pid_exists(pid))
 
 

@@ -1,9 +1,7 @@
 """Runs that are cut short, by a signal or by SIGKILL, and resumed: what is taken over, and what is not."""
 
 import math
-import os
 import random
-import signal
 import subprocess
 import sys
 import time
@@ -13,6 +11,7 @@ from typing import Any
 
 import psutil
 import pytest
+from forked import Forked
 from resumable_run import FileLog, ListLog, kept_samples, logged_request, run, same, samples, slow, stop_at
 from toy_bench import toy_bench, toy_case
 from watching import Watch
@@ -278,8 +277,7 @@ def test_kill_9_at_random_loses_no_kept_round_and_doubles_none(tmp_path: Path) -
     log = FileLog(path)
     durable: list[str] = []
     for _ in range(4):
-        process = start(path)
-        kill_after(process, path, rng.randrange(3), rng.uniform(0, 0.4))
+        kill_run(path, rng.randrange(3), rng.uniform(0, 0.4))
         texts = log.rounds()
         assert texts[: len(durable)] == durable
         durable = texts
@@ -301,20 +299,15 @@ def test_kill_9_at_random_loses_no_kept_round_and_doubles_none(tmp_path: Path) -
     assert run(path).comparisons == report.comparisons
 
 
-def start(path: Path) -> "subprocess.Popen[bytes]":
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parents[1])])}
-    command = [sys.executable, str(HERE / "resumable_run.py"), str(path)]
-    return subprocess.Popen(command, env=environment, start_new_session=True)
-
-
-def kill_after(process: "subprocess.Popen[bytes]", path: Path, more: int, later_s: float) -> None:
-    """Once so many more texts were kept and a moment has passed, or the process has ended."""
+def kill_run(path: Path, more: int, later_s: float) -> None:
+    """Start a run; kill it once it has kept so many more texts and a moment has passed, if it has not ended."""
     lines = len(FileLog(path).rounds()) + more
-    while process.poll() is None and len(FileLog(path).rounds()) < lines:
-        time.sleep(0.01)
-    time.sleep(later_s)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+    command = [sys.executable, HERE / "resumable_run.py", path]
+    with Forked(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and len(FileLog(path).rounds()) < lines:
+            time.sleep(0.01)
+        time.sleep(later_s)
+        process.kill()
 
 
 def tolerant(text: str) -> Any:

@@ -124,17 +124,17 @@ def test_a_case_that_outlasts_the_budget_is_no_failure(fork: bool) -> None:
     assert comparisons["slow"].verdict == "inconclusive"
 
 
-@pytest.mark.parametrize("inputs", [{}, {"only_on": "treatment"}], ids=["both", "treatment"])
 def test_a_case_that_takes_a_large_part_of_the_budget_is_given_up_and_blames_no_side(
-    inputs: dict[str, str], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(schedule, "LEAST_PREPARE_S", 1.0)
-    cases = [toy_case("slow", "hang", timeout_s=300.0, **inputs), replace(toy_case("a"), threshold=0.5)]
-    _, comparisons = run(*cases, time_budget=20.0)
-    failure = comparisons["slow"].failure
-    assert failure is not None
-    assert (failure.side, comparisons["slow"].is_worse) == ("both", False)
-    assert failure.reason == "no answer within 2 s (prepare); a larger --time_budget gives it more"
+    slow_cases = [toy_case("slow", "hang", 300.0), toy_case("slow treatment", "hang", 300.0, only_on="treatment")]
+    _, comparisons = run(*slow_cases, replace(toy_case("a"), threshold=0.5), time_budget=20.0)
+    for case in slow_cases:
+        failure = comparisons[case.id].failure
+        assert failure is not None
+        assert (failure.side, comparisons[case.id].is_worse) == ("both", False)
+        assert failure.reason == "no answer within 2 s (prepare); a larger --time_budget gives it more"
     assert comparisons["a"].verdict == "unchanged"
 
 
@@ -186,34 +186,41 @@ def test_a_worker_lost_between_two_cases_is_reported(monkeypatch: pytest.MonkeyP
     assert {comparison.verdict for comparison in comparisons.values()} == {"unchanged"}
 
 
-@pytest.mark.parametrize(
-    ("operator", "inputs", "side", "kind"),
-    [
-        ("missing", {"only_on": "control"}, "control", "missing"),
-        ("refuse", {}, "both", "error"),
-        ("refuse_later", {"only_on": "treatment"}, "treatment", "error"),
-        ("refuse_later", {}, "both", "error"),
-        ("abort", {"only_on": "treatment"}, "treatment", "crash"),
-        ("segfault_like_exit", {}, "both", "crash"),
-        ("kill", {"only_on": "control"}, "control", "killed"),
-        ("hang", {"only_on": "treatment"}, "treatment", "timeout"),
-        ("hang", {}, "both", "timeout"),
-    ],
-)
 @pytest.mark.parametrize("fork", [True, False])
-def test_a_failing_case_fails_alone(operator: str, inputs: dict[str, Any], side: str, kind: str, fork: bool) -> None:
-    bad = toy_case("bad", operator, timeout_s=1.0 if operator == "hang" else 20.0, **inputs)
-    good = [replace(toy_case(name), threshold=0.5) for name in "ab"]
-    result, comparisons = run(good[0], bad, good[1], can_fork=lambda case: fork)
-    failure = comparisons["bad"].failure
-    assert comparisons["bad"].verdict == "failed"
-    assert failure is not None
-    assert (failure.side, failure.kind) == (side, kind)
-    assert failure.reason
+def test_failing_cases_fail_alone(fork: bool) -> None:
+    failures = [  # operator, on which side it fails, and how
+        ("missing", "control", "missing"),
+        ("refuse", "both", "error"),
+        ("refuse_later", "treatment", "error"),
+        ("refuse_later", "both", "error"),
+        ("abort", "treatment", "crash"),
+        ("segfault_like_exit", "both", "crash"),
+        ("kill", "control", "killed"),
+        ("hang", "treatment", "timeout"),
+        ("hang", "both", "timeout"),
+    ]
+    bad_cases = [
+        toy_case(
+            f"{operator} on {side}",
+            operator,
+            timeout_s=1.0 if operator == "hang" else 20.0,
+            **({} if side == "both" else {"only_on": side}),
+        )
+        for operator, side, _ in failures
+    ]
+    good_cases = [replace(toy_case(name), threshold=0.5) for name in "ab"]
+    result, comparisons = run(good_cases[0], *bad_cases, good_cases[1], can_fork=lambda case: fork)
     assert [comparisons[name].verdict for name in "ab"] == ["unchanged", "unchanged"]
-    is_tried_once = kind in ("error", "missing") or (side, kind) == ("both", "timeout")
-    assert [incident.case_id for incident in result.incidents] == ([] if is_tried_once else ["bad", "bad"])
     assert result.stopped is None
+    losses = Counter(incident.case_id for incident in result.incidents)
+    for case, (_, side, kind) in zip(bad_cases, failures, strict=True):
+        failure = comparisons[case.id].failure
+        assert comparisons[case.id].verdict == "failed"
+        assert failure is not None
+        assert (failure.side, failure.kind) == (side, kind), case.id
+        assert failure.reason
+        is_tried_once = kind in ("error", "missing") or (side, kind) == ("both", "timeout")
+        assert losses[case.id] == (0 if is_tried_once else 2), case.id
 
 
 @pytest.mark.parametrize("victim", ["child", "worker"])

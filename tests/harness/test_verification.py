@@ -1,5 +1,7 @@
 """Flagged cases measured again: what stays flagged, what doesn't, and what both measurements leave behind."""
 
+import copy
+import functools
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -37,9 +39,15 @@ def verified(*cases: Case, on_progress: Callable[[Progress], None] = lambda _: N
     return run_ab(run_request, on_progress)
 
 
-def test_what_holds_twice_is_reported_with_both_measurements() -> None:
+@functools.cache
+def replicated() -> tuple[Report, list[Progress]]:
+    """A change that both measurements find, beside a case without one; and the progress that was reported."""
     progresses: list[Progress] = []
-    report = verified(slow(), same(), on_progress=progresses.append)
+    return verified(slow(), same(), on_progress=progresses.append), progresses
+
+
+def test_what_holds_twice_is_reported_with_both_measurements() -> None:
+    report, progresses = replicated()
     case, other = report.comparisons
     again = case.verification
     assert (case.verdict, other.verdict) == ("regressed", "unchanged")
@@ -91,7 +99,7 @@ def test_an_injection_goes_on() -> None:
 
 
 def test_sentinels_ride_along() -> None:
-    report = verified(slow())
+    report, _ = replicated()
     (aa_case,) = report.run.validity.aa_checks
     rounds = [sample.round for sample in aa_case.samples]
     last = max(sample.round for sample in report.comparisons[0].samples)
@@ -141,21 +149,28 @@ def test_an_interrupt_while_verifying_keeps_what_it_found() -> None:
     assert case.forecast.rounds == 1
 
 
-def first_measurement(*cases: Case) -> tuple[MeasurementPlan, MeasurementResult, list[Comparison]]:
-    order = MeasurementPlan(cases, LOOKS, alpha=0.05, seed=1)
-    result = Schedule(toy_bench(), order).run()
-    return order, result, RunAnalysis(cases, result.samples, result.failures, LOOKS).comparisons()
+FIRST_PLAN = MeasurementPlan([slow()], LOOKS, alpha=0.05, seed=1)
+
+
+@functools.cache
+def measured_once() -> MeasurementResult:
+    return Schedule(toy_bench(), FIRST_PLAN).run()
+
+
+def first_measurement() -> tuple[MeasurementResult, list[Comparison]]:
+    """Return the result of ``FIRST_PLAN``, which verifying changes, and the comparisons."""
+    result = copy.deepcopy(measured_once())
+    return result, RunAnalysis(FIRST_PLAN.cases, result.samples, result.failures, LOOKS).comparisons()
 
 
 def test_the_first_measurement_leaves_time_for_the_second() -> None:
-    order = MeasurementPlan([same()], LOOKS, alpha=0.05, seed=1)
-    assert plan_first_measurement(order) == order
-    assert plan_first_measurement(replace(order, time_budget=100.0)).time_budget == pytest.approx(100 * FIRST_SHARE)
+    assert plan_first_measurement(FIRST_PLAN) == FIRST_PLAN
+    with_budget = replace(FIRST_PLAN, time_budget=100.0)
+    assert plan_first_measurement(with_budget).time_budget == pytest.approx(100 * FIRST_SHARE)
 
 
 def test_the_first_measurement_leaves_time_for_the_wait() -> None:
-    order = MeasurementPlan([same()], LOOKS, alpha=0.05, seed=1, time_budget=100.0)
-    first = plan_first_measurement(order, 40.0)
+    first = plan_first_measurement(replace(FIRST_PLAN, time_budget=100.0), 40.0)
     assert first.time_budget == pytest.approx(60 * FIRST_SHARE)
     assert (
         first.budget_in_words == "the first measurement's share, 70% of the time budget of 100 s less a wait of 40 s,"
@@ -163,9 +178,9 @@ def test_the_first_measurement_leaves_time_for_the_wait() -> None:
 
 
 def test_a_spent_budget_leaves_suspects_unconfirmed() -> None:
-    order, result, comparisons = first_measurement(slow())
+    result, comparisons = first_measurement()
     assert comparisons[0].verdict == "regressed"
-    verifier = Verifier(toy_bench(), replace(order, time_budget=5.0), time.monotonic() - 10, lambda _: None)
+    verifier = Verifier(toy_bench(), replace(FIRST_PLAN, time_budget=5.0), time.monotonic() - 10, lambda _: None)
     (case,) = verifier.verify(result, comparisons)
     assert case.verdict == "inconclusive"
     assert result.stopped == "the time budget of 5 s was spent while verifying"
@@ -175,9 +190,9 @@ def test_a_spent_budget_leaves_suspects_unconfirmed() -> None:
 
 def test_what_a_resumed_run_spent_before_it_verifies_on_counts() -> None:
     """It compares numbers again: 900 s were spent when the first measurement was over, and 200 s of this start."""
-    order, result, comparisons = first_measurement(slow())
+    result, comparisons = first_measurement()
     checkpoint = Checkpoint(ListLog([to_text(Verifying("r", 900.0, None))]), "r")
-    again = replace(order, time_budget=1000.0, spent_s=200.0)
+    again = replace(FIRST_PLAN, time_budget=1000.0, spent_s=200.0)
     verifier = Verifier(toy_bench(), again, time.monotonic(), lambda _: None, checkpoint=checkpoint)
     assert [case.verdict for case in verifier.verify(result, comparisons)] == ["inconclusive"]
     assert result.stopped == "the time budget of 1000 s was spent while verifying"
@@ -185,19 +200,19 @@ def test_what_a_resumed_run_spent_before_it_verifies_on_counts() -> None:
 
 
 def test_a_first_measurement_out_of_time_says_whose_share_that_was() -> None:
-    order = replace(MeasurementPlan([same()], LOOKS, alpha=0.05, seed=1), time_budget=1e-3)
-    result = Schedule(toy_bench(), plan_first_measurement(order)).run()
+    first = plan_first_measurement(replace(FIRST_PLAN, time_budget=1e-3))
+    result = Schedule(toy_bench(), first).run()
     assert result.stopped == "the first measurement's share, 70% of the time budget of 0.001 s, was spent"
     assert result.resumable
 
 
 def test_a_verification_that_has_ended_closes_the_run_and_keeps_whose_share_was_spent() -> None:
-    order, result, comparisons = first_measurement(slow())
+    result, comparisons = first_measurement()
     result.stopped = SHARE_SPENT
     log = ListLog()
     verifier = Verifier(
         toy_bench(),
-        replace(order, time_budget=1000.0),
+        replace(FIRST_PLAN, time_budget=1000.0),
         time.monotonic(),
         lambda _: None,
         checkpoint=Checkpoint(log, "r"),
@@ -209,9 +224,9 @@ def test_a_verification_that_has_ended_closes_the_run_and_keeps_whose_share_was_
     assert not result.resumable
 
 
-def test_a_case_that_crashes_the_second_time_is_not_confirmed(tmp_path: Path) -> None:
-    order, result, comparisons = first_measurement(slow())
-    crashing = replace(order, cases=[replace(order.cases[0], operator="abort")])
+def test_a_case_that_crashes_the_second_time_is_not_confirmed() -> None:
+    result, comparisons = first_measurement()
+    crashing = replace(FIRST_PLAN, cases=[replace(slow(), operator="abort")])
     (case,) = Verifier(toy_bench(), crashing, time.monotonic(), lambda _: None).verify(result, comparisons)
     assert case.verdict == "inconclusive"
     assert "measured again it failed (killed by SIGABRT)" in case.note
