@@ -91,7 +91,8 @@ def leave_out(request: RunRequest, level: int = logging.INFO) -> NotMeasured | N
     related = [case for case in cases if ranks[case.id][0] < UNRELATED[0]]
 
     def is_reached(reach: Reach) -> bool:
-        return not reach.unknown and difference.reason(reach) is not None
+        reason = difference.reason(reach)
+        return reason is not None and not reason.startswith(UNKNOWN)
 
     recorder = _Recorder(request)
     is_short = request.configuration.time_budget is not None

@@ -45,11 +45,10 @@ class CodeDifference:
     treatment: "Installed"
 
     def reason(self, reach: Reach) -> str | None:
-        """Return what reaches a case, by what it does on the control; None if nothing does."""
-        if reach.unknown:
-            return f"{UNKNOWN}{reach.unknown}"
+        """Return what reaches a case, by what is known of what it does on the control; None if nothing does."""
         changed = self.functions & {self.control.named(place) for place in reach.functions | reach.imported}
-        return min(self.everything, default=None) or min(changed, default=None) or self._imported(reach)
+        reason = min(self.everything, default=None) or min(changed, default=None) or self._imported(reach)
+        return reason or (f"{UNKNOWN}{reach.unknown}" if reach.unknown else None)
 
     def cannot_reach(self, reach: Reach) -> bool:
         """Tell whether a case provably does the same on both sides, by what it does on the control alone."""

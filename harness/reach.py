@@ -87,4 +87,4 @@ def _reach_of(case: Case, answer: Sequence[Mapping[str, Any]] | Failure) -> Reac
     if case.metric not in SEEN:
         return Reach(unknown=f"its metric is {case.metric}")
     functions, imported, modules = (frozenset(answer[0][name]) for name in ("functions", "imported", "modules"))
-    return Reach(functions, imported, modules)
+    return Reach(functions, imported, modules, answer[0]["unknown"])

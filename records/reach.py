@@ -11,7 +11,8 @@ class Reach:
 
     ``functions`` and ``imported`` are ``path:line``, where each function begins: those that ran in the case's setup and
     calls, and those that ran before, while modules were imported. ``modules`` are the paths of imported modules.
-    ``unknown``: why all that isn't known; ``failure`` is set if that is why the case doesn't run, in the build's words.
+    ``unknown``: why that isn't known, or not all of it; ``failure`` is set if that is why the case doesn't run, in the
+    build's words.
     """
 
     functions: frozenset[str] = frozenset()

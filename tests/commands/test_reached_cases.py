@@ -1,8 +1,12 @@
 """Cases that a change can't reach are left out; what each runs is recorded in workers of real interpreters."""
 
+import json
+import os
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from made_reports import Measuring
@@ -220,6 +224,51 @@ def test_cases_that_neither_build_runs_are_not_measured(
     assert {"pkg.gone()", "pkg.lost()"} < failed.keys()
     assert "gone" in failed["pkg.gone()"].failure.reason
     assert failed["pkg.gone()"].rounds == 0
+
+
+CACHED = """
+import pkg
+
+class Cached:
+    def setup_cache(self):
+        return 1
+
+    def time_reached(self, cached):
+        pkg.by_key([1, 2])
+
+    def time_other(self, cached):
+        pass
+"""
+
+
+def test_a_case_with_a_setup_cache_is_measured_as_what_that_runs_is_not_seen(tmp_path: Path) -> None:
+    """133 of them were taken for cases that fail on both builds."""
+    suite, work = tmp_path / "suite", tmp_path / "work"
+    suite.mkdir()
+    (suite / "kept.py").write_text(CACHED)
+    variables = {"OPDUEL_SUITE": str(suite), "OPDUEL_SUITE_WORK": str(work)}
+    builds = [build(tmp_path / "c", WORK), build(tmp_path / "t", WORK.replace("-value", "0 - value"))]
+    control, treatment = (replace(side, environment={**side.environment, **variables}) for side in builds)
+
+    def ask_suite(*words: str) -> Any:
+        command = [sys.executable, str(get_framework("asv").scripts.suite), *words]
+        process = subprocess.run(
+            command, check=True, capture_output=True, env={**os.environ, **control.environment}, cwd=tmp_path
+        )
+        return json.loads(process.stdout or b"null")
+
+    (suite / "__init__.py").touch()
+    modules = ask_suite("discover", str(suite))["modules"]
+    (folder_name,) = {benchmark["setup_cache"] for module in modules for benchmark in module["benchmarks"]}
+    (work / folder_name).mkdir(parents=True)
+    ask_suite("cache", str(suite), "kept.Cached.time_other", str(work / folder_name), str(1 << 20))
+    names = ["kept.Cached.time_reached", "kept.Cached.time_other"]
+    cases = [Case(name, name, "forward", {}, "float64", "cpu", 0.02, 20.0) for name in names]
+    not_measured = leave_out(RunRequest(get_framework("asv"), control, treatment, cases, 1))
+    assert not_measured is not None
+    assert not_measured.failures == {}
+    reasons = ["pkg.py:negative", "unknown: its setup_cache runs in a process of its own"]
+    assert not_measured.left_out.reached == dict(zip(names, reasons, strict=True))
 
 
 def test_comments_alone_record_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
