@@ -23,7 +23,7 @@ def test_tests_are_measured_as_they_are(tmp_path: Path) -> None:
     """One is twice as slow on the treatment, and one is skipped on the control."""
     suite = tmp_path / "test_timed.py"
     suite.write_bytes(SUITE.read_bytes())
-    names = ("-b", "pops or slower or only_new or fails", "--max_rounds", "10", "--sentinels", "0")
+    names = ("-b", "pops or slower or only_new or fails", "--max_rounds", "6", "--sentinels", "0")
     quick = ("--threshold", "20%", "--explain", "none")
     process = finished("--suite", str(suite), *names, *quick, "--simple_local_reporter", str(tmp_path / "out"))
     assert process.returncode == 1, process.stderr
