@@ -24,7 +24,8 @@ from opduel.reporters.options import TOKEN_VARIABLE as TOKEN
 from opduel.reporters.options import WEBHOOK_VARIABLE as WEBHOOK
 from opduel.support import redaction
 
-settings.register_profile("untimed", deadline=None)  # how long an example takes says what else the machine does
+# How long an example takes says what else the machine does; and each run draws other examples.
+settings.register_profile("untimed", deadline=None, max_examples=50)
 settings.load_profile("untimed")
 
 

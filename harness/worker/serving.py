@@ -30,7 +30,6 @@ import os
 import select
 import signal
 import time
-import traceback
 
 HIGHEST = -20  # priority, as a nice value
 ASKED, ASKED_S = 20, 0.1
@@ -93,7 +92,11 @@ def describe(error, adaptor):
     An exception of the adaptor's own with ``says_all`` needs no name before its text; one with a ``place`` begins with
     it.
     """
-    text = str(error).strip() or "".join(traceback.format_exception_only(type(error), error)).strip()
+    text = str(error).strip()
+    if not text:
+        import traceback  # here, because it is a tenth of what a worker without its framework takes to start
+
+        text = "".join(traceback.format_exception_only(type(error), error)).strip()
     line = adaptor.key_line(text) if hasattr(adaptor, "key_line") else text.splitlines()[0].strip()
     name = type(error).__name__
     words = line if line.startswith(name) or getattr(error, "says_all", False) else f"{name}: {line}"

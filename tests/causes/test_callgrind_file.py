@@ -180,7 +180,7 @@ def test_garbage_is_refused_with_its_line(text: str, words: str) -> None:
 
 
 @given(st.binary(max_size=200), st.integers(0, len(WRITTEN)))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50)
 def test_damage_is_a_value_error_or_none(garbage: bytes, place: int) -> None:
     text = WRITTEN.encode()
     try:
@@ -196,7 +196,7 @@ FUNCTIONS = st.dictionaries(
 
 
 @given(FUNCTIONS, st.booleans(), st.booleans())
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_compression_changes_nothing(
     functions: dict[tuple[str, str], list[tuple[int, int]]], names: bool, positions: bool
 ) -> None:

@@ -148,7 +148,7 @@ pairs = st.lists(st.fixed_dictionaries({"control": sides, "treatment": sides}), 
 
 
 @given(pairs)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 def test_matching_never_changes_the_whole_difference(observations: list[Observation]) -> None:
     matched = match_parts(observations)
     for pair, observation in enumerate(observations):

@@ -42,7 +42,7 @@ def p_at(values: Sequence[float], above: bool) -> float:
     return effect.p_above if above else effect.p_below
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10_000), st.integers(0, 15), st.sampled_from([0.05, 0.2]), st.sampled_from([0.01, 0.03]))
 def test_p_is_the_weighted_bonferroni_combination_over_all_samples(seed: int, n: int, change: float, sd: float) -> None:
     """Whichever stage they are of; and 1 until fresh ones have confirmed it, or if a look has cleared the case."""
@@ -61,7 +61,7 @@ def test_p_is_the_weighted_bonferroni_combination_over_all_samples(seed: int, n:
     assert test.looked == bool(counts)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.integers(0, 10_000))
 def test_p_only_falls_as_samples_come(seed: int) -> None:
     """As long as the case is not cleared and fresh samples confirm it: what is rejected in mid-run stays rejected."""
@@ -261,7 +261,7 @@ def test_the_interval_of_a_flag_spends_its_looks_share_and_excludes_the_bound() 
     assert BOUND < test.decisive.interval[0] < 0.2 < test.decisive.interval[1]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.sampled_from([0.05, 0.1, -0.1]))
 def test_a_p_value_below_alpha_goes_with_an_interval_beyond_the_bound(seed: int, change: float) -> None:
     test = sequential(noisy(np.random.default_rng(seed), 13, change, 0.02))

@@ -143,7 +143,7 @@ def test_nothing_is_settled_before_all_have_come_to_the_first_look() -> None:
     assert failed["a"].verdict == "unchanged"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25)
 @given(st.integers(0, 10_000), st.sampled_from([1, 2, 6, 15]))
 def test_what_is_settled_stays_to_the_end(seed: int, count: int) -> None:
     """Rounds come one by one, cases fail in between, and a settled case gets no more."""

@@ -44,7 +44,7 @@ def numbers(comparison: Comparison) -> list[float]:
 seeds = st.integers(0, 10_000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(seeds, st.sampled_from([2.0**-20, 2.0, 2.0**20]))
 def test_the_unit_does_not_matter(seed: int, factor: float) -> None:
     run = drawn(seed)
@@ -60,7 +60,7 @@ def test_the_unit_does_not_matter(seed: int, factor: float) -> None:
         assert numbers(here) == pytest.approx(numbers(there), rel=1e-9)  # logs of other numbers are rounded otherwise
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(seeds)
 def test_exchanging_the_sides_mirrors_everything(seed: int) -> None:
     run = drawn(seed)
@@ -83,7 +83,7 @@ def test_exchanging_the_sides_mirrors_everything(seed: int) -> None:
             assert there.mde == pytest.approx(here.mde)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(seeds, st.randoms(use_true_random=False))
 def test_the_order_up_to_the_first_look_does_not_matter(seed: int, random: "np.random.Generator") -> None:
     run = drawn(seed)
@@ -98,7 +98,7 @@ def test_the_order_up_to_the_first_look_does_not_matter(seed: int, random: "np.r
         assert here.p_value == pytest.approx(there.p_value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(seeds, st.floats(0, 0.2), st.floats(0, 0.2))
 def test_a_wider_threshold_flags_no_more_and_clears_no_less(seed: int, threshold: float, other: float) -> None:
     low, high = sorted((threshold, other))
@@ -110,7 +110,7 @@ def test_a_wider_threshold_flags_no_more_and_clears_no_less(seed: int, threshold
             assert wide.verdict == "unchanged"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(seeds)
 def test_figures_agree_with_the_verdict(seed: int) -> None:
     for comparison in judged(drawn(seed)):

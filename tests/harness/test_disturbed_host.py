@@ -80,7 +80,6 @@ def test_on_a_disturbed_host_settled_cases_are_measured_until_their_verdicts_sta
     assert counts(looks) == {"same": 5, "slow": 8}
     stand = {"same": 12, "slow": 12}  # the look at which a signed-rank test with its share of the error can show it
     assert counts(looks, is_disturbed=lambda noise, mhz: True) == stand
-    assert counts(looks, is_disturbed=lambda noise, mhz: True, time_budget=60.0) == stand
     too_few = Looks((3, 6))
     assert counts(too_few, is_disturbed=lambda noise, mhz: True) == {"same": 6, "slow": 6}, "no look is left"
 

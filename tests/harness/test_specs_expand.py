@@ -334,7 +334,7 @@ def test_json_and_yaml_give_the_same_cases(tmp_path_factory: pytest.TempPathFact
         assert case.timeout_s > 0
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 @given(st.binary(max_size=60) | st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace")))
 def test_any_bytes_load_or_are_refused_in_one_line(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
     for name in ("any.json", "any.yaml"):
@@ -346,7 +346,7 @@ def test_any_bytes_load_or_are_refused_in_one_line(tmp_path_factory: pytest.Temp
         assert len(str(caught.value).splitlines()) == 1
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100)
 @given(st.dictionaries(st.sampled_from(["framework", "tests", "defaults", "x"]), anything) | anything)
 def test_any_data_is_valid_or_refused_in_one_line(data: Any) -> None:
     with pytest.raises(UsageError) as caught:

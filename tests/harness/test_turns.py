@@ -132,11 +132,11 @@ def no_error() -> Iterator[None]:
 
 @pytest.mark.parametrize("side", SIDES)
 def test_a_side_that_hangs_in_the_midst_is_lost_and_the_other_is_not(side: Side) -> None:
-    with prepared("hang_later", timeout_s=1.5, only_on=side) as (_, measure), pytest.raises(CaseLostError) as raised:
+    with prepared("hang_later", timeout_s=1.0, only_on=side) as (_, measure), pytest.raises(CaseLostError) as raised:
         measure()
     failure = raised.value.failure
     assert (failure.side, failure.kind) == (side, "timeout")
-    assert failure.reason.startswith("no answer within 1.5 s (turns)")
+    assert failure.reason.startswith("no answer within 1 s (turns)")
 
 
 @pytest.mark.parametrize("side", SIDES)

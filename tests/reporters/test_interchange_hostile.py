@@ -33,7 +33,7 @@ def hostile(case: str, words: str) -> Report:
     return report_samples.report(cases, spec=words, id=words, platform=words, started=words)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(TEXTS, TEXTS)
 @example("a\\|b`c`", "\\|")
 @example("=1+1", "]]></failure><testcase name='x'>")

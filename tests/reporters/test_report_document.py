@@ -100,7 +100,7 @@ reports = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(report=reports)
 def test_round_trip(report: Report, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("trip") / "report.json"
