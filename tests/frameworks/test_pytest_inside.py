@@ -1,10 +1,12 @@
 """Tests inside the package that they time: their names, what they import of the suite, and what of the build."""
 
+import itertools
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ import pytest
 from {up}code import PLACE
 from {up}{helper} import HELPER
 
-CHILD = [sys.executable, "-c", "import pkg.code; print(pkg.code.PLACE)"]
+CHILD = [sys.executable, "-c", "import {package}.code; print({package}.code.PLACE)"]
 
 @pytest.mark.parametrize("place", [__name__, PLACE, HELPER, subprocess.check_output(CHILD, text=True).strip()])
 def test_it(benchmark, size, place):
@@ -48,50 +50,83 @@ def discovered(project: Path, requested: str, build: Path, tmp_path: Path) -> di
     return document
 
 
-@pytest.mark.parametrize("settings", ["", '[tool.pytest.ini_options]\naddopts = "--import-mode=importlib"\n'])
-@pytest.mark.parametrize("installed", ["with tests", "with tests that are imported", "without tests"])
-@pytest.mark.parametrize(
-    ("folder", "tests", "helper", "module"),
-    [
-        ("pkg", "pkg/testsuite/benchmarks", "testsuite.helpers", "pkg.testsuite.benchmarks.test_it"),
-        ("pkg", "pkg/tests", "tests.helpers", "pkg.tests.test_it"),
-        ("src/pkg", "src/pkg/tests", "tests.helpers", "pkg.tests.test_it"),
-        ("src/pkg", "src/pkg/sub/tests", "sub.tests.helpers", "pkg.sub.tests.test_it"),
-        ("src/pkg", "src/pkg/sub", "code", "pkg.sub.test_it"),
-    ],
+@dataclass(frozen=True)
+class Layout:
+    """Where a package named PKG is in its project, its tests, the module of their helper, and the tests' own name."""
+
+    folder: str
+    tests: str
+    helper: str
+    module: str
+
+    def of(self, package: str) -> "Layout":
+        """The layout of a package of that name."""
+        return Layout(*(text.replace("PKG", package) for text in (self.folder, self.tests, self.helper, self.module)))
+
+
+LAYOUTS = (
+    Layout("PKG", "PKG/testsuite/benchmarks", "testsuite.helpers", "PKG.testsuite.benchmarks.test_it"),
+    Layout("PKG", "PKG/tests", "tests.helpers", "PKG.tests.test_it"),
+    Layout("src/PKG", "src/PKG/tests", "tests.helpers", "PKG.tests.test_it"),
+    Layout("src/PKG", "src/PKG/sub/tests", "sub.tests.helpers", "PKG.sub.tests.test_it"),
+    Layout("src/PKG", "src/PKG/sub", "code", "PKG.sub.test_it"),
 )
-def test_tests_in_a_package_are_the_suite_s_and_its_code_is_the_build_s(
-    tmp_path: Path, folder: str, tests: str, helper: str, module: str, installed: str, settings: str
-) -> None:
-    project, build = tmp_path / "project", tmp_path / "build"
-    write(project / folder, {**CODE, "conftest.py": CONFTEST})
-    write(project, {"pyproject.toml": settings})
-    of_tests = {f"{helper.replace('.', '/')}.py": "HELPER = 'helper of the suite'\n"}
-    for place in (project / folder, project / tests):
-        while place != project / folder:
-            write(place, {"__init__.py": ""})
-            place = place.parent
-    up = "." * (module.count(".")) if helper != "code" else ".."
+INSTALLED = ("with tests", "with tests that are imported", "without tests")
+
+
+def write_package(project: Path, build: Path, layout: Layout, installed: str) -> dict[str, list[list[str]]]:
+    """Write a package, its tests, and what a build has of it; returns what is to be collected: test -> its values."""
+    folder, helper = project / layout.folder, layout.helper
+    write(folder, {**CODE, "conftest.py": CONFTEST})
+    helpers = {f"{helper.replace('.', '/')}.py": "HELPER = 'helper of the suite'\n"}
+    place = project / layout.tests
+    while place != folder:
+        write(place, {"__init__.py": ""})
+        place = place.parent
+    up = "." * layout.module.count(".") if helper != "code" else ".."
     if helper == "code":  # tests beside the package's code, of which nothing is the suite's
-        of_tests = {}
-        write(project / folder, {"code.py": "PLACE = 'checkout'\nHELPER = 'checkout'\n"})
-    write(project / folder, of_tests)
-    write(project / tests, {"test_it.py": TESTS.format(up=up, helper=helper)})
+        helpers = {}
+        write(folder, {"code.py": "PLACE = 'checkout'\nHELPER = 'checkout'\n"})
+    write(folder, helpers)
+    write(project / layout.tests, {"test_it.py": TESTS.format(up=up, helper=helper, package=folder.name)})
 
-    write(build / "pkg", {**CODE, "code.py": "PLACE = 'build'\nHELPER = 'helper of the build'\n"})
-    if installed != "without tests" and of_tests:
-        inner = Path(next(iter(of_tests))).parent
-        write(build / "pkg", {f"{inner}/__init__.py": "", f"{inner}/helpers.py": "HELPER = 'helper of the build'\n"})
+    installed_package = build / folder.name
+    write(installed_package, {**CODE, "code.py": "PLACE = 'build'\nHELPER = 'helper of the build'\n"})
+    if installed != "without tests" and helpers:
+        inner = Path(next(iter(helpers))).parent
+        write(
+            installed_package, {f"{inner}/__init__.py": "", f"{inner}/helpers.py": "HELPER = 'helper of the build'\n"}
+        )
         if "imported" in installed:
-            write(build / "pkg", {"__init__.py": f"import pkg.{helper}\n", "sub/__init__.py": ""})
+            write(installed_package, {"__init__.py": f"import {folder.name}.{helper}\n", "sub/__init__.py": ""})
+    owner = "build" if helper == "code" else "suite"
+    places = [layout.module, "build0", f"helper of the {owner}", "build1"]
+    return {f"{layout.tests}/test_it.py::test_it": [[f"{size}-{place}" for size in (1, 2) for place in places]]}
 
-    [answer] = discovered(project, tests, build, tmp_path)["modules"]
+
+def collected(project: Path, requested: str, build: Path, tmp_path: Path) -> dict[str, list[list[str]]]:
+    """What a build collects without problems: test -> its values."""
+    [answer] = discovered(project, requested, build, tmp_path)["modules"]
     assert answer["problems"] == []
-    [benchmark] = answer["benchmarks"]
-    assert benchmark["name"] == f"{tests}/test_it.py::test_it"
-    of = "build" if helper == "code" else "suite"
-    places = [module, "build0", f"helper of the {of}", "build1"]
-    assert benchmark["values"] == [[f"{size}-{place}" for size in (1, 2) for place in places]]
+    return {benchmark["name"]: benchmark["values"] for benchmark in answer["benchmarks"]}
+
+
+@pytest.mark.parametrize("settings", ["", '[tool.pytest.ini_options]\naddopts = "--import-mode=importlib"\n'])
+def test_tests_in_packages_are_the_suite_s_and_their_code_is_the_build_s(tmp_path: Path, settings: str) -> None:
+    project, build = tmp_path / "project", tmp_path / "build"
+    write(project, {"pyproject.toml": settings})
+    expected = {}
+    for number, (layout, installed) in enumerate(itertools.product(LAYOUTS, INSTALLED)):
+        expected |= write_package(project, build, layout.of(f"pkg{number}"), installed)
+    assert collected(project, ".", build, tmp_path) == expected
+
+
+@pytest.mark.parametrize("layout", LAYOUTS, ids=lambda layout: layout.tests)
+def test_so_they_are_where_their_folder_alone_is_the_suite(tmp_path: Path, layout: Layout) -> None:
+    project, build, package = tmp_path / "project", tmp_path / "build", layout.of("pkg")
+    write(project, {"pyproject.toml": ""})
+    expected = write_package(project, build, package, "with tests that are imported")
+    assert collected(project, package.tests, build, tmp_path) == expected
 
 
 def test_a_package_that_the_build_cannot_import_fails_its_own_tests_alone(tmp_path: Path) -> None:
