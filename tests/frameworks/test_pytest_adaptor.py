@@ -207,10 +207,24 @@ def test_what_stops_pytest_is_one_line(tmp_path: Path, file: str, text: str, wor
     assert "\n" not in error
 
 
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in which the worker works, and beside which are the notes of the suite."""
+    return tmp_path_factory.mktemp("worker") / "work"
+
+
+@pytest.fixture(scope="module")
+def shared_worker(project: Path, work: Path) -> Iterator[RestartingWorker]:
+    with suite_worker("pytest", project, work, NOTES=str(work.with_name("notes"))) as worker:
+        yield worker
+
+
 @pytest.fixture
-def worker(project: Path, tmp_path: Path) -> Iterator[RestartingWorker]:
-    with suite_worker("pytest", project, tmp_path / "work", NOTES=str(tmp_path / "notes")) as started:
-        yield started
+def worker(shared_worker: RestartingWorker, work: Path) -> RestartingWorker:
+    """The worker, whose earlier cases have ended; no notes are there."""
+    notes(shared_worker, work)
+    work.with_name("notes").unlink(missing_ok=True)
+    return shared_worker
 
 
 def prepared(worker: RestartingWorker, name: str, **inputs: str) -> list[dict[str, Any]] | Failure:
@@ -219,28 +233,27 @@ def prepared(worker: RestartingWorker, name: str, **inputs: str) -> list[dict[st
     return worker.ask([prepare(name, **inputs), block], 60.0)
 
 
-def notes(worker: RestartingWorker, tmp_path: Path) -> list[str]:
+def notes(worker: RestartingWorker, work: Path) -> list[str]:
     for _ in range(SLOTS):
         worker.ask([], 30.0)  # waits until the last cases have ended
-    return (tmp_path / "notes").read_text().splitlines()
+    path = work.with_name("notes")
+    return path.read_text().splitlines() if path.exists() else []
 
 
-def test_a_call_is_timed_where_the_test_makes_it_and_then_the_test_ends(
-    worker: RestartingWorker, tmp_path: Path
-) -> None:
+def test_a_call_is_timed_where_the_test_makes_it_and_then_the_test_ends(worker: RestartingWorker, work: Path) -> None:
     answer = prepared(worker, "tests/test_calls.py::test_call")
     assert not isinstance(answer, Failure), answer
     assert len(answer[1]["ns"]) == 2
-    first, *calls, closed, last = notes(worker, tmp_path)
+    first, *calls, closed, last = notes(worker, work)
     assert (first, closed, last) == ("server", "closed", "server ended")
     assert set(calls) == {"call 1 2 True True"}
     assert len(calls) > 6
-    assert list((tmp_path / "work").iterdir()) == []
+    assert list(work.iterdir()) == []
 
 
-def test_setup_and_teardown_surround_each_call(worker: RestartingWorker, tmp_path: Path) -> None:
+def test_setup_and_teardown_surround_each_call(worker: RestartingWorker, work: Path) -> None:
     assert not isinstance(prepared(worker, "tests/test_calls.py::TestGroup::test_pedantic"), Failure)
-    lines = notes(worker, tmp_path)
+    lines = notes(worker, work)
     expected = [line for n in range(1, len(lines) // 3 + 1) for line in (f"setup {n}", f"call {n} x", f"teardown {n}")]
     assert lines == expected
 
@@ -254,15 +267,15 @@ def test_setup_and_teardown_surround_each_call(worker: RestartingWorker, tmp_pat
     ],
 )
 def test_decorators_other_fixtures_and_marks(
-    worker: RestartingWorker, tmp_path: Path, name: str, inputs: dict[str, str], line: str
+    worker: RestartingWorker, work: Path, name: str, inputs: dict[str, str], line: str
 ) -> None:
     assert not isinstance(prepared(worker, f"tests/test_calls.py::{name}", **inputs), Failure)
-    assert notes(worker, tmp_path).count(line) > 6
+    assert notes(worker, work).count(line) > 6
 
 
-def test_a_woven_function_is_timed_where_the_test_calls_it(worker: RestartingWorker, tmp_path: Path) -> None:
+def test_a_woven_function_is_timed_where_the_test_calls_it(worker: RestartingWorker, work: Path) -> None:
     assert not isinstance(prepared(worker, "tests/woven/test_woven.py::test_woven"), Failure)
-    lines = notes(worker, tmp_path)
+    lines = notes(worker, work)
     assert len(lines) > 18
     assert lines == ["factorial 2", "factorial 1", "factorial 0"] * (len(lines) // 3)
 
