@@ -101,14 +101,27 @@ BODIES = {
 }
 
 
-@pytest.fixture
-def worker(tmp_path: Path) -> Iterator[RestartingWorker]:
-    suite = tmp_path / "noted_suite"
-    suite.mkdir()
+@pytest.fixture(scope="module")
+def suite(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("suite") / "noted_suite"
+    folder.mkdir()
     for name, body in BODIES.items():
-        (suite / f"{name}.py").write_text(body.replace("\n        ", "\n"))
-    with suite_worker("asv", suite, tmp_path / "work") as started:
-        yield started
+        (folder / f"{name}.py").write_text(body.replace("\n        ", "\n"))
+    return folder
+
+
+@pytest.fixture
+def worker(suite: Path, tmp_path: Path) -> Iterator[RestartingWorker]:
+    """A worker that has imported nothing yet."""
+    with suite_worker("asv", suite, tmp_path / "work") as fresh_worker:
+        yield fresh_worker
+
+
+@pytest.fixture(scope="module")
+def shared_worker(suite: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RestartingWorker]:
+    """A worker for tests in which it doesn't matter what was imported before."""
+    with suite_worker("asv", suite, tmp_path_factory.mktemp("shared") / "work") as shared:
+        yield shared
 
 
 def value(worker: RestartingWorker, operator: str) -> Any:
@@ -116,10 +129,10 @@ def value(worker: RestartingWorker, operator: str) -> Any:
     return answers if isinstance(answers, Failure) else answers[0]["value"]
 
 
-def test_what_a_module_does_is_seen_by_its_own_cases_alone(worker: RestartingWorker) -> None:
-    assert value(worker, "sets_mode.track_length") == 4
-    assert value(worker, "plain.track_mode") == 0
-    assert value(worker, "plain.track_others") == 1
+def test_what_a_module_does_is_seen_by_its_own_cases_alone(shared_worker: RestartingWorker) -> None:
+    assert value(shared_worker, "sets_mode.track_length") == 4
+    assert value(shared_worker, "plain.track_mode") == 0
+    assert value(shared_worker, "plain.track_others") == 1
 
 
 def test_a_module_is_imported_once_for_its_cases_and_the_latest_two_are_kept(worker: RestartingWorker) -> None:
@@ -149,18 +162,18 @@ def test_what_is_preloaded_is_imported_before_the_processes_of_cases(tmp_path: P
     assert places[1] == [pid, pid]
 
 
-def test_a_module_that_crashes_or_raises_costs_its_own_cases_alone(worker: RestartingWorker) -> None:
-    pid = worker._ready().pid
+def test_a_module_that_crashes_or_raises_costs_its_own_cases_alone(shared_worker: RestartingWorker) -> None:
+    pid = shared_worker._ready().pid
     for module, reason in (("crashing", "killed by SIGABRT"), ("raising", "OSError: no such device")):
-        failure = value(worker, f"{module}.track_nothing")
+        failure = value(shared_worker, f"{module}.track_nothing")
         assert isinstance(failure, Failure)
         assert failure.reason == reason
-    assert value(worker, "third.track_nothing") == 1
-    assert worker._ready().pid == pid
+    assert value(shared_worker, "third.track_nothing") == 1
+    assert shared_worker._ready().pid == pid
 
 
-def test_a_module_whose_threads_a_fork_would_lose_is_imported_by_each_case(worker: RestartingWorker) -> None:
-    assert value(worker, "with_thread.track_parent") == worker._ready().pid
+def test_a_module_whose_threads_a_fork_would_lose_is_imported_by_each_case(shared_worker: RestartingWorker) -> None:
+    assert value(shared_worker, "with_thread.track_parent") == shared_worker._ready().pid
 
 
 def test_a_worker_ends_with_a_process_that_forks_its_cases(worker: RestartingWorker) -> None:
@@ -172,16 +185,18 @@ def test_a_worker_ends_with_a_process_that_forks_its_cases(worker: RestartingWor
 
 @pytest.mark.parametrize(("name", "result"), [("spawn", 1), ("forkserver", 1), ("program", 3)])
 def test_a_case_s_own_processes_import_the_suite_and_not_the_worker(
-    worker: RestartingWorker, name: str, result: int
+    shared_worker: RestartingWorker, name: str, result: int
 ) -> None:
-    assert value(worker, f"pools.track_{name}") == result
+    assert value(shared_worker, f"pools.track_{name}") == result
 
 
-def test_the_processes_of_setup_cache_and_of_timeraw_import_the_suite(worker: RestartingWorker, tmp_path: Path) -> None:
-    script, suite = str(get_framework("asv").scripts.suite), str(tmp_path / "noted_suite")
-    command = [sys.executable, script, "cache", suite, "pools.Cached.track_it", str(tmp_path), str(1 << 20)]
+def test_the_processes_of_setup_cache_and_of_timeraw_import_the_suite(
+    shared_worker: RestartingWorker, suite: Path, tmp_path: Path
+) -> None:
+    script = str(get_framework("asv").scripts.suite)
+    command = [sys.executable, script, "cache", str(suite), "pools.Cached.track_it", str(tmp_path), str(1 << 20)]
     subprocess.run(command, check=True, env=worker_environment(), timeout=30)
-    assert not isinstance(worker.ask([prepare("pools.timeraw_import")], 30.0), Failure)
+    assert not isinstance(shared_worker.ask([prepare("pools.timeraw_import")], 30.0), Failure)
 
 
 @pytest.mark.parametrize(
@@ -202,18 +217,20 @@ def test_the_processes_of_setup_cache_and_of_timeraw_import_the_suite(worker: Re
         ),
     ],
 )
-def test_what_would_not_be_executed_is_refused(worker: RestartingWorker, operator: str, reason: str) -> None:
+def test_what_would_not_be_executed_is_refused(shared_worker: RestartingWorker, operator: str, reason: str) -> None:
     reports = operator.startswith(("track", "mem"))
-    failure = value(worker, f"lazy.{operator}") if reports else worker.ask([prepare(f"lazy.{operator}")], 30.0)
+    failure = (
+        value(shared_worker, f"lazy.{operator}") if reports else shared_worker.ask([prepare(f"lazy.{operator}")], 30.0)
+    )
     assert isinstance(failure, Failure)
     assert reason in failure.reason
 
 
-def test_a_generator_is_run_to_its_end(worker: RestartingWorker) -> None:
+def test_a_generator_is_run_to_its_end(shared_worker: RestartingWorker) -> None:
     for name in ("time_generator", "time_returned_generator"):
-        answers = worker.ask([prepare(f"lazy.{name}")], 30.0)
+        answers = shared_worker.ask([prepare(f"lazy.{name}")], 30.0)
         assert not isinstance(answers, Failure)
         assert answers[0]["call_ns"] > 1e5
-    answers = worker.ask([prepare("lazy.peakmem_generator"), {"op": "resident", "calls": 2}], 30.0)
+    answers = shared_worker.ask([prepare("lazy.peakmem_generator"), {"op": "resident", "calls": 2}], 30.0)
     assert not isinstance(answers, Failure)
     assert answers[1]["bytes"] > 50 << 20
