@@ -41,7 +41,8 @@ def group_for_tests(folder: Path, tests: Sequence[str] = ()) -> PackageGroup | N
     files = {folder / name for name in tests}
     files |= {place / "conftest.py" for file in files for place in file.parents if place.is_relative_to(folder)}
     text = "\n".join(file.read_text(encoding="utf-8", errors="replace") for file in files if file.is_file())
-    imported = set(re.findall(r"^\s*(?:from|import)\s+(\w+)", text, re.MULTILINE))
+    names = re.findall(r"^\s*(?:from|import)\s+([\w.]+)", text, re.MULTILINE)
+    imported = {part for name in names for part in name.split(".")}  # cattrs.preconf.msgspec needs msgspec
     path = project_file_above(folder)
     with suppress(UnreadableError, UsageError, tomllib.TOMLDecodeError):
         return _group_in(read_text(path, pipes=False), path.parent.name, imported) if path else None

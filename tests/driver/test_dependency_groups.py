@@ -80,15 +80,15 @@ def test_groups_of_poetry_are_read(tmp_path: Path) -> None:
 
 
 def test_what_the_tests_import_is_taken_from_other_groups(tmp_path: Path) -> None:
-    rivals = "rivals = ['mist-une ~= 3.0', 'markdown', 'attrs < 1', 'unused']\nbench = ['pytest']\n"
+    rivals = "rivals = ['mist-une ~= 3.0', 'markdown', 'attrs < 1', 'unused', 'orjson']\nbench = ['pytest']\n"
     text = PROJECT + "dependencies = ['attrs']\n" + EXTRAS + rivals
     (tmp_path / "pyproject.toml").write_text(text)
     (tmp_path / "bench_it.py").write_text(
-        "import attrs\ndef test_it(benchmark):\n    import mist_une\n    import markdown.x\n"
+        "import attrs\nimport it.adapters.orjson\ndef test_it(benchmark):\n    import mist_une\n    import markdown.x\n"
     )
     group = group_for_tests(tmp_path, ["bench_it.py"])
     assert group is not None
-    assert group.requirements == ("pytest", "mist-une~=3.0", "markdown")
+    assert group.requirements == ("pytest", "mist-une~=3.0", "markdown", "orjson")
 
 
 def test_a_pyproject_above_the_repository_is_another_projects(tmp_path: Path) -> None:
