@@ -3,6 +3,7 @@ misspelt ones, found before anything is timed."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -93,7 +94,7 @@ def refuse_unknown_operators(
     for case in cases:
         if not case.files and (whole_spec or case.operator in for_inputs):
             named.setdefault(case.operator, case)
-    spec_operators = _operators_of_specs(framework) if named else set()
+    spec_operators = _operators_of_specs(framework.name) if named else frozenset()
     named = {name: case for name, case in named.items() if name not in spec_operators}
     for build in builds:
         if not named:
@@ -121,13 +122,14 @@ def _place(spec: Path | None, operator: str) -> str:
     return operator
 
 
-def _operators_of_specs(framework: Framework) -> set[str]:
-    """Every operator of the specs that come with opduel."""
+@cache
+def _operators_of_specs(framework_name: str) -> frozenset[str]:
+    """Return every operator of the framework's specs that come with opduel, which are read once for many runs."""
     documents = [read_plain(SPECIFICATIONS / name) for name in list_specs()]
-    return {
+    return frozenset(
         str(test["operator"])
         for document in documents
-        if document.get("framework") == framework.name
+        if document.get("framework") == framework_name
         for test in document.get("tests") or ()
         if "operator" in test
-    }
+    )

@@ -19,28 +19,27 @@ from command_line import (
 
 from opduel.commands import case_selection, listing, local
 from opduel.commands.opduel import main
+from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.rounds import pair
-from opduel.harness.specs import find_spec, load_spec
+from opduel.harness.specs import load_spec
 from opduel.harness.specs.model import Spec
-
-EVERYTHING = find_spec("all")
 
 
 @cache
-def _everything(categories: tuple[str, ...]) -> Spec:
-    return load_spec(EVERYTHING, categories)
+def _shipped_spec(path: Path, categories: tuple[str, ...]) -> Spec:
+    return load_spec(path, categories)
 
 
 _listed = cache(listing._rows)
 
 
 @pytest.fixture(autouse=True)
-def _everything_is_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bundle of all of MXNet's operators, which a command takes by default, takes a second to load; all specs that
-    a command lists take some."""
+def _shipped_specs_are_loaded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The bundle of all of MXNet's operators, which a command takes by default, takes most of a second to load, that of
+    NumPy's and SciPy's a third; all specs that a command lists take some."""
 
     def load(path: Path, categories: Sequence[str] = ()) -> Spec:
-        return _everything(tuple(categories)) if path == EVERYTHING else load_spec(path, categories)
+        return _shipped_spec(path, tuple(categories)) if SPECIFICATIONS in path.parents else load_spec(path, categories)
 
     for module in (case_selection, local):
         monkeypatch.setattr(module, "load_spec", load)

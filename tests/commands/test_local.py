@@ -127,12 +127,12 @@ def test_what_can_not_be_meant_is_one_last_line(drive: Drive, checkout: Path, tm
         assert outcome.code == 2
         return outcome.err.splitlines()[-1]
 
-    unchanged = drive()
+    unchanged = drive("-b", "smoke")
     assert unchanged.code == 0
     assert "nothing to measure: no file is changed" in unchanged.err
     write(checkout, "python/mxnet/gluon/loss.py", "2\n")
     assert "the changes can't touch any of the 22 cases of smoke.json" in last("-b", "smoke")
-    assert "--branch nope: origin has no such branch" in last("--branch", "nope")
+    assert "--branch nope: origin has no such branch" in last("-b", "smoke", "--branch", "nope")
     for option, value in (("--commit", "x"), ("--repo_dir", "."), ("--interval", "5"), ("--step", "2")):
         assert "--local measures the checkout as it is, once" in last(option, value)
     git(checkout, "rm", "-r", "--quiet", "--force", "python")

@@ -1,5 +1,6 @@
 """opduel local on a Python package: what is measured against what, in the checkouts that people have."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -19,9 +20,21 @@ HOOK = "def __getattr__(name):\n    raise AttributeError(f\"module 'smoother' ha
 Run = Callable[..., Outcome]
 
 
+@pytest.fixture(scope="module")
+def original_package(tmp_path_factory: pytest.TempPathFactory) -> PlainPackage:
+    """The checkout that each test has a copy of."""
+    return PlainPackage(tmp_path_factory.mktemp("original") / "checkout")
+
+
+@pytest.fixture(scope="module")
+def build_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The builds of the checkout's commit and of the slower work tree, each made once."""
+    return tmp_path_factory.mktemp("cache")
+
+
 @pytest.fixture
-def package(home: Path) -> PlainPackage:
-    return PlainPackage(home / "checkout")
+def package(home: Path, original_package: PlainPackage) -> PlainPackage:
+    return PlainPackage(home / "checkout", copied_from=original_package)
 
 
 @pytest.fixture
@@ -46,22 +59,13 @@ def refused(outcome: Outcome) -> str:
 
 
 def test_a_slower_work_tree_is_a_regression_and_is_answered_at_once_the_next_time(
-    run: Run, package: PlainPackage
+    run: Run, package: PlainPackage, build_cache: Path
 ) -> None:
     """What page one promises, for real: both builds are made, and measured."""
     package.git("checkout", "--quiet", "-b", "mine")
     package.write(MODULE, SLOWER)
-    options = (
-        *STATEMENT,
-        *ANYWAY,
-        "--sentinels",
-        "0",
-        "--threshold",
-        "20%",
-        "--exec_dir",
-        "../cache",
-        "--screen_reporter",
-    )
+    options = (*STATEMENT, *ANYWAY, "--sentinels", "0", "--threshold", "20%", "--screen_reporter")
+    options += ("--exec_dir", os.path.relpath(build_cache))
     outcome = run(*options)
     assert outcome.code == 1, outcome.err
     assert "smoother.smooth(x)" in outcome.out
@@ -103,6 +107,7 @@ def test_a_name_that_no_file_has_is_refused_before_anything_is_built(run: Run, p
     assert refused(run("--bench", "test_smoth")).endswith(" has 'test_smoth': did you mean test_smooth?")
 
 
+@pytest.mark.usefixtures("one_fork")
 def test_other_missing_names_are_refused_before_the_second_build_is_made(
     run: Run, package: PlainPackage, home: Path
 ) -> None:
@@ -125,18 +130,17 @@ def test_other_missing_names_are_refused_before_the_second_build_is_made(
     assert "--statement test_add: is taken as a line of Python, which neither build can execute: NameError: " in last
     assert last.endswith("'test_add' is not defined; --suite and --bench choose benchmarks")
     package.write(MODULE, f"{SLOWER}\n\ndef renamed(values):\n    return smooth(values)\n")
-    outcome = run("smoother.renamed([1])", *options)
+    outcome = run("smoother.renamed([1])", *options, "--max_rounds", "2", "--sentinels", "0")
     assert outcome.code == 3, "the control alone lacks it"
     assert outcome.err.endswith("nothing was compared: every case failed\n")
 
 
 def test_setups_run_in_the_folder_of_the_command_and_what_they_raise_is_wrong_usage(
-    run: Run, package: PlainPackage, home: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, package: PlainPackage, build_cache: Path
 ) -> None:
-    monkeypatch.chdir(package.folder)
     package.write("values.txt", "1 2")
     package.write(MODULE, SLOWER)
-    options = (*ANYWAY, "--max_rounds", "2", "--exec_dir", str(home / "cache"))
+    options = (*ANYWAY, "--max_rounds", "2", "--sentinels", "0", "--exec_dir", str(build_cache))
     line, started = "smoother.smooth([1, 2])", "import os; assert os.path.exists('values.txt')"
     outcome = run(line, "--setup", started, *options)
     assert "both: error" not in outcome.out + outcome.err

@@ -1,5 +1,6 @@
 """A pure Python package in a git checkout, with a build backend of its own: building it needs nothing from an index."""
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -37,8 +38,12 @@ SLOWER = CODE.replace("range(20)", "range(40)")
 class PlainPackage:
     """The checkout: one commit on its main branch, whatever that is called."""
 
-    def __init__(self, folder: Path, branch: str = "main") -> None:
+    def __init__(self, folder: Path, branch: str = "main", copied_from: "PlainPackage | None" = None) -> None:
+        """Make it, or take another one's files and commits, so that both have the same builds."""
         self.folder = folder
+        if copied_from:
+            shutil.copytree(copied_from.folder, folder)
+            return
         folder.mkdir(parents=True)
         self.git("init", "--quiet", f"--initial-branch={branch}")
         self.write("backend.py", BACKEND)
