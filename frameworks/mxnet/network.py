@@ -195,8 +195,8 @@ class Calls:
         inputs[name].update(init="randint", low=0, high=high)
 
 
-def document(request):
-    adaptor = registered.load_adaptor(registered.HERE)
+def document(adaptor, request):
+    """Return the document that answers the request; ``adaptor`` is the module."""
     operators = adaptor.operators
     mx = operators.mx
     try:
@@ -220,4 +220,4 @@ def document(request):
 
 
 if __name__ == "__main__":
-    registered.answer(document, json.loads(sys.argv[1]))
+    registered.answer(lambda: document(registered.load_adaptor(registered.HERE), json.loads(sys.argv[1])))

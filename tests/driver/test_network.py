@@ -93,22 +93,10 @@ def test_a_model_of_the_zoo_becomes_a_spec_that_runs_on_both_releases(
 
 
 @pytest.mark.mxnet
-@pytest.mark.parametrize(
-    ("network", "inputs", "words"),
-    [
-        ("resnet19", {"data": Input((1, 3, 32, 32))}, "no such file, and no model of the zoo"),
-        ("resnet18_v1", {"date": Input((1, 3, 32, 32))}, "no input is called date: use data"),
-        ("resnet18_v1", {}, "give the shape of data"),
-        ("resnet18_v1", {"data": Input((3, 32))}, "MXNet rejects it: "),
-    ],
-)
-def test_what_the_user_has_to_fix_is_one_line(
-    mxnet_1_9: Build, network: str, inputs: dict[str, Input], words: str
-) -> None:
-    with pytest.raises(UsageError) as caught:
-        ask_network(mxnet_1_9, MXNET, network, inputs)
-    assert words in str(caught.value)
-    assert "\n" not in str(caught.value)
+def test_what_the_user_has_to_fix_is_one_line(mxnet_1_9: Build) -> None:
+    """tests/frameworks/test_mxnet_networks.py has the other reasons."""
+    with pytest.raises(UsageError, match=r"^resnet18_v1: MXNet rejects it: [^\n]+$"):
+        ask_network(mxnet_1_9, MXNET, "resnet18_v1", {"data": Input((3, 32))})
 
 
 def test_names_are_unique_and_within_the_limits(tmp_path: Path) -> None:

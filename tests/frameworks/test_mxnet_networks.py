@@ -173,6 +173,23 @@ def test_what_can_not_be_run_is_said(ask: Ask, operator: str, inputs: Any, kind:
     assert words in failure.reason
 
 
+def test_what_has_to_be_fixed_to_list_a_networks_calls_is_said(mxnet_1_9: Build) -> None:
+    picture = [1, 3, 32, 32]
+    wrong: list[tuple[str, dict[str, list[int]], str]] = [
+        ("resnet19", {"data": picture}, "no such file, and no model of the zoo"),
+        ("resnet18_v1", {"date": picture}, "no input is called date: use data"),
+        ("resnet18_v1", {}, "give the shape of data"),
+    ]
+    unsaved = {"file": None, "block": None}
+    requests = [
+        {**unsaved, "zoo": name, "inputs": shapes, "shapes": shapes, "dtypes": dict.fromkeys(shapes, "float32")}
+        for name, shapes, _ in wrong
+    ]
+    answers = answers_of(mxnet_1_9, "network_calls_of.py", requests)
+    for answer, (_, _, words) in zip(answers, wrong, strict=True):
+        assert words in answer["error"]
+
+
 @pytest.mark.parametrize(("content", "params"), [("{}", False), ("no symbol", False), ("", True)])
 def test_files_that_are_no_network(ask: Ask, saved: Path, tmp_path: Path, content: str, params: bool) -> None:
     bad = tmp_path / "bad"
