@@ -4,19 +4,17 @@ import logging
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from forked import Forked
 from toy_framework import Toy, builds, leftovers, write_releases
 
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
 from opduel.records import RunError
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -25,9 +23,9 @@ def cache(tmp_path: Path) -> BuildCache:
 
 
 @pytest.fixture(scope="module")
-def made(index: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def original(index: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A cache with toy 1.0, for tests to copy."""
-    folder = tmp_path_factory.mktemp("made")
+    folder = tmp_path_factory.mktemp("original")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("UV_DEFAULT_INDEX", index)
         patch.setenv("UV_CACHE_DIR", str(folder / "uv-cache"))
@@ -36,9 +34,9 @@ def made(index: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def with_build(made: Path, cache: BuildCache) -> BuildCache:
+def with_build(original: Path, cache: BuildCache) -> BuildCache:
     """A cache with toy 1.0."""
-    shutil.copytree(made, cache.directory, symlinks=True)
+    shutil.copytree(original, cache.directory, symlinks=True)
     return cache
 
 
@@ -52,13 +50,12 @@ def block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def maker(toy: Toy, cache: BuildCache, errors: Path | None = None) -> subprocess.Popen[str]:
+def maker(toy: Toy, cache: BuildCache, errors: Path | None = None) -> Forked:
     """Another process that resolves toy 1.0; its log goes to ``errors``."""
     script = Path(__file__).with_name("toy_framework.py")
-    command = [sys.executable, str(script), str(toy.specifications), str(cache.directory), "toy==1.0"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, script, toy.specifications, cache.directory, "toy==1.0"]
     with (errors or Path(os.devnull)).open("w") as stderr:
-        return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=stderr, text=True)
+        return Forked(command, stderr=stderr)
 
 
 def wait_for(condition: Callable[[], object]) -> None:

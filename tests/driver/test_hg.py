@@ -1,9 +1,12 @@
 """Mercurial repositories: pulled, converted, and read by their own ids."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -34,21 +37,29 @@ class MadeHg:
         for name, text in files.items():
             (self.path / name).write_text(text)
         self._time += 3600
-        self.run("commit", "--addremove", "--date", f"{self._time} -7200", "--user", user, "--message", message)
-        return self.id(".")
+        options = ("--date", f"{self._time} -7200", "--user", user, "--message", message)
+        return re.findall(r"committed changeset \d+:(\w{40})$", self.run("--debug", "commit", "--addremove", *options))[
+            0
+        ]
 
     def id(self, name: str) -> str:
         return self.run("log", "--rev", name, "--template", "{node}")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _environment() -> Iterator[None]:
+    """This environment's hg, without the user's settings."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+        patch.setenv("HGRCPATH", "")
+        patch.setenv("HGPLAIN", "1")
+        if shutil.which("hg") is None:
+            pytest.skip("not installed: hg (PyPI's mercurial)")
+        yield
+
+
 @pytest.fixture
-def origin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeHg:
-    own = Path(sys.executable).parent
-    monkeypatch.setenv("PATH", f"{own}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setenv("HGRCPATH", "")
-    monkeypatch.setenv("HGPLAIN", "1")
-    if shutil.which("hg") is None:
-        pytest.skip("not installed: hg (PyPI's mercurial)")
+def origin(tmp_path: Path) -> MadeHg:
     return MadeHg(tmp_path / "theirs")
 
 
@@ -56,7 +67,20 @@ def opened(origin: MadeHg, tmp_path: Path) -> HgRepository:
     return open_hg_repository(tmp_path / "work", str(origin.path), retries=False)
 
 
-def test_changesets_keep_ids_authors_dates_and_files(origin: MadeHg, tmp_path: Path) -> None:
+@dataclass(frozen=True)
+class Converted:
+    """A Mercurial repository, the ids of its commits, and what was made of it."""
+
+    origin: MadeHg
+    ids: Sequence[str]
+    repository: HgRepository
+
+
+@pytest.fixture(scope="module")
+def converted(tmp_path_factory: pytest.TempPathFactory) -> Converted:
+    """One with three commits of files of all kinds."""
+    folder = tmp_path_factory.mktemp("converted")
+    origin = MadeHg(folder / "theirs")
     first = origin.commit("One\nand more", user="ada", a="1\n")
     (origin.path / "a folder").mkdir()
     (origin.path / "a folder" / 'odd "\xe9" name').write_bytes(b"\0binary\n\0")
@@ -69,7 +93,12 @@ def test_changesets_keep_ids_authors_dates_and_files(origin: MadeHg, tmp_path: P
     (origin.path / "link").mkdir()
     (origin.path / "link" / "inside").write_text("a file below what was a link\n")
     third = origin.commit("Three")
-    repository = opened(origin, tmp_path)
+    return Converted(origin, [first, second, third], opened(origin, folder))
+
+
+def test_changesets_keep_ids_authors_dates_and_files(converted: Converted, tmp_path: Path) -> None:
+    first, second, third = converted.ids
+    repository = converted.repository
     tip = repository.resolve("default")
     line = [*reversed(repository.chain(repository.resolve(first), tip)), repository.resolve(first)]
     assert [commit.id for commit in line] == [third, second, first]
@@ -81,7 +110,7 @@ def test_changesets_keep_ids_authors_dates_and_files(origin: MadeHg, tmp_path: P
     assert repository.content(repository.commit(second), 'a folder/odd "\xe9" name') == b"\0binary\n\0"
     for commit in line:
         theirs, ours = tmp_path / f"hg {commit.short}", tmp_path / f"git {commit.short}"
-        origin.run("archive", "--rev", commit.id, "--exclude", ".hg_archival.txt", str(theirs))
+        converted.origin.run("archive", "--rev", commit.id, "--exclude", ".hg_archival.txt", str(theirs))
         repository.checkout(commit, ours)
         assert state(ours) == state(theirs), commit.subject
 
@@ -151,9 +180,8 @@ def test_what_was_killed_is_taken_up_again(origin: MadeHg, tmp_path: Path) -> No
     assert len(list((tmp_path / "work" / "hg").glob("clone-*"))) == 1
 
 
-def test_errors_are_one_line(origin: MadeHg, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    first = origin.commit("One", a="1\n")
-    repository = opened(origin, tmp_path)
+def test_errors_are_one_line(converted: Converted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    origin, repository = converted.origin, converted.repository
     with pytest.raises(UnknownCommit, match=r"^'defaul': no branch, tag or commit of that name; similar: default"):
         repository.resolve("defaul")
     (tmp_path / "plain").mkdir()
@@ -169,7 +197,8 @@ def test_errors_are_one_line(origin: MadeHg, tmp_path: Path, monkeypatch: pytest
     origin.path.rename(tmp_path / "away")
     with pytest.raises(RemoteGone, match=r"^pulling from .*theirs: hg said: abort: repository .*theirs.* not found"):
         repository.fetch()
-    assert repository.resolve("default").id == first
+    assert repository.resolve("default").id == converted.ids[-1]
+    (tmp_path / "away").rename(origin.path)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(RunError, match=r"^hg is not installed, or not in PATH: install Mercurial"):
         open_hg_repository(tmp_path / "other", str(origin.path))
