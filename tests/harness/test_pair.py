@@ -188,8 +188,8 @@ def affinities(pid: int) -> list[set[int]]:
 
 
 def test_a_round_begins_no_case_when_it_has_taken_all_that_it_may() -> None:
-    requests = [CaseRequest(toy_case(str(number), "sleep", seconds=0.1), 1) for number in range(40)]  # 8 s at least
-    result = run_one_round(toy_bench(), Round(requests, 0, most_s=1.0))
+    requests = [CaseRequest(toy_case(str(number), "sleep", seconds=0.05), 1) for number in range(40)]  # 4 s at least
+    result = run_one_round(toy_bench(), Round(requests, 0, most_s=0.5))
     assert 1 <= len(result.samples) < 20
     assert (result.refused, result.lost) == ({}, {})
 

@@ -19,7 +19,7 @@ def bomb(levels: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "wants"),
+    ("name", "content", "words"),
     [
         ("empty.json", b"", ["the file is empty", '"tests"']),
         ("blank.yaml", b"  \n\n", ["the file is empty"]),
@@ -47,7 +47,7 @@ def bomb(levels: int) -> str:
         ("digits.json", b'{"a": ' + b"9" * 5000 + b"}", ["too many digits"]),
         ("digits.yaml", b"a: " + b"9" * 5000, ["not YAML", "digits"]),
         ("deep.json", b"[" * 100_000, ["nested more than 32 deep"]),
-        ("deep.yaml", b"[" * 5_000, ["nested more than 32 deep"]),
+        ("deep.yaml", b"[" * 1_000, ["nested more than 32 deep"]),
         ("deeper.json", b"[" * 40 + b"]" * 40, ["nested more than 32 deep"]),
         ("bomb.yaml", bomb(9).encode(), ["more than 500000 values", "aliases"]),
         ("cycle.yaml", b"&a\nb: *a\n", ["nested more than 32 deep"]),
@@ -70,7 +70,7 @@ def bomb(levels: int) -> str:
         ("custom.yaml", b"a: !mine 1\n", ["tag !mine is not supported"]),
     ],
 )
-def test_bad_files(tmp_path: Path, name: str, content: bytes, wants: list[str]) -> None:
+def test_bad_files(tmp_path: Path, name: str, content: bytes, words: list[str]) -> None:
     path = tmp_path / name
     path.write_bytes(content)
     start = time.monotonic()
@@ -79,8 +79,7 @@ def test_bad_files(tmp_path: Path, name: str, content: bytes, wants: list[str]) 
     message = str(caught.value)
     assert time.monotonic() - start < 20
     assert message.startswith(f"{path}: ")
-    for want in wants:
-        assert want in message
+    assert all(word in message for word in words), message
     assert "\n" not in message
     assert len(message) < len(str(path)) + 410
 
