@@ -61,7 +61,7 @@ def make_call(case, seed):
         return logging(case, "jit:avx512_core", "ref:any")
     elif name == "logs_much":
         twice = 1 + (os.environ.get("TOY_SIDE") == case["inputs"]["only_on"])
-        line = MATMUL.format("jit:avx2", 1) * (13_000 * twice)  # more than a mebibyte, after which no further call is made
+        line = MATMUL.format("jit:avx2", 1) * (13_000 * twice)  # a mebibyte, after which no further call is made
         return lambda: print(line, end="")
     elif name == "unforked":
         if os.getpid() != IMPORTED_IN:
