@@ -8,6 +8,7 @@ from opduel.driver.culprit_code import changed_code_lines
 from opduel.driver.outcome import Culprit, Outcome
 from opduel.driver.revisions import Revision
 from opduel.records import Commit
+from opduel.records.cause import UNEXPLAINED
 from opduel.reporters.reproduce import program
 from opduel.reporters.units import human_change, human_interval
 from opduel.support.text import duration
@@ -76,12 +77,26 @@ def _culprit_lines(traced: Culprit, outcome: Outcome, is_known: bool = False) ->
         yield from (f"    {revision_line(revision)}" for revision in revisions[1:])
     for case, step in culprit.cases.items():
         yield f"  {case}: {step.verdict}{figures(step.change)}{_account(outcome, case) if is_known else ''}"
-        if case in traced.causes:
+        if case in traced.causes and traced.causes[case].is_explained:
             yield f"    {traced.causes[case].words}"
+    yield from (f"  {line}" for line in _unexplained_lines(traced))
     if culprit.is_named and culprit.note:
         yield f"  {culprit.note}"
     if traced.code is not None:
         yield from (f"  {line}" for line in changed_code_lines(traced.code))
+
+
+def _unexplained_lines(traced: Culprit) -> Iterable[str]:
+    """Say once of how many cases the cause isn't explained, and which of the functions that they run differ, where
+    nothing else says what the culprit changed."""
+    causes = [traced.causes[case] for case in traced.range.cases if case in traced.causes]
+    unexplained = [cause for cause in causes if not cause.is_explained]
+    if len(unexplained) == 1:
+        yield unexplained[0].words
+    elif unexplained:
+        yield f"cause of {len(unexplained)} cases: {UNEXPLAINED} (opduel explain shows what was)"
+        if traced.code is None:
+            yield from dict.fromkeys(cause.changed_words for cause in unexplained if cause.changed_words)
 
 
 def figures(change: Change | None) -> str:
