@@ -1,7 +1,6 @@
 """The driver's log file on a disk that takes nothing more."""
 
 import logging
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +9,7 @@ from typing import cast
 import pytest
 import report_samples as samples
 from command_line import ROOT, fresh_logging
+from forked import ONE_FORK, Forked
 
 from opduel.commands.driver_findings import Teller
 from opduel.commands.driver_log import logging_to
@@ -34,15 +34,18 @@ def test_a_full_disk_costs_the_log_its_lines_and_is_said_once(
     assert [message for message in caplog.messages if message not in messages] == ["line 0", "line 1", "line 2"]
 
 
-def test_an_output_that_takes_nothing_costs_no_pass_and_no_exit_code() -> None:
+def test_an_output_that_takes_nothing_costs_no_pass_and_no_exit_code(tmp_path: Path) -> None:
     """As of cron, whose log lies on a full disk."""
-    code = "import sys; from opduel.commands.driver_findings import say; say(['first bad']); say(['more']); sys.exit(1)"
-    with Path("/dev/full").open("w") as full:
-        process = subprocess.run(
-            [sys.executable, "-c", code], cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False
-        )
-    assert process.returncode == 1, process.stderr
-    assert process.stderr == (
+    script = tmp_path / "script.py"
+    code = "from opduel.commands.driver_findings import say; say(['first bad']); say(['more']); sys.exit(1)"
+    script.write_text(f"import sys; sys.path.insert(0, {str(ROOT)!r}); {code}")
+    with (
+        Path("/dev/full").open("w") as full,
+        Forked([sys.executable, script], stdout=full, first=ONE_FORK) as process,
+    ):
+        _, errors = process.communicate()
+    assert process.returncode == 1, errors
+    assert errors == (
         "standard output: can't be written (No space left on device): what was found is in the log and in reports\n"
     )
 

@@ -7,7 +7,16 @@ from pathlib import Path
 
 import pytest
 import report_samples as samples
-from command_line import SAME_BUILD, SPEC, Outcome, driver_main, fresh_logging, run_bench_main
+from command_line import (
+    PYTHON_SAME_BUILD,
+    PYTHON_SPEC,
+    SPEC,
+    Outcome,
+    driver_main,
+    fresh_logging,
+    run_bench_main,
+    write_spec,
+)
 
 from opduel.commands.options import read_options
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
@@ -103,7 +112,8 @@ def test_the_commit_file_is_checked_before_anything_is_fetched(
 def test_an_output_is_replaced_when_it_is_only_that(folder: Path, run: Run) -> None:
     """Who names a file as the output means it."""
     target = folder / "notes.txt"
-    options = ["-b", str(folder / "spec.json"), "--operators", "exp_0", *SAME_BUILD[2:], "--rounds", "1"]
+    spec = write_spec(folder, PYTHON_SPEC)
+    options = ["-b", spec, "--operators", "exp_0", *PYTHON_SAME_BUILD[2:], "--rounds", "1"]
     assert run(*options, "--output_file", str(target)).code == 0
     assert json.loads(target.read_text())["kind"] == "opduel single-build run"
 
