@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from multiprocessing.context import ForkProcess
 from pathlib import Path
 
 import pytest
@@ -36,6 +37,13 @@ def run(*arguments: str | Path, at: Path | None = None, stdin: bytes | None = No
     process = subprocess.run(["git", *where, *map(str, arguments)], input=stdin, capture_output=True, check=False)
     assert process.returncode == 0, process.stderr.decode()
     return process.stdout.decode("utf-8", "surrogateescape").rstrip("\n")
+
+
+def forked(function: Callable[[Path], object], folder: Path) -> ForkProcess:
+    """A process of its own that calls a function, to be killed; it starts at once, as everything is imported."""
+    process = ForkProcess(target=function, args=(folder,))
+    process.start()
+    return process
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from made_repository import RemoteRepository, Server, command_lines, run, serve
+from made_repository import RemoteRepository, Server, command_lines, forked, run, serve
 
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.version_control import RemoteGone
@@ -177,24 +177,27 @@ def test_an_interrupt_ends_the_running_command(origin: RemoteRepository, work: P
 @pytest.mark.parametrize("borrow", [False, True])
 def test_killed_at_any_moment_it_opens_again(origin: RemoteRepository, user: Path, work: Path, borrow: bool) -> None:
     origin.line(50)
-    arguments = "'origin', Path(sys.argv[3])); r.fetch()" if borrow else "sys.argv[2]); r.fetch()"
-    target = (str(origin.path), str(user))
+
+    def fetched(folder: Path) -> Repository:
+        repository = open_repository(folder, *(("origin", user) if borrow else (str(origin.path),)))
+        repository.fetch()
+        return repository
+
     started = time.monotonic()
-    assert start(arguments, work / "complete", *target).wait() == 0
+    complete = forked(fetched, work / "complete")
+    complete.join()
+    assert complete.exitcode == 0
     duration = 0.8 * (time.monotonic() - started)
     kills = 0
     while kills < 3:  # each a little sooner after its start, as long as a machine that got faster asks for it
-        child = start(arguments, work / "killed", *target)
-        try:
-            child.wait(duration)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            kills += 1
-        child.wait()
+        child = forked(fetched, work / "killed")
+        child.join(duration)
+        child.kill()
+        child.join()
+        kills += child.exitcode == -signal.SIGKILL
         origin.commit()
         duration *= 0.75
-    repository = open_repository(work / "killed", *(("origin", user) if borrow else (str(origin.path),)))
-    repository.fetch()
+    repository = fetched(work / "killed")
     assert ids(repository, "main") == [origin.tip("main")]
     assert os.listdir(work / "killed").count("repository.git") == 1
     run("fsck", "--connectivity-only", at=repository.directory)

@@ -3,19 +3,15 @@
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
-from made_repository import Content, RemoteRepository, Submodule, isolate, run, serve
+from made_repository import Content, RemoteRepository, Submodule, forked, isolate, run, serve
 
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.version_control import RemoteGone
 from opduel.records import RunError
-
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -255,25 +251,24 @@ def test_killed_at_any_moment_it_ends_up_whole(origin: RemoteRepository, folder:
     many = {f"src/{index}": "x" * 2000 for index in range(300)}
     first = origin.commit({**files, **many})
     second = origin.commit(dict.fromkeys(many, "y" * 2000))
-    code = "import sys; from pathlib import Path; from opduel.driver.git.repository import open_repository as o\n"
-    code += "w, u, t, *ids = sys.argv[1:]\nr = o(Path(w), u)\n"
-    code += "for id in ids: r.checkout(r.commit(id), Path(t), ['/*', '!/none/'], ['3rdparty/one'])"
 
-    def start(at: Path, *ids: str) -> "subprocess.Popen[bytes]":
-        command = [sys.executable, "-c", code, str(at), str(origin.path), str(at / "tree"), *ids]
-        return subprocess.Popen(command, cwd=ROOT)
+    def check_out_both(work: Path) -> None:
+        repository = open_repository(work, str(origin.path))
+        for commit_id in (first, second):
+            repository.checkout(repository.commit(commit_id), work / "tree", ["/*", "!/none/"], ["3rdparty/one"])
 
     started = time.monotonic()
-    assert start(tmp_path / "whole", first, second).wait() == 0
+    complete = forked(check_out_both, tmp_path / "whole")
+    complete.join()
     duration = time.monotonic() - started
     exit_codes = []
     for step in range(4):
-        child = start(tmp_path / "work", first, second)
-        try:
-            child.wait(duration * (0.3 + 0.18 * step))
-        except subprocess.TimeoutExpired:
-            child.kill()
-        exit_codes.append(child.wait())
+        child = forked(check_out_both, tmp_path / "work")
+        child.join(duration * (0.3 + 0.18 * step))
+        child.kill()
+        child.join()
+        exit_codes.append(child.exitcode)
+    assert complete.exitcode == 0
     assert -signal.SIGKILL in exit_codes
     repository = opened(origin)
     repository.checkout(repository.commit(second), folder, [], ["3rdparty/one"])
