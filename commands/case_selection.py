@@ -178,7 +178,7 @@ def _with_root_folder(cases: Sequence[Case], root: str | None) -> list[Case]:
                     )
                 file = dataclasses.replace(file, location=str(Path(root, file.location.lstrip("/"))))
             files[name] = file
-        rooted_cases.append(dataclasses.replace(case, files=files))
+        rooted_cases.append(dataclasses.replace(case, files=files) if files else case)
     return rooted_cases
 
 

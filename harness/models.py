@@ -80,7 +80,8 @@ def fetch_files(
                 fetched[file] = replace(file, path=path, location=bare_address(file.location))
             except OpduelError as error:
                 raise type(error)(f"{case.id}: files.{name}: {error}") from None
-        result.append(replace(case, files={name: fetched[file] for name, file in case.files.items()}))
+        files = {name: fetched[file] for name, file in case.files.items()}
+        result.append(replace(case, files=files) if files else case)
     return result
 
 
