@@ -82,8 +82,9 @@ def test_the_report_has_exactly_the_documented_keys(finished: Finished) -> None:
 
 def test_the_report_tells_how_the_run_went(finished: Finished) -> None:
     run = only_report(finished[1])["run"]
-    keys = ("complete", "aborted", "stop_reason", "incidents", "rounds", "inject")
-    assert [run[key] for key in keys] == [True, False, None, [], 2, None]
+    keys = ("complete", "aborted", "stop_reason", "incidents", "inject")
+    assert [run[key] for key in keys] == [True, False, None, [], None]
+    assert run["rounds"] in (2, 4)  # by what the first look says
     assert isinstance(run["seed"], int)
     assert run["cpus"]["nice"] in (-20, os.getpriority(os.PRIO_PROCESS, 0))
     assert 0 < run["timed_s"] < run["wall_s"]
