@@ -75,7 +75,7 @@ def test_the_report_has_exactly_the_documented_keys(finished: Finished) -> None:
     assert list(document["host"]) == keys(HostRecord)
     for comparison in document["comparisons"]:
         assert list(comparison) == keys(Comparison)
-        assert {len(comparison["samples"]), comparison["rounds"]} == {2}
+        assert len(comparison["samples"]) == comparison["rounds"]
         for sample in comparison["samples"]:
             assert list(sample) == keys(PairSample)
 
