@@ -1,6 +1,7 @@
 """run_bench.py: asks on the first use for what is missing, keeps the answers, and hands on to the other commands."""
 
 import os
+import select
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -55,6 +56,7 @@ INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "spec_from": ("writes a spec and measures nothing", ("reset_options",)),
     "calibrate": ("measures one build against itself", ("reset_options", "keep_options")),
 }
+_TURN_S = 0.2  # of waiting for an answer
 # Options of the subcommands that do these, which a run doesn't have.
 COMPANIONS = {
     "to": "says how a report is converted: add --convert REPORT, or leave it out",
@@ -210,7 +212,7 @@ def _ask(name: str, default: str | None, framework: "Framework", releases: "Rele
     while True:
         question = QUESTIONS[name].replace(ANY_BUILD, framework.builds.request_form or ANY_BUILD)
         print(f"{question}{f' [{default}]' if default else ''}: ", end="", file=sys.stderr, flush=True)
-        line = sys.stdin.readline()
+        line = _read_line()
         if not line:
             print(file=sys.stderr)
             raise RunError("the input ended before the last answer: nothing was kept; give it on the command line")
@@ -218,6 +220,14 @@ def _ask(name: str, default: str | None, framework: "Framework", releases: "Rele
             return _checked(name, line.strip() or default or "", framework, releases)
         except UsageError as error:
             print(f"  {error}", file=sys.stderr)
+
+
+def _read_line() -> str:
+    """Return a line of standard input. On a terminal, wait for it by turns: a signal that comes just before a read
+    begins would be acted on only after it."""
+    while sys.stdin.isatty() and not select.select([sys.stdin], [], [], _TURN_S)[0]:
+        pass
+    return sys.stdin.readline()
 
 
 def _checked(name: str, answer: str, framework: "Framework", releases: "Releases") -> str:

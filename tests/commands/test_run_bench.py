@@ -2,12 +2,17 @@
 
 import io
 import os
+import pty
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from command_line import (
     ANYWAY,
+    LONG_S,
     PYTHON_SPEC,
     RUN_BENCH,
     OnTerminal,
@@ -120,6 +125,37 @@ def test_of_a_suite_it_asks_for_builds_of_any_package(
         "treatment": "numpy==2.3.5 scipy==1.16.3",
         "local_reporter": str(Path("reports").absolute()),
     }
+
+
+def test_a_signal_that_interrupts_no_read_ends_the_wait_for_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes just before the read, or to another thread: then the system does not wake the reader."""
+    keyboard, terminal = pty.openpty()
+    ended, was_answered = threading.Event(), threading.Event()
+
+    def send_then_answer() -> None:
+        time.sleep(0.1)  # until the reader waits
+        signal.pthread_kill(threading.get_ident(), signal.SIGUSR1)
+        if not ended.wait(LONG_S):
+            was_answered.set()
+            os.write(keyboard, b"an answer\n")
+
+    def interrupt(number: int, frame: object) -> None:
+        raise InterruptedError
+
+    monkeypatch.setattr(sys, "stdin", os.fdopen(terminal, encoding="utf-8"))
+    before = signal.signal(signal.SIGUSR1, interrupt)
+    sender = threading.Thread(target=send_then_answer)
+    sender.start()
+    try:
+        with pytest.raises(InterruptedError):
+            run_bench._read_line()
+    finally:
+        ended.set()
+        sender.join()
+        signal.signal(signal.SIGUSR1, before)
+        sys.stdin.close()
+        os.close(keyboard)
+    assert not was_answered.is_set()
 
 
 @pytest.mark.parametrize(("key", "words"), [("\x04", "nothing was kept"), ("\x03", "stopped by SIGINT")])
