@@ -65,7 +65,7 @@ def test_a_suite_is_named_in_five_lines_and_a_workflow_is_written(init: Init, pa
     assert text.startswith(PROJECT)
     assert len(text.removeprefix(PROJECT).split("\n")) == 7
     settings = tomllib.loads(text)["tool"]["opduel"]
-    assert settings == {"threshold": "5%", "time_budget": 180, "local": {"suite": "benchmarks"}}
+    assert settings == {"threshold": "5%", "time_budget": 600, "local": {"suite": "benchmarks"}}
     assert (package.folder / WORKFLOW).read_text() == (TEMPLATES / "opduel.github.yml").read_text()
     first, *_, last = outcome.out.splitlines()
     assert first == "smoother: an asv suite in benchmarks"
@@ -95,56 +95,34 @@ def test_a_dry_run_writes_nothing(init: Init, package: PlainPackage) -> None:
 
 def test_without_anything_to_measure_it_says_how_to_name_a_call(init: Init, package: PlainPackage) -> None:
     """And writes no workflow, which would fail on every pull request."""
-    outcome = init("--ci", "github")
-    assert outcome.out.startswith("smoother: no asv suite, and no tests that use the fixture benchmark\n")
-    assert "nothing to measure yet, and so no workflow\n" in outcome.out
-    assert 'give a line: opduel init "smoother.f(x)" --setup "import smoother; x = 1", with a call of' in outcome.out
+    line = init("--ci", "github").error_line()
+    assert "smoother: has no asv suite, and no tests that use the fixture benchmark: give a line to measure" in line
+    assert 'opduel init "smoother.f(x)" --setup "import smoother; x = 1"' in line
     assert not (package.folder / ".github").exists()
-    assert tomllib.loads((package.folder / "pyproject.toml").read_text())["tool"]["opduel"]["local"] == {}
+    assert (package.folder / "pyproject.toml").read_text() == PROJECT
 
 
-@pytest.mark.parametrize("is_first", [True, False])
-def test_a_line_of_python_is_measured_also_where_an_earlier_call_had_none(
-    init: Init, package: PlainPackage, is_first: bool
-) -> None:
+def test_lines_of_python_go_into_the_settings(init: Init, package: PlainPackage) -> None:
     path = package.folder / "pyproject.toml"
-    if not is_first:
-        assert "nothing to measure yet, and so no workflow\n" in init().out
     setup = 'import smoother; x = ["\\u2028", "ü"]'
     outcome = init("smoother.smooth(x)", "--setup", setup, "x[0]")
     assert (outcome.code, outcome.out.splitlines()[-1]) == (0, "try next: opduel local")
     lines = {"setup": setup, "statement": ["smoother.smooth(x)", "x[0]"]}
     assert tomllib.loads(path.read_text())["tool"]["opduel"] == {"threshold": "5%", "time_budget": 180, "local": lines}
-    assert "# statement" not in path.read_text()
     assert (package.folder / WORKFLOW).exists()
-    added = (
-        'settings of opduel already, which stay as they are: to measure these lines, write there statement = ["x[1]"]'
-    )
-    assert added in init("x[1]").out
-    assert tomllib.loads(path.read_text())["tool"]["opduel"]["local"] == lines
+    text = path.read_text()
+    assert 'which stay as they are: to measure these lines, add statement = ["x[1]"]' in init("x[1]").out
+    assert path.read_text() == text
 
 
-def test_a_setup_with_a_path_of_this_machine_is_noted(init: Init, package: PlainPackage) -> None:
-    note = "note: the setup names /home/me/x.md, which other machines may not have"
-    assert note in init("f(t)", "--setup", "t = open('/home/me/x.md').read()").out
-    package.write("pyproject.toml", PROJECT)
-    assert "note:" not in init("f(t)", "--setup", "t = open('x.md').read() + '/'").out
-
-
-def test_a_line_of_python_goes_before_a_suite_and_into_other_settings(init: Init, package: PlainPackage) -> None:
+def test_a_line_of_python_goes_before_a_suite(init: Init, package: PlainPackage) -> None:
     add_suite(package)
-    path = package.folder / "pyproject.toml"
-    path.write_text(f"{PROJECT}[tool.opduel]\nseed = 1")
-    init("f(1)")
-    assert tomllib.loads(path.read_text())["tool"]["opduel"] == {"seed": 1, "local": {"statement": ["f(1)"]}}
-    path.write_bytes(f"{PROJECT}[tool.opduel]\nseed = 1\n".replace("\n", "\r\n").encode())
-    init("f(1)")
-    assert b"\n" not in path.read_bytes().replace(b"\r\n", b"")
-    path.write_text(PROJECT)
     init(".", "f(2)")
-    assert tomllib.loads(path.read_text())["tool"]["opduel"]["local"] == {"statement": ["f(2)"]}
-    path.write_text(f"{PROJECT}[tool.opduel]\nlocal = {{}}\n")
-    assert 'add statement = ["f(3)"] to tool.opduel.local' in init("f(3)").error_line()
+    settings = tomllib.loads((package.folder / "pyproject.toml").read_text())
+    assert settings["tool"]["opduel"]["local"] == {"statement": ["f(2)"]}
+
+
+def test_a_line_that_is_no_python_is_refused(init: Init) -> None:
     assert "STATEMENT f(: is no Python code (" in init("f(").error_line()
     assert "STATEMENT # f(1): has nothing to execute" in init("# f(1)").error_line()
     assert "--setup x = 1: has no line of Python to measure after it" in init("--setup", "x = 1").error_line()
@@ -154,9 +132,7 @@ def test_tests_with_the_fixture_are_a_suite(init: Init, package: PlainPackage) -
     package.write("tests/test_speed.py", "def test_smooth(benchmark):\n    benchmark(sum, [1])\n")
     package.write("tests/test_other.py", "def test_other(benchmarked):\n    pass\n")
     package.write(".venv/lib/test_theirs.py", "def test_theirs(benchmark):\n    pass\n")
-    assert init().out.startswith(
-        "smoother: tests that use the fixture benchmark in tests/test_speed.py, about 1 case\n"
-    )
+    assert init().out.startswith("smoother: tests that use the fixture benchmark in tests\n")
 
 
 def test_a_merge_request_is_measured_where_the_remote_is_a_gitlab(init: Init, package: PlainPackage) -> None:
@@ -170,24 +146,6 @@ def test_a_merge_request_is_measured_where_the_remote_is_a_gitlab(init: Init, pa
     assert ".gitlab/opduel.yml, which measures each merge request when .gitlab-ci.yml has" in outcome.out
     assert "    include: .gitlab/opduel.yml" in outcome.out
     assert (package.folder / ".gitlab-ci.yml").read_text() == "test: {script: [make]}\n"
-
-
-@pytest.mark.parametrize(
-    ("cases", "budget", "words"), [(2, 180, "2 cases"), (100, 420, "100 cases"), (900, 1200, "900 cases")]
-)
-def test_the_time_budget_fits_the_suite_or_the_file_says_that_it_does_not(
-    init: Init, package: PlainPackage, cases: int, budget: int, words: str
-) -> None:
-    add_suite(package)
-    package.write("benchmarks/benchmarks/own.py", f"def time_it(n): ...\ntime_it.params = range({cases})\n")
-    out = init().out
-    assert out.startswith(f"smoother: an asv suite in benchmarks, about {words}\n")
-    text = (package.folder / "pyproject.toml").read_text()
-    assert tomllib.loads(text)["tool"]["opduel"]["time_budget"] == budget
-    note = "note: about 900 cases take about 1 h on a shared runner where a change reaches all: with a smaller"
-    too_few = "; too few where a change reaches all about 900 cases: give more, or choose by bench\n"
-    assert (note in out, too_few in text, "\n# bench = [" in text) == ((cases > 300,) * 3)
-    assert (note in init().out) == (cases > 300), "also where there are settings"
 
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -240,7 +198,7 @@ def test_without_a_project_file_the_settings_are_in_a_file_of_their_own(init: In
     add_suite(package)
     assert init().code == 0
     settings = tomllib.loads((package.folder / "opduel.toml").read_text())
-    assert settings == {"threshold": "5%", "time_budget": 180, "local": {"suite": "benchmarks"}}
+    assert settings == {"threshold": "5%", "time_budget": 600, "local": {"suite": "benchmarks"}}
 
 
 def test_of_a_package_in_a_folder_the_workflow_names_the_folder(init: Init, package: PlainPackage) -> None:
