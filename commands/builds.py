@@ -10,7 +10,6 @@ from opduel.commands.config import config_path
 from opduel.commands.driver_options import GIB
 from opduel.commands.entry import log
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
-from opduel.commands.nearest import other_framework
 from opduel.commands.programs import program_of
 from opduel.driver.builds import BuildCache, load_releases, resolve_build
 from opduel.driver.builds.cache import prune
@@ -40,14 +39,11 @@ def make_builds(
     options: HarnessOptions,
     framework: Framework,
     requests: Sequence[str],
-    look: Callable[[Build, Sequence[str]], None] = lambda *_: None,
 ) -> list[Build]:
-    """The builds of that name or at that path, made if need be, with the libraries of ``--shared_libs``; ``look`` gets
-    the first one and the names of the others before these are made. OpduelError: there is no such build, it can't be
-    made, or none of them takes the libraries."""
+    """The builds of that name or at that path, made if need be, with the libraries of ``--shared_libs``. OpduelError:
+    there is no such build, it can't be made, or none of them takes the libraries."""
     cache, libraries = BuildCache(options.exec_dir), library_path(options.shared_libs)
     sdists = options.allow_sdist
-    _refuse_other_frameworks(options, framework, requests)
     for request in requests if isinstance(framework.builds, PackageBuilds) else ():
         named_commit(request)  # UsageError for a name that means nothing, before any build is made
 
@@ -55,9 +51,7 @@ def make_builds(
     def make(request: str) -> Build:
         return resolve_build(program_of(options, request), framework, cache, libraries, sdists)
 
-    first = make(requests[0])
-    look(first, requests[1:])
-    builds = of_one_python([first, *map(make, requests[1:])], requests, make)
+    builds = of_one_python(list(map(make, requests)), requests, make)
     if libraries and not any(build.environment for build in builds):
         raise UsageError("--shared_libs: a release has its own libraries: leave it out, or measure a build at a path")
     if any(build.commit for build in builds):
@@ -78,16 +72,6 @@ def of_one_python(builds: Sequence[Build], requests: Sequence[str], make: Callab
             build = make(f"{request} python=={python}")
         of_one.append(build)
     return of_one
-
-
-def _refuse_other_frameworks(options: HarnessOptions, framework: Framework, requests: Sequence[str]) -> None:
-    """Raise UsageError for a build of a package, where the cases are of a framework with builds of its own."""
-    if framework.builds.import_name is None or isinstance(framework.builds, PackageBuilds):
-        return
-    chosen_by = f"-b {options.benchmark_file}" if options.benchmark_file else "what is measured"
-    for request in requests:
-        if message := other_framework(framework.name, chosen_by, request):
-            raise UsageError(message)
 
 
 def library_path(libraries: Sequence[str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from opduel.commands.ai_pep import FRAMEWORKS
 from opduel.commands.config import default_model_cache
 from opduel.commands.entry import log
 from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.nearest import builds_of, framework_of_builds, full_names
+from opduel.commands.implied_framework import builds_of, framework_of_builds, full_names
 from opduel.commands.networks import custom_network
 from opduel.commands.option_rules import LARGE_TENSORS, named_spec
 from opduel.commands.option_types import share

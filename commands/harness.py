@@ -3,7 +3,7 @@
 import contextlib
 import secrets
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from opduel.commands.fleet import measurer
 from opduel.commands.fuzz import Fuzz
 from opduel.commands.golden import run_golden
 from opduel.commands.harness_options import HarnessOptions
-from opduel.commands.named_operators import failing_lines, may_have_name, refuse_unknown_operators
+from opduel.commands.named_operators import refuse_failing_lines, refuse_unknown_operators
 from opduel.commands.option_rules import is_single
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.round_log import FileRoundLog
@@ -33,12 +33,10 @@ from opduel.commands.session import (
 )
 from opduel.commands.single import run_one_build
 from opduel.commands.suite_selection import SuiteSelection
-from opduel.driver.builds.named_commit import named_commit, resolved_commit
 from opduel.driver.descriptor import DescribedBuild, read_info
-from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.harness.run_request import RunRequest
-from opduel.records import Build, Case, Commit, Report, UsageError
+from opduel.records import Build, Report, UsageError
 from opduel.records.measurement import SIDES, Side
 from opduel.reporters import Reporter
 from opduel.support.text import counted, duration
@@ -119,28 +117,11 @@ def plan_run(
         return _plan_suite(options, config, command, described, reporters)
     session = plan_session(options, config, command, reporters=reporters)
     cases, framework = session.cases, session.framework
-    failing: list[Case] = []
-
-    def look(build: Build, others: Sequence[str]) -> None:
-        def may_follow(reason: str) -> bool:
-            return _may_be_in(others[0], lambda repository, commit: may_have_name(repository, commit, reason))
-
-        failing.extend(failing_lines(options, cases, framework, build, may_follow))
-
-    control, treatment = _make_both_builds(options, config, framework, described, look)
-    failing_lines(options, failing, framework, treatment)
+    control, treatment = _make_both_builds(options, config, framework, described)
+    refuse_failing_lines(options, cases, framework, [control, treatment])
     refuse_unknown_operators(options, cases, framework, [control, treatment], session.choice.path)
     session = replace(session, cases=discover_cases(session, control, treatment))
     return session, _bounded_where_equal(options, session.request(control, treatment))
-
-
-def _may_be_in(request: str | None, is_there: Callable[[Repository, Commit], bool]) -> bool:
-    """Tell whether a build that isn't made yet may have what ``is_there`` looks for in the files of a commit."""
-    commit = named_commit(request) if request else None
-    if commit is None:
-        return True
-    with resolved_commit(commit) as (repository, resolved):
-        return is_there(repository, resolved)
 
 
 def _bounded_where_equal(options: HarnessOptions, request: RunRequest) -> RunRequest:
@@ -166,13 +147,7 @@ def _plan_suite(
     reporters: Sequence[Reporter] | None,
 ) -> tuple[Session, RunRequest]:
     """As ``plan_run``, of a suite: what it has is known when both builds are there."""
-
-    def is_mentioned(word: str) -> bool:
-        sides = options.control, options.treatment
-        return any(_may_be_in(side, lambda repository, commit: repository.mentions(commit, word)) for side in sides)
-
     suite = SuiteSelection(options)
-    suite.refuse_unknown(is_mentioned)
     builds: dict[Side, Build] = {}
 
     def chosen(seed: int) -> Choice:
@@ -211,9 +186,8 @@ def _make_both_builds(
     config: Mapping[str, str],
     framework: Framework,
     described: Mapping[str, DescribedBuild],
-    look: Callable[[Build, Sequence[str]], None] = lambda *_: None,
 ) -> tuple[Build, Build]:
-    """Both sides' builds; says where each came from when it was not on the command line. ``look`` as `make_builds`."""
+    """Both sides' builds; says where each came from when it was not on the command line."""
     requests: dict[Side, str] = {}
     for side in SIDES:
         request = described[side].location if side in described else getattr(options, side)
@@ -222,7 +196,7 @@ def _make_both_builds(
         made = {side: make_builds(options, framework.of_side(side), [request])[0] for side, request in requests.items()}
         builds = [framework.equipped(side, build, options.threads) for side, build in made.items()]
     else:
-        builds = make_builds(options, framework, [*requests.values()], look)
+        builds = make_builds(options, framework, [*requests.values()])
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
     return control, treatment

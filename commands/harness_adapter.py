@@ -12,7 +12,7 @@ from typing import Any
 from opduel.commands.builds import warn_of_python
 from opduel.commands.entry import log
 from opduel.commands.fleet import count_hosts, measurer
-from opduel.commands.named_operators import failing_lines, refuse_unknown_operators
+from opduel.commands.named_operators import refuse_failing_lines, refuse_unknown_operators
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.reached_cases import NotMeasured, leave_out, record_reaches
 from opduel.commands.session import (
@@ -35,7 +35,7 @@ from opduel.harness.run import InterruptedRunError
 from opduel.harness.run_recording import without_measuring
 from opduel.harness.run_request import FindCauses, RunRequest
 from opduel.harness.verification import first_measurement_of
-from opduel.records import DEFAULT_METRIC, Build, Case, Comparison, Report, UsageError, split_kind
+from opduel.records import DEFAULT_METRIC, Case, Comparison, Report, UsageError, split_kind
 from opduel.records.reach import Reach
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import ScreenReporter
@@ -82,7 +82,6 @@ class HarnessAdapter:
         self._measuring = session
         self._session = session
         measurer(session.options)  # what is wrong with its options is said before anything is built
-        self._failing_lines: tuple[str, Sequence[Case]] = "", ()  # a control's digest, and lines that fail on it
         self.delivered: set[str] = set()  # ids of the reports delivered by this process
         # The last run's id, and its folder of callgrind's files until it is delivered.
         self._explained: tuple[str, Path | None] = "", None
@@ -94,12 +93,6 @@ class HarnessAdapter:
     def hosts(self) -> int:
         """How many hosts measure at the same time."""
         return count_hosts(self._session.options)
-
-    def look_at_control(self, control: Build, may_follow: Callable[[str], bool]) -> None:
-        """Refuse, before the treatment is built, lines of Python that neither build can execute; as `failing_lines`."""
-        session = self._session
-        failing = failing_lines(session.options, session.cases, session.framework, control, may_follow)
-        self._failing_lines = control.digest, failing
 
     def measure_ahead(self, order: RunOrder, rank: int, is_given_up: Callable[[], bool]) -> Report | None:
         """Make a run that will probably be ordered; None if that takes no measuring."""
@@ -226,9 +219,7 @@ class HarnessAdapter:
         what is wrong. UsageError: neither build has one."""
         session, builds = self._measuring, [order.control, order.treatment]
         if order.cases is None:
-            if self._failing_lines[0] != order.control.digest:
-                self.look_at_control(order.control, lambda _: True)
-            failing_lines(session.options, self._failing_lines[1], request.framework, order.treatment)
+            refuse_failing_lines(session.options, session.cases, request.framework, builds)
         refuse_unknown_operators(session.options, request.cases, request.framework, builds)
         try:
             refuse_unknown_operators(session.options, request.cases, request.framework, builds, session.choice.path)

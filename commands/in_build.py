@@ -9,7 +9,7 @@ from pathlib import Path
 
 import platformdirs
 
-from opduel.commands.nearest import framework_of_builds
+from opduel.commands.implied_framework import framework_of_builds
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import Framework, framework_names, get_framework, worker_environment
 from opduel.inside import PACKAGE

@@ -1,11 +1,8 @@
 """opduel local: a work tree, uncommitted changes and all, against where it left the main branch."""
 
 import dataclasses
-import difflib
 import os
-import re
-import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -13,36 +10,25 @@ from typing import Any
 from opduel.commands.checkout import find_suite, package_of
 from opduel.commands.driver_options import DriverOptions
 from opduel.commands.entry import log
-from opduel.commands.harness_options import CommitOptions, HarnessOptions
+from opduel.commands.harness_options import CommitOptions
 from opduel.commands.option_rules import EVERYTHING
 from opduel.commands.project import SAYS_WHAT
 from opduel.commands.session import Session
-from opduel.commands.statements import names_of_package
 from opduel.commands.suite_selection import SuiteSelection
-from opduel.driver.builds.builder import COMPILED
 from opduel.driver.builds.framework_data import REPOSITORY_FILE, load_repository_data
 from opduel.driver.change_impact import Impact, impact_of, load_impact_rules
-from opduel.driver.git.local import Snapshot, base_of, changed_files, snapshot, top_above, top_of
+from opduel.driver.git.local import Snapshot, base_of, changed_files, snapshot, top_of
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.frameworks.roles import PackageBuilds
 from opduel.harness.specs import find_spec, load_spec
 from opduel.records import Case, Commit, UsageError
 from opduel.records.run_record import LeftOutRecord
-from opduel.support.command_names import command_name
 from opduel.support.text import counted
 
 CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/proof.md
-CLOSE = 0.7  # how like another name a misspelt one is
-_NAME = re.compile(r"[\w./~^@-]+")  # of a commit, or of a variable
 SHOWN = 5  # names in a line
 BUDGET_S = 180.0  # for measuring a package, unless the user says: both builds have to be made, too
-# What makes names in a module that its own code doesn't spell, and the ends of files that aren't plain Python.
-_MAKES_NAMES = ("import *", "__getattr__", "setattr(", "globals()", "vars(", "exec(", "__dict__", "sys.modules")
-_NOT_PLAIN = (
-    *COMPILED,
-    *(".so", ".in", ".src", ".tmpl", ".tpl", ".j2", ".jinja", ".mako"),
-)
 # Options by which the user says which cases are measured: they are not narrowed down further.
 _CHOSEN = ("operators", "category", "inputs", "suite", "statement")
 
@@ -53,7 +39,6 @@ def begin_local(options: DriverOptions) -> DriverOptions:
     measure."""
     own, harness = options.own, options.harness
     assert own.local is not None
-    _refuse_commits(own.local, harness.statement)
     folder, top = Path(os.path.abspath(own.local)), top_of(own.local)
     own = dataclasses.replace(own, local=folder, repo_dir=top)
     if not any(map(harness.is_given, SAYS_WHAT)):
@@ -71,25 +56,6 @@ def with_budget(options: DriverOptions) -> DriverOptions:
         limited, more = "each comparison", ", and what earlier ones left of theirs"
     log.info("%s takes at most %.0f s%s: --time_budget SECONDS changes that", limited, BUDGET_S, more)
     return dataclasses.replace(options, harness=dataclasses.replace(harness, time_budget=BUDGET_S))
-
-
-def _refuse_commits(folder: Path, statements: Sequence[str]) -> None:
-    """Raise UsageError for the name of a commit in the place of the folder or of a line of Python; it says what would
-    have worked."""
-    words = [*([] if folder.is_dir() else [str(folder)]), *statements]
-    names = [word for word in words if _NAME.fullmatch(word)]
-    if not names:
-        return
-    from opduel.driver.builds.named_commit import kind_of_name  # which imports much
-
-    top = top_above(folder if folder.is_dir() else Path.cwd())
-    for name in names:
-        if top is not None and (kind := kind_of_name(top, name)):
-            lines = shlex.join(word for word in words if word != name) or "..."
-            raise UsageError(
-                f"{name} is a {kind}: to measure the checkout against it, write `{command_name('local')} --base_commit "
-                f"{name} {lines}`, or `{command_name('compare')} {name} . {lines}`"
-            )
 
 
 def _usual_cases(folder: Path, top: Path, patterns: Sequence[str]) -> dict[str, Any]:
@@ -138,11 +104,6 @@ def plan_local(
     _check_framework(repository, work_tree.head, session.framework, own.repo_dir)
     base, why = _base(own, repository, work_tree)
     _log_work_tree(work_tree)
-    commits = list({commit.id: commit for commit in (base, work_tree.commit)}.values())
-    if suite is not None:
-        suite.refuse_unknown(lambda word: any(repository.mentions(commit, word) for commit in commits))
-    elif session.options.statement:
-        _refuse_unknown_names(own, session, repository, commits)
     if base.id == work_tree.commit.id and not always:
         log.info(
             "nothing to measure: no file is changed, and %s is %s; --base_commit HEAD~1 measures the last commit",
@@ -161,49 +122,6 @@ def plan_local(
     labels = dataclasses.replace(session.labels, left_out=_left_out(session.cases, cases, paths))
     session = dataclasses.replace(session, cases=cases, choice=choice, labels=labels)
     return dataclasses.replace(options, own=own, base_why=why), session
-
-
-def _refuse_unknown_names(
-    own: CommitOptions, session: Session, repository: Repository, commits: Sequence[Commit]
-) -> None:
-    """Raise UsageError where lines of Python take a name from the package which no file of the commits has, with the
-    names most like it: where all is plain Python, none could have it once it is built."""
-    assert own.local is not None
-    assert own.repo_dir is not None
-    module = package_of(own.local, own.repo_dir).module
-    inputs = [case.inputs for case in session.cases]
-    label = session.options.label("statement")
-    code = " ".join(f"{of_case['setup']} {of_case['statement']}" for of_case in inputs)
-    modules = set(re.findall(r"\b(?:import|from) +(\w+)|(?<![\w.])(\w+)\.", code))
-    _refuse_misspelt_module(session.options, module, {name for names in modules for name in names})
-    for name in sorted(names_of_package(inputs, module)) if module else ():
-        if any(repository.mentions(commit, name) for commit in commits):
-            continue
-        if any(_may_make_names(repository, commit) for commit in commits):
-            return  # the builds will tell
-        close = difflib.get_close_matches(name, defined_names(repository, commits[-1]), 2, CLOSE)
-        advice = f"did you mean {' or '.join(close)}?" if close else "correct it"
-        raise UsageError(f"{label} {module}.{name}: no file of {own.repo_dir} has {name}: {advice}")
-
-
-def _refuse_misspelt_module(options: HarnessOptions, module: str | None, names: Collection[str]) -> None:
-    """Raise UsageError if no name that lines of Python use as a module is the package's, and one is like it."""
-    if module and module not in names and (close := difflib.get_close_matches(module, names, 1, CLOSE)):
-        label = options.label("setup" if close[0] in (options.setup or "") else "statement")
-        raise UsageError(f"{label} {close[0]}: the package is imported as {module}: did you mean that?")
-
-
-def _may_make_names(repository: Repository, commit: Commit) -> bool:
-    """Tell whether a module may have names that its code doesn't spell: as others' names, by hooks, or compiled."""
-    files = repository.listing(commit).items()
-    is_plain = not any(path.endswith(_NOT_PLAIN) or " commit " in entry for path, entry in files)
-    return not is_plain or any(repository.mentions(commit, words) for words in _MAKES_NAMES)
-
-
-def defined_names(repository: Repository, commit: Commit) -> list[str]:
-    """Return the names of the functions and classes of a commit."""
-    texts = (repository.content(commit, path) or b"" for path in repository.listing(commit) if path.endswith(".py"))
-    return sorted({name.decode() for text in texts for name in re.findall(rb"\b(?:def|class) ([A-Za-z]\w*)", text)})
 
 
 def _check_framework(repository: Repository, head: Commit, framework: Framework, folder: Path) -> None:

@@ -1,54 +1,45 @@
 """Operators, and names in lines of Python, that the command line or the user's own spec names and no build has:
 misspelt ones, found before anything is timed."""
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from opduel.commands.harness_options import HarnessOptions
-from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.frameworks.python.framework import STATEMENT
 from opduel.harness.other_runs.smoke_check import smoke_check
 from opduel.harness.specs import list_specs, read_plain
-from opduel.records import Build, Case, Commit, UsageError
+from opduel.records import Build, Case, UsageError
 from opduel.records.measurement import MISSING
 from opduel.support.command_names import command_name
 from opduel.support.text import similar_names
 
-# In what Python says of a missing name: its module's package, and the name itself.
-_OWNER = re.compile(r"(?:module|from) '(\w+)")
-_NAME = re.compile(r"(?:attribute|name|named) '(?:[\w.]+\.)?(\w+)'")
 _IN_SETUP = "in the setup: "  # so begins the reason of what a setup raises (opduel_common/statements.py)
 LINE_S = 3.0  # for a line and its setup, until it is taken for one that works
 
 
-def failing_lines(
-    options: HarnessOptions,
-    cases: Sequence[Case],
-    framework: Framework,
-    build: Build,
-    may_follow: Callable[[str], bool] = lambda _: False,
-) -> list[Case]:
-    """Return the lines of Python among the cases that can't work as they are written, since the build lacks a name or
-    the setup raises, each once. UsageError: one of them can't work in any other build either, as ``may_follow`` says of
-    what is wrong with it; RunError: the build can't be started."""
+def refuse_failing_lines(
+    options: HarnessOptions, cases: Sequence[Case], framework: Framework, builds: Sequence[Build]
+) -> None:
+    """Check that each line of Python among the cases works in at least one of the builds: that this has its names, and
+    that the setup doesn't raise. UsageError: a line works in none; RunError: a build can't be started."""
     case_by_line = {case.inputs["statement"]: case for case in cases if case.operator == STATEMENT}
-    if not case_by_line:
-        return []
-    tried = [*smoke_check(build, framework, [*case_by_line.values()], limit_s=LINE_S, env=options.variables)]
-    failing = [
-        check
-        for check in tried
-        if check.failure and (check.failure.kind == MISSING or check.failure.reason.startswith(_IN_SETUP))
-    ]
-    for check in failing:
-        if not may_follow(str(check.reason)):
-            raise UsageError(_cannot_execute(options, check.case.inputs, str(check.reason)))
-    return [check.case for check in failing]
+    reason_by_line: dict[str, str] = {}
+    for build in builds:
+        if not case_by_line:
+            return
+        tried = smoke_check(build, framework, [*case_by_line.values()], limit_s=LINE_S, env=options.variables)
+        reason_by_line = {
+            check.case.inputs["statement"]: check.failure.reason
+            for check in tried
+            if check.failure and (check.failure.kind == MISSING or check.failure.reason.startswith(_IN_SETUP))
+        }
+        case_by_line = {line: case_by_line[line] for line in reason_by_line}
+    for line, reason in reason_by_line.items():
+        raise UsageError(_cannot_execute(options, case_by_line[line].inputs, reason))
 
 
 def _cannot_execute(options: HarnessOptions, inputs: Mapping[str, Any], reason: str) -> str:
@@ -58,18 +49,9 @@ def _cannot_execute(options: HarnessOptions, inputs: Mapping[str, Any], reason: 
         return f"{options.label('setup')} {setup}: neither build can execute it: {reason.removeprefix(_IN_SETUP)}"
     if line.strip().isidentifier():
         why = "is taken as a line of Python, which neither build can execute"
-        return f"{options.label('statement')} {line}: {why}: {reason}; --suite and --bench choose benchmarks"
+        others = "--suite and --bench choose benchmarks, --base_commit a commit"
+        return f"{options.label('statement')} {line}: {why}: {reason}; {others}"
     return f"{options.label('statement')} {line}: neither build can execute it: {reason}"
-
-
-def may_have_name(repository: Repository, commit: Commit, reason: str) -> bool:
-    """Tell whether a commit of a package may have the name that another build of it lacks, as Python says in
-    ``reason``. It can't if no file of it has the word, unless it is a name in another package."""
-    owner, name = _OWNER.search(reason), _NAME.search(reason)
-    places = {Path(part).stem for path in repository.listing(commit) for part in Path(path).parts}
-    if name is None or (owner is None and "attribute" in reason) or (owner and owner[1] not in places):
-        return True
-    return repository.mentions(commit, name[1])
 
 
 def refuse_unknown_operators(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from opduel.commands.fleet_options import FLEET_OPTIONS
 from opduel.commands.harness_options import HarnessOptions
+from opduel.commands.implied_framework import builds_of, spec_of_builds
 from opduel.commands.project import OF_SUITE
 from opduel.harness.specs import find_spec
 from opduel.records import UsageError
@@ -211,15 +212,10 @@ def named_spec(options: HarnessOptions) -> Path:
         if options.int64_tensor == "on":
             name = LARGE_TENSORS
         elif options.operators or options.category:
-            from opduel.commands.nearest import builds_of, spec_of_builds
-
             name = spec_of_builds(builds_of(options), options.operators) or EVERYTHING
         else:
-            from opduel.commands.nearest import nothing_to_measure
-
             raise UsageError(
-                nothing_to_measure(options)
-                or "nothing to measure: give a line of Python, a spec with -b/--benchmark_file, or choose from "
-                f"-b {EVERYTHING} with --operators or --category; see --help"
+                "nothing to measure: give a line of Python, a suite with --suite, a spec with -b/--benchmark_file, or "
+                f"choose from -b {EVERYTHING} with --operators or --category; see --help"
             )
     return find_spec(name)

@@ -4,7 +4,6 @@ import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import partial
 from pathlib import Path
 
 from opduel.commands.config import StoredAnswers
@@ -16,7 +15,6 @@ from opduel.commands.driver_text import compile_lines, plan_lines
 from opduel.commands.entry import DONE, INCOMPLETE, REGRESSED, log
 from opduel.commands.harness_adapter import HarnessAdapter
 from opduel.commands.local import begin_local, plan_local, with_budget
-from opduel.commands.named_operators import may_have_name
 from opduel.commands.notifying import Notifications
 from opduel.commands.option_rules import check_run
 from opduel.commands.package_bisection import PackageBisection
@@ -37,7 +35,7 @@ from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
 from opduel.driver.lock import sole_driver
 from opduel.driver.outcome import write_culprits
-from opduel.driver.revisions import Revision, commit_revision
+from opduel.driver.revisions import Revision
 from opduel.driver.runs import RunOrder, Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
 from opduel.frameworks import FRAMEWORKS_DIR
@@ -200,9 +198,6 @@ class _Driver:
             repository = open_repository(self._work, remote, own.repo_dir, retries=not own.dry_run)
         if own.repo_dir and own.local is None and own.commit is not None:
             _warn_of_changes(repository, own.commit)
-        if self._suite is not None and own.local is None:
-            named = own.commit or (branch_names(own.branch) or [None])[0]
-            self._suite.refuse_unknown(lambda word: _has_text(repository, named, word))
         builder = self._builder(repository)
         services = Services(repository, builder, self._runs, self._journal, self._teller)
         watch = Watch(services, self._watch_settings())
@@ -213,9 +208,6 @@ class _Driver:
             to_compile = builder.to_compile([line[0], line[-1]], strategy)
             for text in compile_lines(*to_compile, framework.builds.has_repository):
                 log.info("%s", text)
-            if self._measuring.options.statement:
-                control = commit_revision(line[0], builder, strategy).build()
-                self._harness.look_at_control(control, partial(may_have_name, repository, line[-1]))
         codes = [DONE]
 
         def after_pass(tally: Tally) -> None:
@@ -349,15 +341,6 @@ class _Driver:
         reports = [report for _, outcome in tally.outcomes for report in (outcome.benchmark, outcome.verification)]
         keep = {str(build.directory) for report in reports if report for build in (report.control, report.treatment)}
         prune(self._cache, self._own.cache_size * GIB, keep)
-
-
-def _has_text(repository: Repository, named: str | None, text: str) -> bool:
-    """Tell whether a file of that commit, or of the default branch's newest, has it; True, too, where there is none
-    yet."""
-    try:
-        return repository.mentions(repository.resolve(named or repository.default_branch()), text)
-    except UsageError:
-        return True
 
 
 def _warn_of_changes(repository: Repository, name: str) -> None:

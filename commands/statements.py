@@ -3,8 +3,7 @@
 import ast
 import builtins
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from opduel.commands.case_selection import Choice
 from opduel.commands.harness_options import HarnessOptions
@@ -39,25 +38,6 @@ def statement_choice(options: HarnessOptions) -> Choice:
             raise UsageError(f"{options.label('statement')} {case.id}: stands twice, but for white space: leave it out")
         cases[case.id] = case
     return Choice("python", None, list(cases.values()), "statements")
-
-
-def names_of_package(statements: Sequence[Mapping[str, Any]], module: str) -> set[str]:
-    """Return the names that statements, given by their cases' inputs, take from a module, as ``module.name`` or by
-    ``from module import name``, without private ones; none of code that makes something else of the module's name."""
-    names: set[str] = set()
-    for inputs in statements:
-        nodes = list(ast.walk(ast.parse(f"{inputs['setup']}\n{inputs['statement']}")))
-        imported = [alias for node in nodes if isinstance(node, ast.Import) for alias in node.names if not alias.asname]
-        is_module = sum(alias.name.partition(".")[0] == module for alias in imported)
-        if [*_defined(nodes)].count(module) > is_module:
-            continue
-        for node in nodes:
-            match node:
-                case ast.Attribute(value=ast.Name(id=owner), attr=name, ctx=ast.Load()) if owner == module:
-                    names.add(name)
-                case ast.ImportFrom(module=owner, level=0) if owner == module:
-                    names.update(alias.name for alias in node.names)
-    return {name for name in names if name[0] not in "_*"}
 
 
 def _cases(statement: str, options: HarnessOptions) -> Iterator[Case]:

@@ -3,6 +3,7 @@
 What measures is imported when the words have been parsed and checked: it takes a second.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +16,6 @@ from opduel.commands.driver_options import driver_parser
 from opduel.commands.fleet_options import FleetPart
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.launch import run_calibration, run_driver, run_harness
-from opduel.commands.nearest import refuse_misplaced, refuse_one_build
 from opduel.commands.option_rules import refuse_options
 from opduel.commands.options import Parser, harness_parser, read_options
 from opduel.commands.project import OF_CHECKOUT, OF_SUITE, SAYS_WHAT, Setting, project_settings
@@ -69,7 +69,6 @@ def _compare(program: str, words: Words) -> int:
         refuse_options(options, "two builds")
         if options.info is None:
             words = [*_usual(options, SIDES), *words]
-            refuse_one_build(read_options(words, program))
     return run_harness(program, with_defaults(HARNESS, words, _settings("compare")))
 
 
@@ -77,7 +76,9 @@ def _named(words: Words, sides: Words) -> list[str]:
     """Give words without an option's name one: builds of the sides that none names, and then statements."""
     options, unnamed = options_and_others(words, harness_parser())
     open_sides = [side for side in sides if not any(option[0].partition("=")[0] == f"--{side}" for option in options)]
-    refuse_misplaced(unnamed, len(open_sides), alone=len(sides) == 1)
+    for word in unnamed[: len(open_sides)]:
+        if "(" in word and not os.path.lexists(word):
+            raise UsageError(f"{word}: is in a build's place: before lines of Python name {' and '.join(sides)}")
     names = [*open_sides, *["statement"] * max(0, len(unnamed) - len(open_sides))]
     named = (f"--{name}={word}" for name, word in zip(names, unnamed, strict=False))
     return [*(word for option in options for word in option), *named]

@@ -34,7 +34,7 @@ from opduel.driver.suites.discovery import (
     skipped_by_parameters,
 )
 from opduel.driver.suites.elsewhere import ChosenSuite
-from opduel.driver.suites.source import Suite, literal_words, mentions, names_like, open_suite
+from opduel.driver.suites.source import Suite, mentions, open_suite
 from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
 from opduel.frameworks import Framework, framework_names, get_framework, run_environment, worker_environment
 from opduel.records import METRICS, Build, Case, RunError, UsageError, case_id_for
@@ -111,26 +111,6 @@ class SuiteSelection:
         selection = copy.copy(self)
         selection.work, selection._is_new = SuiteWork.of(self.suite, new_work_folder()), True
         return selection
-
-    def refuse_unknown(self, is_in_repository: Callable[[str], bool]) -> None:
-        """Raise UsageError where ``--bench`` can match nothing: each pattern has a word that is neither in the suite
-        nor, as ``is_in_repository`` says, in its repository, which may name parameters. What it does match is known
-        only when there are builds."""
-        unknown: list[str] = []
-        for pattern in self.patterns:
-            words = (
-                word
-                for word in literal_words(pattern)
-                if not mentions(self.suite, re.escape(word)) and not is_in_repository(word)
-            )
-            if (word := next(words, None)) is None:
-                return
-            unknown += re.findall(rf"\w*{word}\w*", re.sub(r"\\.", " ", pattern))[:1]
-        if unknown:
-            why = f"no file of it or of the repository has {' or '.join(map(repr, unknown))}"
-            names = dict.fromkeys(name for word in unknown for name in names_like(self.suite, word))
-            advice = f"did you mean {' or '.join(names)}?" if names else "correct it"
-            raise UsageError(f"{self._words}: matches no benchmark of the suite: {why}: {advice}")
 
     def none_yet(self, _seed: int = 0) -> Choice:
         """No cases, whatever the seed, as long as there are no builds."""

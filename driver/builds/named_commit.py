@@ -96,15 +96,6 @@ def named_commit(request: str, here: Path | None = None) -> NamedCommit | None:
     return None
 
 
-def kind_of_name(top: Path, word: str) -> str | None:
-    """Return what git takes a word for in a checkout, ``branch``, ``tag`` or ``commit``; None for none of them."""
-    if not _commit_id(top, word):
-        return None
-    ref = "" if word == "HEAD" else _git(top, "rev-parse", "--symbolic-full-name", word)
-    kinds = {"refs/heads/": "branch", "refs/remotes/": "branch", "refs/tags/": "tag"}
-    return next((kind for prefix, kind in kinds.items() if ref.startswith(prefix)), "commit")
-
-
 def commit_build(commit: NamedCommit, framework: Framework, cache: BuildCache, sdists: bool = False) -> Build:
     """Return the build of the commit, from the cache or made now.
 

@@ -71,11 +71,6 @@ class Trees:
         options += ["--no-textconv", "--ignore-submodules=none", "--submodule=short"]
         return parse_patch(self.git.run("diff-tree", *options, older.id, newer.id).decode("utf-8", "replace"))
 
-    def mentions(self, commit: Commit, text: str) -> bool:
-        """Tell whether that text is in a file of the commit, or in a file's path; submodules are not searched."""
-        files = self.git.text("grep", "-l", "-F", "-e", text, commit.id, fine=(0, 1))
-        return bool(files) or any(text in path for path in self.listing(commit))
-
     def export(self, commit: Commit, path: str, destination: Path) -> None:
         """Write the files of a folder at a commit into ``destination``, which is made.
 

@@ -8,7 +8,6 @@ import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from pathlib import Path
 
 from opduel.driver.git.access import check_remote, is_url
@@ -296,39 +295,11 @@ def copy_suite(suite: Suite, folder: Path) -> Path:
     return destination
 
 
-def literal_words(pattern: str) -> list[str]:
-    """Return the parts of words that are in whatever matches this regular expression, as far as that is plain: none
-    where it has more than letters, digits, escaped punctuation, ``.``, ``.*``, ``.+``, ``^`` and ``$``. Names that a
-    suite composes (``"time_" + name``) are in no file, but their parts are."""
-    if re.fullmatch(r"(?:\w|\\[^\w\s]|\.[*+]?|[\^$ ,'<>:=-])*", pattern) is None:
-        return []
-    return re.findall(r"[A-Z]?[a-z]{3,}|[A-Z]{3,}", re.sub(r"\\.", " ", pattern))
-
-
 def mentions(suite: Suite, pattern: str) -> bool:
     """Tell whether a regular expression matches something in a suite's file, or in its path."""
     paths = (path for path in files_of(suite.folder, suite.parts) if (suite.folder / path).is_file())
     in_path, in_file = re.compile(pattern), re.compile(pattern.encode())
     return any(in_path.search(str(path)) or in_file.search((suite.folder / path).read_bytes()) for path in paths)
-
-
-def names_like(suite: Suite, word: str) -> list[str]:
-    """Return the benchmarks of a suite, and the classes that have some, whose names are like this word, two at most."""
-    files = suite.tests or [path for path in files_of(suite.folder, suite.parts) if path.suffix == ".py"]
-    prefix = re.compile("(?:test|bench)_?" if suite.tests else "(?:time|timeraw|track|mem|peakmem)_")
-    kind_of_word = start[0] if (start := prefix.match(word)) else ""
-    names: dict[str, str] = {}  # as people may call a benchmark -> its name
-    for path in (suite.folder / file for file in files):
-        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
-        owner = ""
-        for indent, keyword, name in re.findall(r"^([ \t]*)(?:async )?(def|class) (\w+)", text, re.MULTILINE):
-            owner = name if keyword == "class" else owner if indent else ""
-            if keyword == "def" and (start := prefix.match(name)):
-                short = name[start.end() :]
-                names[short] = name if start[0] == kind_of_word else names.get(short, name)
-                names |= {owner: owner} if owner else {}
-    close = get_close_matches(word[len(kind_of_word) :], names, 2, 0.7)
-    return list(dict.fromkeys(names[called] for called in close))
 
 
 def _state_of(folder: Path, parts: Sequence[str] = (".",)) -> tuple[str | None, bool | None]:

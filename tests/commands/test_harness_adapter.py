@@ -366,24 +366,6 @@ def test_a_step_of_a_search_prints_its_verdicts_alone_and_reports_the_whole(
     assert f"a..b: {cases[0]} regressed, " in "\n".join(output)
 
 
-def test_every_control_is_looked_at_for_names_that_it_lacks(
-    session: Session, recorded: Recorded, order: Order, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    digests: list[str] = []
-
-    def look(*arguments: Any) -> list[Any]:
-        digests.append(arguments[3].digest)
-        return []
-
-    monkeypatch.setattr(harness_adapter, "failing_lines", look)
-    adapter, other = HarnessAdapter(session), replace(CONTROL, digest="77")
-    for number, control in enumerate((CONTROL, CONTROL, other)):
-        recorded.rewind()
-        adapter.measure(order("benchmark", control=control, log=FileRoundLog(tmp_path / str(number), lambda: 1)))
-    treatment = TREATMENT.digest
-    assert digests == [CONTROL.digest, treatment, treatment, other.digest, treatment], "once each"
-
-
 def test_causes_are_looked_for_as_ordered_unless_the_user_says(tmp_path: Path, order: Order) -> None:
     def asked(*words: str, **settings: Any) -> tuple[str, bool]:
         options = read_options(["-b", "smoke", "--local_reporter", str(tmp_path / "reports"), *words])

@@ -16,7 +16,6 @@ from opduel.driver.builds.package_builder import PackageBuilder
 
 MODULE = "src/smoother/__init__.py"
 STATEMENT = ("smoother.smooth(x)", "--setup", "x = range(1000)")
-HOOK = "def __getattr__(name):\n    raise AttributeError(f\"module 'smoother' has no attribute {name!r}\")\n"
 Run = Callable[..., Outcome]
 
 
@@ -86,49 +85,24 @@ def test_where_nothing_is_changed_nothing_is_measured(run: Run, package: PlainPa
     assert "--base_commit HEAD~1 measures the last commit" in outcome.err
 
 
-def test_a_name_that_no_file_has_is_refused_before_anything_is_built(run: Run, package: PlainPackage) -> None:
-    """Where nothing differs, too."""
-    package.write("test_smoother.py", "def test_smooth(benchmark):\n    benchmark(sum, [1])\n")
-    package.commit("Tests")
-    reason = f"no file of {package.folder} has smoth: did you mean smooth?"
-    line = f"opduel local: error: --statement smoother.smoth: {reason}"
-    assert refused(run("smoother.smoth([1])")) == line
-    assert refused(run("f([1])", "--setup", "from smoother import smoth as f")) == line
-    module = "opduel local: error: --statement smother: the package is imported as smoother: did you mean that?"
-    assert refused(run("smother.smooth([1])")) == module
-    of_setup = refused(run("smooth([1])", "--setup", "from smother import smooth"))
-    assert of_setup == module.replace("--statement", "--setup")
-    package.write(MODULE, SLOWER)
-    outcome = run("smoother.smoth([1])", "smoother.smooth([1])")
-    assert refused(outcome) == line
-    assert "building" not in outcome.err
-    assert "--bench smoth: matches no benchmark of the suite: no file" in refused(run("--bench", "smoth"))
-    package.commit("Slower")
-    assert refused(run("--bench", "test_smoth")).endswith(" has 'test_smoth': did you mean test_smooth?")
-
-
 @pytest.mark.usefixtures("one_fork")
-def test_other_missing_names_are_refused_before_the_second_build_is_made(
-    run: Run, package: PlainPackage, home: Path
-) -> None:
-    package.write(MODULE, f"{SLOWER}\n\n{HOOK}")
-    package.commit("With a hook")
+def test_missing_names_are_refused_before_anything_is_measured(run: Run, package: PlainPackage, home: Path) -> None:
     package.write(MODULE, SLOWER)
     options = (*ANYWAY, "--exec_dir", str(home / "cache"))
     for line, reason in (
         ("smoother.smooth", "names a function and doesn't call it: did you mean smoother.smooth()?"),
+        ("smoother.smoth([1])", "AttributeError: module 'smoother' has no attribute 'smoth': did you mean smooth?"),
         ("smooth(rnage(3))", "NameError: name 'smooth' is not defined: did you mean smoother.smooth?"),
     ):
         outcome = run(line, *options)
         last = f"opduel local: error: --statement {line}: neither build can execute it: {reason}"
         assert refused(outcome) == last
-        assert outcome.err.count(": building ") <= 1
         assert "recording" not in outcome.err
     last = refused(run("x + 1", "--setup", "x = smooth([1])", *options))
     assert "error: --setup x = smooth([1]): neither build can execute it: NameError: name 'smooth' is not" in last
     last = refused(run("test_add", *options))
     assert "--statement test_add: is taken as a line of Python, which neither build can execute: NameError: " in last
-    assert last.endswith("'test_add' is not defined; --suite and --bench choose benchmarks")
+    assert last.endswith("'test_add' is not defined; --suite and --bench choose benchmarks, --base_commit a commit")
     package.write(MODULE, f"{SLOWER}\n\ndef renamed(values):\n    return smooth(values)\n")
     outcome = run("smoother.renamed([1])", *options, "--max_rounds", "2", "--sentinels", "0")
     assert outcome.code == 3, "the control alone lacks it"
@@ -157,18 +131,6 @@ def test_a_file_in_the_place_of_the_folder_is_told_so(run: Run, package: PlainPa
     assert "--base_comit=*** (did you mean --base_commit?)" in refused(run("--base_comit=HEAD~6"))
 
 
-def test_of_two_commits_one_is_built_where_neither_can_have_a_name(
-    run: Run, package: PlainPackage, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
-    package.write(MODULE, SLOWER)
-    outcome = run("HEAD", ".", "smoother.smoth([1])", command="compare")
-    assert (outcome.code, outcome.out, outcome.err.count(": building ")) == (2, "", 1), outcome.err
-    reason = "AttributeError: module 'smoother' has no attribute 'smoth': did you mean smooth?"
-    last = f"opduel compare: error: --statement smoother.smoth([1]): neither build can execute it: {reason}"
-    assert outcome.err.splitlines()[-1] == last
-
-
 def test_a_build_that_fails_is_told_with_the_package_the_reason_and_the_log(
     run: Run, package: PlainPackage, home: Path
 ) -> None:
@@ -179,21 +141,6 @@ def test_a_build_that_fails_is_told_with_the_package_the_reason_and_the_log(
     begin = r"opduel local: error: [0-9a-f]{12} can't be built: smoother: "
     end = r"RuntimeError: no wheel today; build.sh ended with exit code \d+, log: /\S+\.log"
     assert re.fullmatch(begin + end, outcome.err.splitlines()[-1])
-
-
-def test_a_commit_s_name_is_no_line_of_python(run: Run, package: PlainPackage) -> None:
-    package.git("branch", "six")
-    package.git("branch", "topic/seven")
-    package.git("tag", "v1.0")
-    package.write(MODULE, SLOWER)
-    for name, kind in {"six": "branch", "topic/seven": "branch", "v1.0": "tag", "HEAD": "commit"}.items():
-        line = refused(run(name, "smoother.smooth([1])"))
-        assert f"error: {name} is a {kind}: to measure the checkout against it, write `opduel local --base" in line
-        assert line.endswith(
-            f"_commit {name} 'smoother.smooth([1])'`, or `opduel compare {name} . 'smoother.smooth([1])'`"
-        )
-    assert "`opduel compare main . ...`" in refused(run("main"))
-    assert "1 to measure on 1 case" in run("nosuch", "--dry_run").out
 
 
 def test_how_long_it_takes_is_said(run: Run, package: PlainPackage) -> None:

@@ -177,7 +177,7 @@ def test_defaults() -> None:
         (["-b", "smoke", "--framework", "jax"], ["--framework jax", "mxnet"]),
         (["-b", "smoke", "--operators", "no such case"], ["no such case"]),
         (["-b", "smoke", "--control", "mxnet==0.0.1"], ["0.0.1", "1.9.1"]),
-        (["-b", "smoke", "--control", "torch==2.0"], ["torch==2.0: -b smoke is for mxnet", "name builds of mxnet"]),
+        (["-b", "smoke", "--control", "torch==2.0"], ["torch==2.0 is not known: use one of mxnet"]),
         (["-b", "smoke", "--control", "whatever"], ["whatever", "mxnet==1.9.1"]),
         (["-b", "smoke", "--control", ""], ["--control: is empty: give a value"]),
         (["-b", "smoke", "--operators", "exp", "--operators", ""], ["--operators: is empty"]),

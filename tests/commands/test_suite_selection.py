@@ -18,7 +18,6 @@ from opduel.commands.suite_patterns import check_patterns, named_by
 from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds.uv import UnresolvableError
 from opduel.driver.suites.discovery import Benchmark, Discovered, SuiteCase, discover
-from opduel.driver.suites.source import literal_words
 from opduel.records import Build, Case, RunError, UsageError
 
 GRADIENT = Benchmark("m.time", "time", "b.m", ("grid",), (), frozenset(), None, None, None, "seconds", "v", None, True)
@@ -181,37 +180,6 @@ def test_what_chooses_nothing_is_refused(words: tuple[str, ...], message: str) -
         chosen(*words)
     assert message in str(refused.value)
     assert "\n" not in str(refused.value)
-
-
-def test_what_can_match_nothing_is_refused_before_there_are_builds() -> None:
-    selection = select("-b", r"^kinds\.Sorted\.time_srot", "--bench", "nosuch")
-    with pytest.raises(
-        UsageError, match=r"matches no benchmark of the suite: no file of it or of the repository has 'nosuch' or"
-    ):
-        selection.refuse_unknown(lambda _: False)
-    with pytest.raises(UsageError, match=r"has 'time_srot': did you mean time_sort\?$"):
-        select("-b", r"^kinds\.Sorted\.time_srot").refuse_unknown(lambda _: False)
-    with pytest.raises(UsageError, match=r"has 'Srted': did you mean Sorted\?$"):
-        select("-b", r"Srted").refuse_unknown(lambda _: False)
-    selection.refuse_unknown(lambda word: word == "nosuch")  # by what the package has, parameters may be named
-    for pattern in (r"kinds\.Sorted\.time_sort\(10, 'up'\)", "kinds.*Sorted", "nosuch|other", "(?i)KINDS", "nosuch?$"):
-        SuiteSelection(parsed("-b", "nosuch", "--bench", pattern)).refuse_unknown(lambda _: False)
-    SuiteSelection(parsed()).refuse_unknown(lambda _: False)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "words"),
-    [
-        ("bench_core.CountNonzero", ["bench", "core", "Count", "Nonzero"]),
-        (r"^m\.time_it\(1, 'up'\)$", ["time"]),
-        (r"Sorted.*time_\w+", []),
-        ("time.+sort", ["time", "sort"]),
-        ("sorts*", []),
-        ("[ab]cde", []),
-    ],
-)
-def test_words_that_whatever_a_pattern_matches_has(pattern: str, words: list[str]) -> None:
-    assert literal_words(pattern) == words
 
 
 @pytest.mark.parametrize(

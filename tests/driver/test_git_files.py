@@ -41,15 +41,6 @@ def test_names_may_hold_anything(origin: RemoteRepository) -> None:
     assert set(os.listdir(origin.path.parent / "out")) == {"tab\tnew\nline", "grüße"}
 
 
-def test_a_text_is_in_a_file_or_in_its_path(origin: RemoteRepository) -> None:
-    id = origin.commit({"python/matvec.py": "1", "src/loops.c": 'add("vecmat", "a.b")\n'})
-    repository = opened(origin)
-    commit = repository.commit(id)
-    assert [repository.mentions(commit, text) for text in ("vecmat", "a.b", "matvec", "-l", "axb")] == [
-        *(True, True, True, False, False),
-    ]
-
-
 def test_equal_folders_have_equal_trees(origin: RemoteRepository) -> None:
     commit = origin.commit({"python/a": "1", "src/b/c": "2"})
     other = origin.commit({"python/a": "changed"})
