@@ -13,22 +13,15 @@ from opduel.commands.package_text import commit_command, difference_lines, packa
 from opduel.commands.session import Session
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.builds.mixture import mixture_build, read_environment
-from opduel.driver.builds.process import run
 from opduel.driver.documents import write_document
 from opduel.driver.journal import Journal
 from opduel.driver.outcome import Outcome, culprits_document
 from opduel.driver.package_search import PackageCulprit, PackageSearch
 from opduel.driver.packages import Environment, EnvironmentPair
 from opduel.driver.runs import Runs
-from opduel.frameworks.python.framework import STATEMENT
 from opduel.frameworks.roles import ProgramBuilds
 from opduel.records import Build, RunError, UsageError, Verdict
 from opduel.support.text import counted
-
-_FIND_MODULES = (
-    "import importlib.util, sys; print(*(name for name in sys.argv[1:] if importlib.util.find_spec(name) is None))"
-)
-_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,6 @@ class PackageBisection:
         if isinstance(self.session.framework.builds, ProgramBuilds):
             raise UsageError("--packages: programs have no packages: give a spec of functions, or a line of Python")
         builds = [self._build(request) for request in (old, new)]
-        self._refuse_unknown_modules(builds)
         control, treatment = map(read_environment, builds)
         other_python = None
         if _minor(control) != _minor(treatment):
@@ -98,19 +90,6 @@ class PackageBisection:
 
     def _build(self, request: str) -> Build:
         return resolve_build(request, self.session.framework, self.cache, None, self.session.options.allow_sdist)
-
-    def _refuse_unknown_modules(self, builds: Sequence[Build]) -> None:
-        """Raise UsageError if a statement needs a module that neither environment has."""
-        statements = [case for case in self.session.cases if case.operator == STATEMENT]
-        names = sorted({str(name).partition(".")[0] for case in statements for name in case.inputs["imports"]})
-        missing = set(names)
-        for build in builds if names else ():
-            command = [build.interpreter, "-c", _FIND_MODULES, *names]
-            variables = self.session.options.variables
-            missing &= set(run(command, timeout=_TIMEOUT_S, environment=variables, directory=self.work).stdout.split())
-        if missing:
-            old, new = self.own.packages or ()
-            raise UsageError(f"{', '.join(sorted(missing))}: no such module in {old} or {new}: correct the statement")
 
     def _explain(self, search: PackageSearch, outcome: Outcome) -> tuple[list[PackageCulprit], str]:
         """Return the culprits, as far as they could be examined, and why the rest couldn't."""

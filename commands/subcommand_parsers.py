@@ -217,6 +217,7 @@ def python_parser() -> Parser:
 def completion_parser() -> Parser:
     parser = Parser(
         prog="opduel completion",
+        formatter_class=argparse.RawDescriptionHelpFormatter,  # the epilog has lines
         description="Print a completion script for a shell.",
         epilog="bash: opduel completion bash > ~/.local/share/bash-completion/completions/opduel\n"
         "fish: opduel completion fish > ~/.config/fish/completions/opduel.fish\n"
