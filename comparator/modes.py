@@ -4,7 +4,6 @@ Modes explain why a case stays open; no verdict depends on them.
 """
 
 import functools
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -17,7 +16,6 @@ from opduel.records.measurement import SIDES, Side
 LEAST = 3  # process pairs with a value in the smaller group: fewer are outliers
 FEWEST = 8  # process pairs
 LEVEL = 0.005  # of the test of one side of a case
-SAME_LEVEL = 0.05  # of the test where the other side has the same modes
 LEAST_FACTOR = 1.02  # between the groups' medians: nearer modes don't matter
 DRAWS = 20_000
 
@@ -30,8 +28,6 @@ def modes_of(samples: Sequence[PairSample]) -> dict[Side, TwoModes]:
     have changed between the two).
 
     Each fork of a pair counts by itself: it is a process of its own, and the mean of forks would lie between the modes.
-    If one side has two modes, weaker evidence is enough for the same modes on the other. Equal modes are left out if
-    both sides of a pair are in the same mode nearly everywhere: they cancel in the log ratios.
     """
     stages = Counter(sample.stage for sample in samples)
     rows = [
@@ -42,44 +38,17 @@ def modes_of(samples: Sequence[PairSample]) -> dict[Side, TwoModes]:
     values: dict[Side, Values] = {
         side: [[fork_values[place] for fork_values in row] for row in rows] for place, side in enumerate(SIDES)
     }
-    modes_by_side = {side: modes for side in SIDES if (modes := two_modes(values[side])) is not None}
-    for first, second in (SIDES, SIDES[::-1]):
-        if (
-            first in modes_by_side
-            and second not in modes_by_side
-            and (modes := two_modes(values[second], SAME_LEVEL)) is not None
-        ):
-            modes_by_side |= {second: modes} if _alike(modes, modes_by_side[first]) else {}
-    if len(modes_by_side) == len(SIDES) and _cancel([modes_by_side[side] for side in SIDES], rows):
-        return {}
-    return {side: modes_by_side[side] for side in SIDES if side in modes_by_side}
+    return {side: modes for side in SIDES if (modes := two_modes(values[side])) is not None}
 
 
-def _alike(first: TwoModes, second: TwoModes) -> bool:
-    """Return whether both have the same modes, to within a quarter of the distance between them, in logs."""
-    near = math.log(second.high / second.low) / 4
-    return abs(math.log(first.low / second.low)) <= near and abs(math.log(first.high / second.high)) <= near
-
-
-def _cancel(both: Sequence[TwoModes], rows: Sequence[Sequence[tuple[float, float]]]) -> bool:
-    """Return whether the modes of both sides are equally far apart, and hardly any pair has its sides in different
-    ones."""
-    factors = [modes.high / modes.low for modes in both]
-    middles = [math.sqrt(modes.low * modes.high) for modes in both]
-    crossed = sum(
-        any((fork_values[0] > middles[0]) != (fork_values[1] > middles[1]) for fork_values in row) for row in rows
-    )
-    return crossed < LEAST and max(factors) < LEAST_FACTOR * min(factors)
-
-
-def two_modes(values: Values, level: float = LEVEL) -> TwoModes | None:
+def two_modes(values: Values) -> TwoModes | None:
     """Return the two groups that positive values fall into, or None if one group is as likely.
 
     Engelman and Hartigan's test for clusters (1969, J. Am. Stat. Assoc. 64, 1647-1648): the statistic is the sum of
-    squares within two groups as a share of the total, for the best division of the sorted logs. Critical values at
-    ``level`` are those of the uniform distribution (Hartigan and Hartigan 1985, Ann. Stat. 13, 70-84), by a simulation
-    with a fixed seed, of as many values as there are pairs, or fewer where some have more forks than others (Kish 1965,
-    "Survey Sampling").
+    squares within two groups as a share of the total, for the best division of the sorted logs. Critical values are
+    those of the uniform distribution (Hartigan and Hartigan 1985, Ann. Stat. 13, 70-84), by a simulation with a fixed
+    seed, of as many values as there are pairs, or fewer where some have more forks than others (Kish 1965, "Survey
+    Sampling").
     """
     sizes = [len(row) for row in values]
     independent = sum(sizes) ** 2 // sum(size**2 for size in sizes) if sizes else 0
@@ -87,7 +56,7 @@ def two_modes(values: Values, level: float = LEVEL) -> TwoModes | None:
     if independent < FEWEST or ordered[0][0] <= 0 or ordered[0][0] == ordered[-1][0]:
         return None
     logs = np.log([value for value, _ in ordered])
-    shares, critical = within_shares(logs[np.newaxis, :])[0], critical_share(independent, level)
+    shares, critical = within_shares(logs[np.newaxis, :])[0], critical_share(independent)
     if shares.min() >= critical:  # as nearly always: no pairs need counting
         return None
     below, above = _count_pairs(ordered), _count_pairs(ordered[::-1])[::-1]
@@ -121,10 +90,10 @@ def within_shares(ordered: Array) -> Array:
 
 
 @functools.lru_cache(maxsize=256)
-def critical_share(n: int, level: float = LEVEL) -> float:
-    """Return the ``level`` quantile of the smallest within-group share of ``n`` uniform values."""
+def critical_share(n: int) -> float:
+    """Return the ``LEVEL`` quantile of the smallest within-group share of ``n`` uniform values."""
     drawn = np.sort(np.random.default_rng(n).random((DRAWS, n)), axis=1)
-    return float(np.quantile(within_shares(drawn).min(axis=1), level))
+    return float(np.quantile(within_shares(drawn).min(axis=1), LEVEL))
 
 
 def describe_modes(modes_by_side: Mapping[Side, TwoModes]) -> str:

@@ -4,14 +4,11 @@ import ast
 import re
 from typing import Any
 
-import psutil
-
 from opduel.frameworks import require_functions
 from opduel.harness.conformance.subject import Outcome, Subject
 from opduel.harness.machine.cpus import plan_cpus
-from opduel.harness.processes.channel import complete
 from opduel.harness.processes.process import Worker
-from opduel.harness.processes.worker_errors import AskError, WorkerLostError
+from opduel.harness.processes.worker_errors import WorkerLostError
 from opduel.records import UsageError
 from opduel.records.measurement import Side
 
@@ -61,7 +58,7 @@ def check_environment(subject: Subject, outcome: Outcome) -> None:
         if not all(isinstance(text, str) for pair in variables.items() for text in pair):
             outcome.problem(f"{where}({threads}) is {variables}: return names and values as texts")
     if framework.environment(1) == framework.environment(3):
-        _check_one_thread(subject, where, outcome)
+        outcome.note(f"{where} is the same for one thread and three: --threads makes no difference")
     faulty = subject.with_faults()
     for side in subject.builds:
         answer = _started(faulty, side, outcome)
@@ -74,27 +71,6 @@ def check_environment(subject: Subject, outcome: Outcome) -> None:
                     f"{side}: {name} is {expected[name]!r} for a worker, and {actual.get(name)!r} after the import: "
                     "leave the variable alone, or change it in the framework's environment"
                 )
-
-
-def _check_one_thread(subject: Subject, where: str, outcome: Outcome) -> None:
-    case, build = subject.cases[0], subject.control
-    (message,) = subject.messages(case, "prepare")
-    try:
-        with Worker("control", build, subject.framework.adaptor, subject.environment(), plan_cpus(1).start) as worker:
-            worker.wait_ready()
-            process = complete(worker.beginning(fork=False))
-            process.ask(message, case.timeout_s)
-            count = psutil.Process(process.pid).num_threads()
-    except AskError as error:
-        outcome.problem(f"{case.id}: {error.failure.kind}: {error.failure.reason}")
-        return
-    if count > 1:
-        outcome.problem(
-            f"{where} is the same for one thread and three, but a case's process has {count} threads: set what the "
-            "framework reads its threads from"
-        )
-    else:
-        outcome.note("the framework runs in one thread: --threads makes no difference")
 
 
 def _started(subject: Subject, side: Side, outcome: Outcome) -> dict[str, Any] | None:

@@ -13,7 +13,18 @@ from opduel.records import Comparison, Failure, RunConfiguration, RunError
 
 ROUNDS = 2
 GRACE_S = 5.0  # for processes that were killed
-WANTED = {"crash": "crash", "hang": "timeout"}  # what happens to a case -> the kind of its failure
+# What has to become of a case of ``check_faults``, by its name.
+EXPECTED = {
+    "good": "measured",
+    "crash": "crash on side treatment",
+    "hang": "timeout on side treatment",
+    "garbage": "measured",
+    "good outputs": "unchanged",
+    "garbage outputs": "unchanged",
+    "changed outputs": "regressed",
+}
+# How a case is to be refused, by the kind of its failure.
+REFUSALS = {"error": "raise an exception", "missing": 'raise an exception that has kind = "missing"'}
 
 
 def check_refusals(subject: Subject, outcome: Outcome) -> None:
@@ -33,14 +44,10 @@ def check_refusals(subject: Subject, outcome: Outcome) -> None:
                 answer = subject.ask(worker, case, "prepare")
                 description = f"{case.operator} with the inputs {dict(case.inputs)}, on the {side}"
                 if not isinstance(answer, Failure):
-                    outcome.problem(f"{description}: ran: raise an exception{_of_kind(kind)}")
-                elif answer.kind != kind:
-                    answer_words = f"{answer.kind}, {answer.reason}"
-                    outcome.problem(
-                        f"{description}: failed as {answer_words}, not as {kind}: raise an exception{_of_kind(kind)}"
-                    )
-                elif not answer.reason.strip():
-                    outcome.problem(f"{description}: failed without a reason")
+                    outcome.problem(f"{description}: ran: {REFUSALS[kind]}")
+                elif answer.kind != kind or not answer.reason.strip():
+                    words = f"{answer.kind}, {answer.reason or 'without a reason'}"
+                    outcome.problem(f"{description}: failed as {words}: {REFUSALS[kind]}")
             outcome.answered(subject.ask(worker, good, "prepare"), side, good, "after a refusal")
 
 
@@ -53,7 +60,7 @@ def check_faults(subject: Subject, outcome: Outcome) -> None:
     compares = "results" in subject.has
     for name in ("good", "garbage", "changed") if compares else ():
         twin = renamed(good, name, metric="error")
-        cases[f"{name} error"] = dataclasses.replace(twin, id=f"{twin.id}/error")
+        cases[f"{name} outputs"] = dataclasses.replace(twin, id=f"{twin.id}/error")
     by_id = {renamed(good, name).id: name for name in ("crash", "hang", "garbage", "changed")}
     faulty = subject.with_faults(treatment=by_id)
     configuration = RunConfiguration(max_rounds=ROUNDS, sentinels=0, busy_host="report")
@@ -65,34 +72,20 @@ def check_faults(subject: Subject, outcome: Outcome) -> None:
         raise RunError(f"the run of the check faults ended early: {report.run.stop_reason}")
     comparison_by_id = {comparison.case: comparison for comparison in report.comparisons}
     for name, case in cases.items():
-        _judge(name.split(), comparison_by_id[case.id], outcome)
+        _judge(name, comparison_by_id[case.id], outcome)
     for line in _left_behind(faulty):
         outcome.problem(f"a process was left behind: {line}: end what the adaptor starts with its parent")
 
 
-def _judge(words: list[str], comparison: Comparison, outcome: Outcome) -> None:
-    name, compared = words[0], len(words) > 1
-    if name in WANTED:
-        failure = comparison.failure
-        if failure is None:
-            outcome.problem(
-                f"a {name} on the treatment was not noticed: {comparison.verdict}: restore the signal handlers"
-            )
-        elif (failure.side, failure.kind) != ("treatment", WANTED[name]):
-            failure_words = f"{failure.kind} on side {failure.side}: {failure.reason}"
-            outcome.problem(f"a {name} on the treatment was reported as {failure_words}: let the process die, or wait")
-    elif comparison.failure is not None:
-        beside = "beside cases that fail" if name == "good" else f"with {name} outputs" if compared else f"with {name}"
-        outcome.problem(
-            f"a case {beside}: {comparison.failure.kind} on side {comparison.failure.side}: {comparison.failure.reason}"
-        )
-    elif compared and name == "changed" and comparison.verdict != "regressed":
-        outcome.problem(f"changed outputs were not noticed: {comparison.verdict} {comparison.note}")
-    elif compared and name != "changed" and comparison.verdict != "unchanged":
-        beside = "" if name == "good" else f", with {name} printed"
-        outcome.problem(f"equal builds compute different outputs{beside}: {comparison.verdict}: {comparison.note}")
-    elif not compared and not comparison.rounds:
-        outcome.problem(f"the case {name} was not measured: {comparison.verdict} {comparison.note}")
+def _judge(name: str, comparison: Comparison, outcome: Outcome) -> None:
+    """Add a problem if something else became of the case than has to."""
+    failure, actual, why = comparison.failure, str(comparison.verdict), comparison.note
+    if failure is not None:
+        actual, why = f"{failure.kind} on side {failure.side}", failure.reason
+    elif name in ("good", "crash", "hang", "garbage") and comparison.rounds:
+        actual = "measured"
+    if actual != EXPECTED[name]:
+        outcome.problem(f"the case {name!r} was {actual}, not {EXPECTED[name]}: {why}")
 
 
 def _left_behind(faulty: Subject) -> list[str]:
@@ -112,7 +105,3 @@ def _variable(process: psutil.Process) -> str | None:
             value: str | None = process.environ().get(VARIABLE)
             return value
     return None
-
-
-def _of_kind(kind: str) -> str:
-    return ' that has kind = "missing"' if kind == "missing" else ""

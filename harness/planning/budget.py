@@ -25,7 +25,6 @@ MOST_EXPLAINED = 5
 PROFILES_PER_CAUSE = 6
 MOST = 0.8  # of the cases that can be settled: what a run's time budget is named for
 ROUNDED_TO_S = 10
-RECENT = 3  # rounds of a case, the longest of which is what a further one is said to take: load comes and goes
 NO_TIME_LEFT = "the time budget was spent"
 
 
@@ -60,8 +59,7 @@ class RoundDurations:
 
     ``full_start_s``: a pair's start with nothing measured meanwhile, at most; ``last_start_s``: what was left of it to
     wait for; ``measured_s``: what the last round took beside that. ``case_s``: of a case in its next round;
-    ``usual_s``: of a case of the metric that has not been measured. ``recent_s``: of a case in each of its last
-    ``RECENT`` rounds; ``longest_start_s``: the longest that a round waited for its pair.
+    ``usual_s``: of a case of the metric that has not been measured.
     """
 
     can_fork: Callable[[Case], bool]
@@ -70,8 +68,6 @@ class RoundDurations:
     measured_s: dict[str, float] = field(default_factory=dict)
     case_s: dict[str, float] = field(default_factory=dict)
     usual_s: dict[str, float] = field(default_factory=dict)
-    recent_s: dict[str, tuple[float, ...]] = field(default_factory=dict)
-    longest_start_s: dict[str, float] = field(default_factory=dict)
 
     def note(self, result: RoundResult, metric: str) -> None:
         """Take note of a round: what went into each case, all the rest of its time shared out evenly."""
@@ -88,20 +84,11 @@ class RoundDurations:
         rest_s = max(0.0, result.wall_s - result.start_s - sum(own_s.values())) / len(result.samples)
         seconds = {case_id: own + rest_s for case_id, own in own_s.items()}
         self.case_s |= seconds
-        self.recent_s |= {
-            case_id: (*self.recent_s.get(case_id, ()), spent_s)[-RECENT:] for case_id, spent_s in seconds.items()
-        }
         self.usual_s[metric] = sum(seconds.values()) / len(seconds)
-        self.longest_start_s[metric] = max(result.start_s, self.longest_start_s.get(metric, 0.0))
 
     def knows(self, case: Case) -> bool:
         """Return whether something is known of what a round spends on the case itself."""
         return case.id in self.case_s
-
-    def cautious(self) -> "RoundDurations":
-        """Return the durations with each case's longest recent round, for times that are promised."""
-        longest_s = {case_id: max(self.case_s[case_id], *recent) for case_id, recent in self.recent_s.items()}
-        return replace(self, case_s=self.case_s | longest_s)
 
     def at_least(self, least_s: Mapping[str, float]) -> "RoundDurations":
         """Return the durations with these of cases, by id, where they are shorter."""
@@ -218,17 +205,6 @@ def affordable(needs: Sequence[CaseNeed], left_s: float, durations: RoundDuratio
     return with_all_rounds or _fitting([(need, 1) for need in ordered if need.closes or resumable], left_s, durations)
 
 
-def least_needed(needs: Sequence[CaseNeed], durations: RoundDurations, resumable: bool) -> tuple[float, str]:
-    """Return what ``affordable`` finds no time for, in seconds, and its name: the shortest round that counts for a
-    case, or where no single one does the rounds to a case's next look."""
-    choices = []
-    for need in needs:
-        counts = need.closes or resumable or need.missing == 1
-        seconds = durations.of_rounds([(need.request.case, 1 if counts else need.missing)])
-        choices.append((seconds, "the next round" if counts else "the next verdict on a case"))
-    return min(choices)
-
-
 def _fitting(needs: Sequence[tuple[CaseNeed, int]], left_s: float, durations: RoundDurations) -> list[CaseNeed]:
     """Return those that fit, one after the other, each for so many rounds."""
     load, chosen = Load(durations), []
@@ -267,12 +243,9 @@ def count_cause_profiles(cases: Sequence[Case], explain: str, replicates: bool) 
     return PROFILES_PER_CAUSE * min(MOST_EXPLAINED, sum(case.metric in EXPLAINED_METRICS for case in cases))
 
 
-def describe_want_of_time(budget: str, left_s: float, needed_s: float, needed_by: str = "the next round") -> str:
-    """Say why a run ended: ``budget`` names its time budget ("the time budget of 90 s"), and what ``needed_by`` names
-    takes ``needed_s``."""
-    if left_s < SPENT_S:
-        return f"{budget} was spent"
-    return f"{left_s:.0f} s of {budget} are left, and {needed_by} takes about {needed_s:.0f} s"
+def describe_want_of_time(budget: str, left_s: float) -> str:
+    """Say why a run ended; ``budget`` names its time budget: "the time budget of 90 s"."""
+    return f"{budget} was spent" if left_s < SPENT_S else f"{left_s:.0f} s of {budget} are too few for another round"
 
 
 def with_seconds(
@@ -291,10 +264,9 @@ def with_seconds(
     ]
     seconds = dict[str, float]()
     if durations and needs:
-        start_s = durations.longest_start_s
         seconds = {
-            case_id: start_s.get(cases[case_id].metric, 0.0) + until_s
-            for case_id, until_s in durations.cautious().until_settled(needs).items()
+            case_id: durations.full_start_s.get(cases[case_id].metric, 0.0) + until_s
+            for case_id, until_s in durations.until_settled(needs).items()
         }
     return [
         replace(comparison, forecast=replace(comparison.forecast, seconds=seconds.get(comparison.case)))

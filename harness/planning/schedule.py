@@ -86,10 +86,9 @@ class Schedule:
             self._take_in_stored()
             with self._pool:
                 while not self._checkpoint.over and (wave := self._plan_wave()):
-                    needed_s = [self._run_pairs(this_round) for this_round in wave]
-                    if None not in needed_s:
-                        shortest_s = min(seconds for seconds in needed_s if seconds is not None)
-                        result.stopped = result.stopped or self._selector.describe_want_of_time(shortest_s)
+                    were_run = [self._run_pairs(this_round) for this_round in wave]
+                    if not any(were_run):
+                        result.stopped = result.stopped or self._selector.describe_want_of_time()
                         break
         except (KeyboardInterrupt, RunError) as error:
             result.stop(error)
@@ -173,9 +172,9 @@ class Schedule:
             planned = self._effort.plan([request.case for request in requests], samples, counts, left_s)
             self._durations.case_s |= {case_id: self._effort.round_s(case_id) for case_id in planned}
 
-    def _run_pairs(self, this_round: Round) -> float | None:
-        """Run a round, in as many process pairs as lost workers make necessary; return what its shortest pair takes
-        if there is no time for that: there may still be some for another metric's.
+    def _run_pairs(self, this_round: Round) -> bool:
+        """Run a round, in as many process pairs as lost workers make necessary; return False if there is no time for
+        its shortest pair: there may still be some for another metric's.
 
         No pair is started that would come too late to measure anything; the first one is started in any case, unless
         what came before it took all the time.
@@ -185,7 +184,7 @@ class Schedule:
             needed_s = min(map(self._durations.of_shortest_round, cases))
             is_first = not self.result.rounds and not self._plan.spent_s
             if not is_first and needed_s >= self._clock.left_s:
-                return needed_s
+                return False
             this_round = replace(this_round, number=self.result.rounds)
             round_result = RoundResult()
             try:
@@ -198,7 +197,7 @@ class Schedule:
             unmeasured = round_result.unmeasured if round_result.lost_worker else []
             this_round = replace(this_round, requests=unmeasured, aa_requests=[])
         self._report_progress()
-        return None
+        return True
 
     def _absorb(self, round_result: RoundResult, this_round: Round) -> None:
         self._selector.note_round(this_round.requests, round_result.wall_s)

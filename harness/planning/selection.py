@@ -75,9 +75,9 @@ class CaseSelector:
         self._screening_s, self._screened = self._screening_s + wall_s, self._screened | screened
         self._for_suspects_s = max(self._for_suspects_s, self._screening_s)
 
-    def describe_want_of_time(self, needed_s: float, needed_by: str = "the next round") -> str:
-        """Say that the budget leaves no room for what ``needed_by`` names, the shortest of which takes ``needed_s``."""
-        return budget.describe_want_of_time(self._plan.budget_in_words, self._clock.left_s, needed_s, needed_by)
+    def describe_want_of_time(self) -> str:
+        """Say that the budget leaves no room for another round."""
+        return budget.describe_want_of_time(self._plan.budget_in_words, self._clock.left_s)
 
     def _select_open(self, interim: Interim) -> tuple[list[CaseRequest], str | None]:
         """Return the open cases, or those of them that the time budget is spent on, and why if it is on none."""
@@ -105,14 +105,12 @@ class CaseSelector:
             excess = state.excess if request.stage == "confirmation" else None
             was_looked_at = self._was_looked_at(request.case, interim)
             needs.append(budget.CaseNeed(request, state.samples_needed, excess, was_looked_at))
-        left_s, resumable, shortest = self._clock.left_s, self.goes_on, self._shortest_durations()
+        left_s, resumable = self._clock.left_s, self.goes_on
         if any(need.request.stage == "screening" and not need.closes for need in needs):
             return self._select_first_looks(needs, left_s)
         chosen = budget.affordable(needs, left_s, self._durations, resumable)
-        chosen = chosen or budget.affordable(needs, left_s, shortest, resumable)
-        if chosen:
-            return [need.request for need in chosen], None
-        return [], self.describe_want_of_time(*budget.least_needed(needs, shortest, resumable))
+        chosen = chosen or budget.affordable(needs, left_s, self._shortest_durations(), resumable)
+        return [need.request for need in chosen], None if chosen else self.describe_want_of_time()
 
     def _shortest_durations(self) -> budget.RoundDurations:
         """Return the durations with the shortest rounds of cases before their second look, to which the next efforts
@@ -164,13 +162,11 @@ class CaseSelector:
             )
         chosen = budget.first_affordable([*map(to_verdict, needs)], left_s, durations)
         chosen = chosen or budget.first_affordable(needs, left_s, durations)
-        shortest = self._shortest_durations()
-        chosen = chosen or budget.first_affordable(needs, left_s, shortest)
+        chosen = chosen or budget.first_affordable(needs, left_s, self._shortest_durations())
         if not chosen and not any(need.closes for need in needs):
             chosen = list(needs[:1])
         if not chosen and self._result.rounds and not self.goes_on:
-            needed_s = min(shortest.of_rounds([need.rounds]) for need in needs)
-            return [], self.describe_want_of_time(needed_s, "a verdict on another case")
+            return [], self.describe_want_of_time()
         return [need.request for need in chosen or needs], None
 
     def set_aside(self) -> None:

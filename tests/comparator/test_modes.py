@@ -1,14 +1,12 @@
 """Two groups of process values: found where they are, seldom where there is one, and in words."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from made_samples import a_case, pair
 
 from opduel.comparator import Looks, RunAnalysis
-from opduel.comparator.modes import LEAST, critical_share, describe_modes, modes_of, two_modes, within_shares
-from opduel.records import PairSample, TwoModes
+from opduel.comparator.modes import LEAST, critical_share, describe_modes, two_modes, within_shares
+from opduel.records import TwoModes
 
 LOOKS = Looks((5, 8))
 ONE_MODE = {
@@ -113,39 +111,6 @@ def test_of_pairs_with_forks_the_forks_have_the_modes() -> None:
     assert modes.high_pairs == sum(value > 2 for pair in pairs for value in pair)
     assert two_modes([[sum(sorted(pair)[1:5]) / 4] for pair in pairs]) is None
     assert two_modes([[1.0] * 6] * 10 + [[2.0] * 6] * 2) is None, "two pairs are outliers, whatever they have of forks"
-
-
-def sampled(*forks: list[tuple[float, float]]) -> list[PairSample]:
-    """A sample of each process pair, whose forks have these values."""
-    return [
-        replace(pair("a", "screening", *row[0]), forks=len(row), fork_values=tuple(row) if len(row) > 1 else ())
-        for row in forks
-    ]
-
-
-def test_where_one_side_has_two_modes_the_other_is_looked_at_for_the_same() -> None:
-    """In such groups by itself the control would not be clear enough: one of its values lies between them."""
-    control = [1.0, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5, 1.5, 1.15]
-    treatment = [1.01, 1.5, 1.0, 1.51, 1.02, 1.5, 1.01, 1.49, 1.01]
-    assert two_modes([[value] for value in control]) is None
-    samples = sampled(*([values] for values in zip(control, treatment, strict=True)))
-    modes_by_side = modes_of(samples)
-    assert list(modes_by_side) == ["control", "treatment"]
-    assert (modes_by_side["control"].low, modes_by_side["control"].high) == (1.0, 1.5)
-    assert (modes_by_side["control"].low_pairs, modes_by_side["control"].high_pairs) == (5, 4)
-    other_groups = [value * (1.2 if value > 1.1 else 1.0) for value in control]
-    assert list(modes_of(sampled(*([values] for values in zip(other_groups, treatment, strict=True))))) == ["treatment"]
-
-
-def test_modes_that_both_sides_have_at_the_same_time_are_not_named() -> None:
-    rng = np.random.default_rng(6)
-    levels = [1.0, 2.0] * 8
-    same = [[(level * float(np.exp(0.01 * rng.standard_normal())), level)] for level in levels]
-    assert modes_of(sampled(*same)) == {}
-    further = [[(control, treatment**1.5)] for ((control, treatment),) in same]
-    assert list(modes_of(sampled(*further))) == ["control", "treatment"], "the log ratios see these"
-    crossed = [[(level, 3.0 - level)] for level in levels[:LEAST]] + same[LEAST:]
-    assert list(modes_of(sampled(*crossed))) == ["control", "treatment"]
 
 
 def test_the_words() -> None:

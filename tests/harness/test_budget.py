@@ -18,7 +18,6 @@ from opduel.harness.planning.budget import (
     count_cause_profiles,
     describe_want_of_time,
     first_affordable,
-    least_needed,
     profiling_seconds,
     with_profiling,
     with_seconds,
@@ -158,30 +157,16 @@ def test_where_no_look_can_be_reached_the_rounds_go_to_cases_for_which_they_coun
     assert affordable(needs, 1.0, durations, resumable=True) == []
 
 
-def test_what_there_was_no_time_for_is_what_would_have_been_begun() -> None:
-    durations = after_a_round("abc", case_s=2.0, start_s=0.0)
-    fresh = [need("a", excess=0.9, closes=False), need("b", closes=False)]
-    assert affordable(fresh, 5.0, durations, resumable=False) == []
-    needed_s, name = least_needed(fresh, durations, resumable=False)
-    assert (needed_s, name) == (durations.of_rounds([(toy_case("a"), 5)]), "the next verdict on a case")
-    assert needed_s > 5.0
-    for case_needs, resumable in (([need("b", excess=0.5), *fresh[:1]], False), (fresh, True)):
-        assert least_needed(case_needs, durations, resumable) == (
-            durations.of_rounds([(toy_case("a"), 1)]),
-            "the next round",
-        )
-
-
 @pytest.mark.parametrize(
-    ("left_s", "needed_s", "words"),
+    ("left_s", "words"),
     [
-        (-0.2, 3.0, "the time budget of 90 s was spent"),
-        (0.4, 3.0, "the time budget of 90 s was spent"),
-        (37.4, 61.2, "37 s of the time budget of 90 s are left, and the next round takes about 61 s"),
+        (-0.2, "the time budget of 90 s was spent"),
+        (0.4, "the time budget of 90 s was spent"),
+        (37.4, "37 s of the time budget of 90 s are too few for another round"),
     ],
 )
-def test_why_a_run_ended(left_s: float, needed_s: float, words: str) -> None:
-    assert describe_want_of_time("the time budget of 90 s", left_s, needed_s) == words
+def test_why_a_run_ended(left_s: float, words: str) -> None:
+    assert describe_want_of_time("the time budget of 90 s", left_s) == words
 
 
 @given(st.floats(0.1, 1e6), st.integers(0, 5000))
@@ -249,17 +234,6 @@ def test_what_a_case_takes_of_which_nothing_is_known_is_not_foretold() -> None:
     budget = budget_for([measured, unmeasured], 40.0, 1.0)
     assert budget is not None
     assert (budget.settles, budget.open) == (1, 2)
-
-
-def test_a_promised_time_has_the_longest_of_the_last_rounds() -> None:
-    durations = after_a_round("a", case_s=9.0, start_s=1.0)
-    for case_s in (0.2, 3.0, 0.2, 0.2):
-        durations.note(round_result("a", case_s, 1.0), "time")
-    case = toy_case("a")
-    assert durations.of_case(case) < 1
-    assert 3 <= durations.cautious().of_case(case) < 4
-    durations.note(round_result("a", 0.2, 1.0), "time")
-    assert durations.cautious().of_case(case) < 1
 
 
 def test_a_time_budget_keeps_time_for_some_causes() -> None:
