@@ -162,7 +162,7 @@ def report_schema() -> dict[str, Any]:
 
 def described(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the definitions of the objects within a document by name, without those that only restrict others."""
-    return {name: part for name, part in sorted(schema.get("$defs", {}).items()) if "$comment" not in part}
+    return dict(sorted(schema.get("$defs", {}).items()))
 
 
 def _fields(part: Mapping[str, Any]) -> list[str]:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from opduel.harness.specs.fields import StrictModel, field_error, optional, text
 from opduel.records import ModelFile
@@ -28,8 +28,6 @@ def _location(value: Any) -> Any:
 
 class File(StrictModel):
     """One file, in AI-PEP's words: location, filename, md5."""
-
-    model_config = ConfigDict(json_schema_extra={"anyOf": [{"required": ["sha256"]}, {"required": ["md5"]}]})
 
     location: Annotated[str, BeforeValidator(_location), WithJsonSchema({"type": "string", "minLength": 1})] = Field(
         description="A path, relative to the spec's folder or absolute, or a URL: file://, http://, https://."

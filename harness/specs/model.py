@@ -35,8 +35,6 @@ Directions = Annotated[list[fields.Direction], Field(min_length=1, json_schema_e
 class Tolerance(StrictModel):
     """For the metric error: how far numbers may lie from the control's, which is atol + rtol times the control's."""
 
-    model_config = ConfigDict(json_schema_extra={"minProperties": 1})
-
     rtol: fields.Slack | None = optional("Default: depends on the dtype.")
     atol: fields.Slack | None = optional("Default: depends on the dtype and size.")
 
@@ -49,8 +47,6 @@ class Tolerance(StrictModel):
 
 class Settings(StrictModel):
     """How to run: may be said for the whole spec (defaults), for a test, and for one input (case); the nearest wins."""
-
-    model_config = ConfigDict(json_schema_extra={"not": {"required": ["run_backward", "directions"]}})
 
     dtype: fields.Dtype | None = optional(
         "For tensors without a dtype of their own. Default: float32; for functions of Python packages float64."
@@ -86,9 +82,7 @@ class CaseSettings(Settings):
 class Inputs(StrictModel):
     """An operator's arguments by their own names, and the reserved keys ``case`` and ``args``."""
 
-    model_config = ConfigDict(
-        extra="allow", json_schema_extra={"propertyNames": {"type": "string", "pattern": fields.ARGUMENT_PATTERN}}
-    )
+    model_config = ConfigDict(extra="allow")
     __pydantic_extra__: dict[str, values.Value] = Field(init=False)
 
     case: CaseSettings | None = optional("Settings for this input only.")
@@ -146,7 +140,6 @@ class SideOperator(StrictModel):
 class Test(Settings, TestOfFile):
     """One operator on one or several inputs."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["operator"]}, {"required": ["control"]}]})
     __test__ = False  # pytest: not one of yours
 
     name: fields.Operator | None = Field(
@@ -279,8 +272,6 @@ class Spec(StrictModel):
 
     One with ``specs`` is a bundle; ``load_spec`` puts their tests in place.
     """
-
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["tests"]}, {"required": ["specs"]}]})
 
     schema_: str | None = Field(default=None, alias="$schema", description="For editors; not read.")
     framework: Annotated[str, *one_of(framework_names())]

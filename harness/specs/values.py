@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     AfterValidator,
-    ConfigDict,
     Discriminator,
     Field,
     JsonValue,
@@ -88,14 +87,6 @@ Shape = Annotated[list[Size], Field(max_length=MAX_DIMENSIONS), AfterValidator(_
 
 class Tensor(StrictModel):
     """A tensor in its long form, where its shape alone is not enough: integer indices, a range, zeros."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "dependentRequired": {"low": ["high"], "high": ["low"]},
-            "if": {"required": ["low"]},
-            "then": {"properties": {"init": {"enum": [init for init in RANGED if init]}}},
-        }
-    )
 
     shape: Shape
     dtype: fields.Dtype | None = optional("Default: the case's dtype.")

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from schema_validator import VALIDATOR
 
 from opduel.harness.specs import expand_cases, is_bundle, load_spec
 from opduel.records import UsageError
@@ -82,13 +81,6 @@ def test_bad_bundles_are_refused_in_one_line(tmp_path: Path, bundle: dict[str, A
     assert str(caught.value).startswith(f"{path}: ")
     assert words in str(caught.value)
     assert len(str(caught.value).splitlines()) == 1
-
-
-def test_the_schema_wants_either_tests_or_specs() -> None:
-    assert VALIDATOR.is_valid({"framework": "mxnet", "specs": ["a.json"]})
-    assert VALIDATOR.is_valid(BINARY)
-    assert not VALIDATOR.is_valid({"framework": "mxnet"})
-    assert not VALIDATOR.is_valid({**BINARY, "specs": ["a.json"]})
 
 
 def test_positive_definite_matrices_are_square(tmp_path: Path) -> None:

@@ -114,9 +114,8 @@ def test_every_metric_is_documented_with_its_unit_and_threshold() -> None:
 def test_every_field_is_described() -> None:
     """By itself or by its object; docs/pages.py makes a page of the descriptions."""
     for part in (SCHEMA, *SCHEMA["$defs"].values()):
-        if "$comment" not in part:  # such a part only restricts others
-            for name, field in part.get("properties", {}).items():
-                assert "description" in field or "description" in part, name
+        for name, field in part.get("properties", {}).items():
+            assert "description" in field or "description" in part, name
     assert SCHEMA["$defs"]["Settings"]["properties"]["timeout"]["description"].endswith(
         f"Default: {DEFAULT_TIMEOUT_S:.0f}."
     )
