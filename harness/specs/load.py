@@ -95,28 +95,22 @@ def _load_bundle(bundle: Spec, path: Path) -> tuple[Spec, list[Case]]:
 
     The bundle's own ``defaults`` hold where neither a test nor its own file says otherwise.
     """
-    members = [_member(bundle, path, index, name) for index, name in enumerate(bundle.specs or ())]
-    tests = [_settled(test, member.defaults) for member in members for test in member.tests]
-    gathered = bundle.model_copy(update={"tests": tests, "specs": None})
-    try:
-        return gathered, expand_cases(gathered)
-    except UsageError:
-        _name_member_at_fault(bundle, members)
-        raise
-
-
-def _name_member_at_fault(bundle: Spec, members: Sequence[Spec]) -> None:
-    """Raise UsageError about the first of a bundle's specs that has no valid cases, or one of another's case."""
-    names = bundle.specs or []
+    tests: list[AnyTest] = []
+    cases: list[Case] = []
     origins: dict[str, str] = {}
-    for index, (name, member) in enumerate(zip(names, members, strict=True)):
+    for index, name in enumerate(bundle.specs or ()):
+        member = _member(bundle, path, index, name)
+        own_tests = [_settled(test, member.defaults) for test in member.tests]
         try:
-            case_ids = {case.id for case in expand_cases(member)}
+            own_cases = expand_cases(bundle.model_copy(update={"tests": own_tests, "specs": None}))
         except UsageError as error:
             raise UsageError(f"specs[{index}]: {name}: {error}") from None
-        for case_id in case_ids & origins.keys():
-            raise UsageError(f"specs: {origins[case_id]} and {name} both have a case {case_id}: rename one of them")
-        origins.update(dict.fromkeys(case_ids, name))
+        for case in own_cases:
+            if (other := origins.setdefault(case.id, name)) is not name:
+                raise UsageError(f"specs: {other} and {name} both have a case {case.id}: rename one of them")
+        tests += own_tests
+        cases += own_cases
+    return bundle.model_copy(update={"tests": tests, "specs": None}), cases
 
 
 def _settled(test: AnyTest, defaults: Settings) -> AnyTest:

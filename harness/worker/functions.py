@@ -13,7 +13,6 @@ syntax only, as main.py.
 """
 
 import _lsprof
-import collections
 import gc
 import re
 import sys
@@ -54,14 +53,6 @@ def loop(function, turns):
         function()
 
 
-def empty_of(value):
-    """The same, of a function in C that calls it."""
-
-
-def loop_in_c(function, turns):
-    collections.deque(maxlen=0).extend(map(function, range(turns)))
-
-
 def bare_loop(function, turns):
     for _ in range(turns):
         pass
@@ -92,22 +83,14 @@ def loop_over(function, turns):
         pass
 
 
-def loop_over_in_c(function, turns):
-    collections.deque(maxlen=0).extend(function(turns))
-
-
-PYTHON, C, FROM_C = "a function in Python", "a function in C", "a function in Python, called by one in C"
-RESUMED, RESUMED_FROM_C = "a generator", "a generator, resumed by a function in C"
+PYTHON, C, RESUMED = "a function in Python", "a function in C", "a generator"
 PROBED = {
     "bare": (bare_loop, None),
     "bytecode": (bytecode_loop, None),
     "lookups": (lookup_loop, None),
-    "in C": (loop_over_in_c, range),
     PYTHON: (loop, empty),
     C: (loop, gc.isenabled),
-    FROM_C: (loop_in_c, empty_of),
     RESUMED: (loop_over, yielding),
-    RESUMED_FROM_C: (loop_over_in_c, yielding),
 }
 SUSPENDED = 0x20 | 0x80 | 0x200  # flags of a code: of generators, coroutines, and asynchronous generators
 
@@ -133,7 +116,7 @@ def watched(function, *args):
 
 
 class Cost:
-    """What watching adds to each call, in ns, by its kind: ``PYTHON``, ``C``, ``FROM_C``, ``RESUMED`` and so on.
+    """What watching adds to each call, in ns, by its kind: ``PYTHON``, ``C`` or ``RESUMED``.
 
     ``within`` is added to the time of the function that is called, ``around`` to that of its caller: what a call truly
     costs stays with the function that is called.  ``slowed`` is the share of bytecode's watched time that is due to
@@ -175,11 +158,11 @@ class Cost:
         every, lookups = self.opcodes["lookups"][0]
         slowed = outer["lookups"] - real["lookups"] - self.opcode * (every - lookups)
         self.lookup = max(self.opcode, slowed / (lookups or 1))
-        for name in (PYTHON, C, FROM_C, RESUMED, RESUMED_FROM_C):
-            bare = "in C" if name in (FROM_C, RESUMED_FROM_C) else "bare"
-            turn, (calling, called) = self.slowing(self.opcodes[bare][0]), map(self.slowing, self.opcodes[name])
-            self.within[name] = max(0.0, inner[name] - (real[name] - real[bare]) - called)
-            self.around[name] = max(0.0, outer[name] - outer[bare] - (calling - turn))
+        turn = self.slowing(self.opcodes["bare"][0])
+        for name in (PYTHON, C, RESUMED):
+            calling, called = map(self.slowing, self.opcodes[name])
+            self.within[name] = max(0.0, inner[name] - (real[name] - real["bare"]) - called)
+            self.around[name] = max(0.0, outer[name] - outer["bare"] - (calling - turn))
 
     def slowing(self, opcodes):
         """What watching adds to so many instructions, (all, those that look up a name), in ns."""
@@ -190,25 +173,22 @@ class Cost:
         """What it has added to an Entry's calls, and to those that it makes, in ns."""
         in_python = is_python(entry.code)
         outgoing = sum(
-            calls * self.around[kind_of(callee, from_c=not in_python)]
+            calls * self.around[kind_of(callee)]
             for callee, (calls, _) in entry.callees.items()
             if in_python or is_python(callee)
         )
-        from_c = entry.calls_from_c * self.within[kind_of(entry.code, True)] if in_python else 0.0
-        return (entry.calls - entry.calls_from_c) * self.within[kind_of(entry.code, False)] + from_c + outgoing
+        return entry.calls * self.within[kind_of(entry.code)] + outgoing
 
 
-def kind_of(code, from_c):
+def kind_of(code):
     """Of a call of a function that has this code, or text: the place in ``Cost.within`` and ``Cost.around``."""
     if not is_python(code):
         return C
-    if code.co_flags & SUSPENDED:
-        return RESUMED_FROM_C if from_c else RESUMED
-    return FROM_C if from_c else PYTHON
+    return RESUMED if code.co_flags & SUSPENDED else PYTHON
 
 
 class Entry:
-    """A function in one batch of calls: ``ns`` by itself, ``calls``, ``calls_from_c``, callees: {code: (calls, ns)}."""
+    """A function in one batch of calls: ``ns`` by itself, ``calls``, callees: {code: (calls, ns)}."""
 
     def __init__(self, batches):
         """Of the entries of ``_lsprof`` in all batches: of times the lower quartile, of calls the mean."""
@@ -217,7 +197,6 @@ class Entry:
         self.code = entries[0].code
         self.ns = 1e9 * lower_quartile([entry.inlinetime if entry else 0.0 for entry in batches])
         self.calls = sum(entry.callcount for entry in entries) / batch_count
-        self.calls_from_c = 0.0
         callees = {}
         for entry in entries:
             for callee in entry.calls or ():
@@ -303,12 +282,7 @@ def in_turn(call, number, batches, before, after, cost):
         cost.probe()
     cost.settle()
     codes = dict.fromkeys(code for batch in watched_batches for code in batch)
-    entries = {code: Entry([batch.get(code) for batch in watched_batches]) for code in codes}
-    for entry in entries.values():
-        for callee, (calls, _) in entry.callees.items():
-            if callee in entries and not is_python(entry.code):
-                entries[callee].calls_from_c += calls
-    return lower_quartile(real), list(entries.values())
+    return lower_quartile(real), [Entry([batch.get(code) for batch in watched_batches]) for code in codes]
 
 
 def functions(call, calls, number, before, after, own):
