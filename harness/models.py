@@ -21,18 +21,19 @@ from typing import IO, BinaryIO
 from urllib.parse import unquote, urlsplit
 
 import requests
+import urllib3
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
-from urllib3.exceptions import DecodeError, ProtocolError, ReadTimeoutError
 
 from opduel.records import Case, ModelFile, NoSpaceError, OpduelError, RunError, UsageError, is_full
 from opduel.support.atomic import write_atomically
 from opduel.support.redaction import bare_address
 
 GIB = 1024**3
-DOWNLOADS = 2  # of a file whose checksum differs: AI-PEP's rule
 _MODE = 0o600  # of a file in the cache
 _CHUNK = 1 << 20
 _AGAIN = (408, 425, 429, 500, 502, 503, 504)
+# What may be over in a moment.
+_PASSING = (requests.ConnectionError, requests.Timeout, requests.HTTPError, urllib3.exceptions.HTTPError)
 # gzip and bz2 report a damaged file as an OSError without a number; zipfile an unknown compression, and a password, as
 # the last two.
 _BROKEN = (
@@ -51,10 +52,6 @@ class Limits:
     whole_s: float = 3600.0
     attempts: int = 4
     pause_s: float = 1.0  # before the second attempt, twice that before the third...
-
-
-class _WrongChecksum(Exception):
-    """What was fetched is not the file that the spec names; the text says how."""
 
 
 def fetch_files(
@@ -124,24 +121,15 @@ def _fetch(file: ModelFile, cache: Path, on_download: Callable[[str], None], lim
 
 
 def _bring(file: ModelFile, target: Path, on_download: Callable[[str], None], limits: Limits) -> None:
-    remote = re.match(r"(?i)https?://", file.location) is not None
+    remote, place = re.match(r"(?i)https?://", file.location) is not None, bare_address(file.location)
 
     def check(aside: Path) -> None:
         if (difference := _mismatch(aside, file)) is not None:
-            raise _WrongChecksum(difference)
+            raise UsageError(f"{place} has {difference}: correct the checksum in the spec if that is the file you mean")
 
-    mismatch = ""
-    for _ in range(DOWNLOADS if remote else 1):
-        if remote:
-            on_download(f"fetching {bare_address(file.location)}")
-        try:
-            write_atomically(target, lambda stream: _read_into(file, remote, stream, limits), check, _MODE)
-            return
-        except _WrongChecksum as error:
-            mismatch = str(error)
-    target.unlink(missing_ok=True)
-    place = bare_address(file.location)
-    raise UsageError(f"{place} has {mismatch}: correct the checksum in the spec if that is the file you mean")
+    if remote:
+        on_download(f"fetching {place}")
+    write_atomically(target, lambda stream: _read_into(file, remote, stream, limits), check, _MODE)
 
 
 def _read_into(file: ModelFile, remote: bool, stream: BinaryIO, limits: Limits) -> None:
@@ -184,53 +172,39 @@ def _mismatch(path: Path, file: ModelFile) -> str | None:
     return None
 
 
-class _TryAgainError(Exception):
-    """What went wrong may be over in a moment."""
-
-
 def _download(url: str, stream: BinaryIO, limits: Limits) -> None:
     """Write what ``url`` holds to ``stream``, from its beginning again at each attempt. Raises UsageError: the server
     refuses, or there is too much of it. RunError: it could not be had in any attempt."""
-    deadline = time.monotonic() + limits.whole_s
+    deadline, place = time.monotonic() + limits.whole_s, bare_address(url)
     retrying = Retrying(
-        retry=retry_if_exception_type(_TryAgainError),
+        retry=retry_if_exception_type(_PASSING),
         stop=stop_after_attempt(limits.attempts),
         wait=wait_exponential(limits.pause_s),
         reraise=True,
     )
     try:
         retrying(_attempt, url, stream, limits, deadline)
-    except _TryAgainError as error:
-        place, times = bare_address(url), limits.attempts
-        raise RunError(f"{place} could not be fetched in {times} attempts: {error}: is the network up?") from None
+    except _PASSING as error:  # whose text may have the address, with secrets
+        status = f" {error.response.status_code}" if isinstance(error, requests.HTTPError) else ""
+        why = f"in {limits.attempts} attempts ({type(error).__name__}{status})"
+        raise RunError(f"{place} could not be fetched {why}: is the network up?") from None
+    except requests.RequestException as error:  # a URL that can't be one, a redirection to nowhere
+        raise UsageError(f"{place}: {type(error).__name__}: correct the location") from None
 
 
 def _attempt(url: str, stream: BinaryIO, limits: Limits, deadline: float) -> None:
     stream.seek(0)
     stream.truncate()
     headers = {"Accept-Encoding": "identity"}  # the checksum is that of the file, not of a packed one
-    try:
-        with requests.get(url, stream=True, timeout=limits.silence_s, headers=headers) as response:
-            if response.status_code != http.HTTPStatus.OK:
-                words = f"the server says {response.status_code} {response.reason or ''}".strip()
-                if response.status_code in _AGAIN:
-                    raise _TryAgainError(words)
-                raise UsageError(f"{bare_address(url)}: {words}: correct the location")
-            length = response.headers.get("Content-Length", "")
-            if length.isdigit() and int(length) > limits.max_bytes:
-                raise _too_large(bare_address(url), limits)
-            # read1 returns what has come: a server that sends a byte now and then can't outlast the deadline.
-            chunks = iter(lambda: response.raw.read1(1 << 16, decode_content=True), b"")
-            _copy_limited(chunks, stream, limits, bare_address(url), deadline)
-    except (requests.Timeout, ReadTimeoutError):
-        raise _TryAgainError(f"no answer for {limits.silence_s:g} s") from None
-    except (ProtocolError, DecodeError):
-        raise _TryAgainError(f"it was cut off after {stream.tell()} bytes") from None
-    except requests.ConnectionError as error:
-        cause = getattr(error.args[0] if error.args else None, "reason", None)
-        raise _TryAgainError(f"no connection ({type(cause or error).__name__})") from None
-    except requests.RequestException as error:  # a URL that can't be one, a redirection to nowhere
-        raise UsageError(f"{bare_address(url)}: {type(error).__name__}: correct the location") from None
+    with requests.get(url, stream=True, timeout=limits.silence_s, headers=headers) as response:
+        if response.status_code in _AGAIN:
+            response.raise_for_status()
+        if response.status_code != http.HTTPStatus.OK:
+            words = f"the server says {response.status_code} {response.reason or ''}".strip()
+            raise UsageError(f"{bare_address(url)}: {words}: correct the location")
+        # read1 returns what has come: a server that sends a byte now and then can't outlast the deadline.
+        chunks = iter(lambda: response.raw.read1(1 << 16, decode_content=True), b"")
+        _copy_limited(chunks, stream, limits, bare_address(url), deadline)
 
 
 def _copy_limited(
@@ -242,14 +216,10 @@ def _copy_limited(
     for chunk in chunks:
         size += len(chunk)
         if size > limits.max_bytes:
-            raise _too_large(place, limits)
+            raise UsageError(f"{place} has more than {limits.max_bytes} bytes, which is the limit")
         if time.monotonic() > deadline:
             raise RunError(f"{place}: not there after {limits.whole_s:g} s: use a closer copy")
         stream.write(chunk)
-
-
-def _too_large(place: str, limits: Limits) -> UsageError:
-    return UsageError(f"{place} has more than {limits.max_bytes} bytes, which is the limit")
 
 
 def _unpack(archive: Path, member: str, stream: BinaryIO, limits: Limits) -> None:

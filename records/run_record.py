@@ -87,8 +87,6 @@ class RunNoiseRecord(Record):
     pair_sd: float | None = None
     speed_range: float | None = None
     """how far the processor's speed ranged, as a ratio"""
-    effort: float | None = None
-    """how many times a quiet host's effort the run took"""
     words: str | None = None
     """the line ``noise:`` of the outputs"""
 

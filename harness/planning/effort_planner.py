@@ -125,14 +125,6 @@ class EffortPlanner:
         now; None if no number of rounds comes to it here."""
         return effort.cheapest_rounds(self.noise[case.id], self.costs[case.id], self._goal(case, samples, looks))
 
-    def noise_factor(self, case: Case, quiet_quad: float, looks: Sequence[int]) -> float:
-        """Return how many times the effort takes that the case would take if its quads had no more than this
-        variance; 1 where that isn't known."""
-        noise, costs, goal = self.noise[case.id], self.costs[case.id], self._goal(case, (), looks)
-        now = effort.cheapest_rounds(noise, costs, goal)
-        quiet = effort.cheapest_rounds(replace(noise, quad=min(quiet_quad, noise.quad)), costs, goal)
-        return now.seconds / quiet.seconds if now and quiet and quiet.seconds else 1.0
-
     def round_s(self, case_id: str) -> float:
         """Return the seconds that the next round is planned to spend on a case."""
         return self.costs[case_id].of_round(self.planned[case_id])

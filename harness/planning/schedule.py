@@ -97,7 +97,7 @@ class Schedule:
         result.wall_s = self._clock.elapsed_s
         efforts = {case_id: self._effort.describe(case_id, samples) for case_id, samples in result.samples.items()}
         result.effort = {case_id: effort for case_id, effort in efforts.items() if effort}
-        result.noise = describe_noise(self._plan.cases, result.samples, self._effort, self._plan.looks)
+        result.noise = describe_noise(self._plan.cases, result.samples, self._effort)
         return result
 
     def interim(self) -> Mapping[str, InterimAnalysis]:

@@ -4,7 +4,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,31 +87,12 @@ def _construct_object(loader: _SpecLoader, node: yaml.MappingNode) -> Iterable[S
     result = SpecObject()
     yield result  # first, so that an object that holds itself ends here and not in a loop
     result.filled(
-        (_key(loader.construct_object(key, deep=True), key), loader.construct_object(value, deep=True))
+        (loader.construct_object(key, deep=True), loader.construct_object(value, deep=True))
         for key, value in node.value
     )
 
 
-def _place(mark: yaml.Mark) -> str:
-    return f"line {mark.line + 1}, column {mark.column + 1}"
-
-
-def _key(key: Hashable, node: yaml.Node) -> str:
-    if isinstance(key, str):
-        return key
-    raise UsageError(f"{_place(node.start_mark)}: a field's name must be a string: put it in quotes")
-
-
-def _refuse_tag(loader: _SpecLoader, node: yaml.Node) -> None:
-    raise UsageError(f"{_place(node.start_mark)}: tag {node.tag} is not supported: use plain YAML, without tags")
-
-
-_PLAIN_TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
-_SpecLoader.yaml_constructors = {
-    f"tag:yaml.org,2002:{tag}": yaml.SafeLoader.yaml_constructors[f"tag:yaml.org,2002:{tag}"] for tag in _PLAIN_TAGS
-}
 _SpecLoader.add_constructor("tag:yaml.org,2002:map", _construct_object)
-_SpecLoader.add_constructor(None, _refuse_tag)
 
 
 def _parse_yaml(text: str) -> Any:
@@ -119,9 +100,10 @@ def _parse_yaml(text: str) -> Any:
         return yaml.load(text, Loader=_SpecLoader)  # a SafeLoader with less in it
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        where = f"{_place(mark)}: " if mark else ""
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
         raise UsageError(f"not YAML: {where}{error.problem}: correct the syntax there") from None
-    except (yaml.YAMLError, ValueError, KeyError, IndexError) as error:  # the last two: "!!bool maybe", "!!int ''"
+    # the last three: a list as a field's name, "!!bool maybe", "!!int ''"
+    except (yaml.YAMLError, ValueError, TypeError, KeyError, IndexError) as error:
         raise UsageError(f"not YAML: {' '.join(str(error).split())}: correct the syntax there") from None
 
 
@@ -136,6 +118,8 @@ def _check(data: Any, path: str, depth: int, values: Iterator[int]) -> None:
         if data.repeated is not None:
             raise UsageError(f"{prefix}{data.repeated} is given twice: keep one")
         for key, value in data.items():
+            if not isinstance(key, str):
+                raise UsageError(f"{path or 'the spec'} has a field {key!r}: put its name in quotes")
             if _CONTROL.search(key):
                 raise UsageError(f"{path or 'the spec'} has a field {key!r}: remove the control characters")
             _check(value, f"{prefix}{key}", depth + 1, values)
@@ -148,3 +132,5 @@ def _check(data: Any, path: str, depth: int, values: Iterator[int]) -> None:
         raise UsageError(f"{path or 'the spec'} is not a finite number: JSON has no NaN and no infinity")
     elif isinstance(data, str) and _CONTROL.search(data):
         raise UsageError(f"{path or 'the spec'} contains control characters: remove them")
+    elif not isinstance(data, str | int | float | None):
+        raise UsageError(f"{path or 'the spec'} is a {type(data).__name__}: use plain YAML, without tags")

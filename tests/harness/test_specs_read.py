@@ -52,22 +52,22 @@ def bomb(levels: int) -> str:
         ("bomb.yaml", bomb(9).encode(), ["more than 500000 values", "aliases"]),
         ("cycle.yaml", b"&a\nb: *a\n", ["nested more than 32 deep"]),
         ("cycle2.yaml", b"a: &a [*a]\n", ["recursive"]),
-        ("key.yaml", b"1: 2\n", ["line 1, column 1: a field's name must be a string"]),
-        ("list_key.yaml", b"x: 1\n[1, 2]: 2\n", ["line 2, column 1: a field's name must be a string"]),
-        ("null_key.yaml", b"~: 2\n", ["a field's name must be a string"]),
+        ("key.yaml", b"1: 2\n", ["the spec has a field 1: put its name in quotes"]),
+        ("list_key.yaml", b"x: 1\n[1, 2]: 2\n", ["not YAML: unhashable"]),
+        ("null_key.yaml", b"~: 2\n", ["has a field None: put its name in quotes"]),
         ("escape.json", b'{"description": "\\u001b[31m"}', ["description contains control characters"]),
         ("surrogate.json", b'{"description": "\\ud800"}', ["description contains control characters"]),
         ("key_escape.json", b'{"\\u001b": 1}', ["has a field '\\x1b': remove the control characters"]),
         ("csi.json", '{"description": "\x9b31m"}'.encode(), ["description contains control characters"]),
         ("lines.json", b'{"a\\n\\u2028b": 1, "a\\n\\u2028b": 2}', ["a  b is given twice"]),
         ("long.json", b'{"' + b"x" * 10_000 + b'": 1}', ["xxx..."]),
-        ("binary.yaml", b"a: !!binary aGk=\n", ["line 1, column 4: tag tag:yaml.org,2002:binary is not supported"]),
-        ("set.yaml", b"a: !!set {b}\n", ["tag tag:yaml.org,2002:set is not supported"]),
+        ("binary.yaml", b"a: !!binary aGk=\n", ["a is a bytes: use plain YAML, without tags"]),
+        ("set.yaml", b"a: !!set {b}\n", ["a is a set: use plain YAML, without tags"]),
         ("no_bool.yaml", b"a: !!bool maybe\n", ["not YAML"]),
         ("no_int.yaml", b"a: !!int ''\n", ["not YAML"]),
         ("no_float.yaml", b"a: !!float x\n", ["not YAML"]),
         ("nan.yaml", b"a: !!float .nan\n", ["a is not a finite number"]),
-        ("custom.yaml", b"a: !mine 1\n", ["tag !mine is not supported"]),
+        ("custom.yaml", b"a: !mine 1\n", ["not YAML: line 1, column 4", "the tag '!mine'"]),
     ],
 )
 def test_bad_files(tmp_path: Path, name: str, content: bytes, words: list[str]) -> None:
@@ -119,7 +119,7 @@ def test_yaml_executes_nothing(tmp_path: Path, payload: str) -> None:
     marker = tmp_path / "executed"
     path = tmp_path / "evil.yaml"
     path.write_text(f"framework: mxnet\ndescription: {payload.replace('{marker}', str(marker))}\n")
-    with pytest.raises(UsageError, match=r"line 2, column 14: tag \S*python/\S* is not supported"):
+    with pytest.raises(UsageError, match=r"not YAML: line 2, column 14: .* the tag '\S*python/"):
         load_spec(path)
     assert not marker.exists()
 
