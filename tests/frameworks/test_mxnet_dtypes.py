@@ -117,54 +117,6 @@ def test_inputs_of_whole_numbers_divide_nothing_by_zero(mxnet_1_9: Build, dtype:
     assert {"nd.divide", "nd.modulo", "nd.broadcast_div", "nd.NDArray.__truediv__", "np.mod"} <= ran
 
 
-@pytest.mark.nightly
-def test_means_whose_count_is_zero_in_the_dtype_are_refused_and_no_others(mxnet_1_9: Build) -> None:
-    """MXNet divides a sum by its count in the dtype of the output: by 0 in 8 bits, where the count is 256."""
-    plain, pair = {"data": [2, 256], "axis": 1}, {"pred": [3, 256], "label": [3, 256]}
-    zero = [
-        ("nd.mean", plain),
-        ("nd.mean", {"data": [16, 16, 3], "axis": -1, "exclude": True}),
-        ("nd.moments", {"data": [4, 16, 16], "axes": [1, 2]}),
-        ("nd.sparse.mean", {"data": {"shape": [256, 512], "stype": "csr"}, "axis": 0}),
-        ("nd.NDArray.mean", {"self": [512]}),
-        ("np.var", {"a": [256, 2], "axis": 0}),
-        ("np.std", {"a": [16, 32]}),
-        ("np.average", {"a": [2, 512], "axis": -1}),
-        ("gluon.loss.L1Loss", pair),
-        ("gluon.loss.HingeLoss", {**pair, "batch_axis": 0, "weight": {"value": 2}}),
-    ]
-    fine = [
-        ("nd.mean", {"data": [2, 255], "axis": 1}),
-        ("nd.mean", {"data": [256, 3], "axis": 0, "exclude": True}),
-        ("np.var", {"a": [256, 2], "axis": 1}),
-        ("np.mean", {"a": [2, 256], "axis": 1}),
-        ("gluon.loss.L1Loss", {"pred": [256, 3], "label": [256, 3]}),
-        ("gluon.loss.TripletLoss", {"pred": [2, 256], "positive": [2, 256], "negative": [2, 256]}),
-    ]
-    both = enumerate(zero + fine)
-    tests = [{"identifier": f"t{i}", "operator": name, "inputs": inputs} for i, (name, inputs) in both]
-    spec = {"framework": "mxnet", "defaults": {"dtype": "int8"}, "tests": tests}
-    answers = dtypes(mxnet_1_9, expand_cases(validate(spec)))
-    assert ["which is 0 in int8" in answer.get("error", "") for answer in answers[: len(zero)]] == [True] * len(zero)
-    assert [sorted(answer) for answer in answers[len(zero) :]] == [["inputs", "outputs"]] * len(fine)
-    wide = {**spec, "defaults": {"dtype": "int32"}}
-    assert all("outputs" in answer for answer in dtypes(mxnet_1_9, expand_cases(validate(wide))))
-
-
-@pytest.mark.parametrize("dtype", ["int8", "int64"])
-def test_what_computes_with_fractions_throughout_is_refused_in_whole_numbers(mxnet_1_9: Build, dtype: str) -> None:
-    update = {"weight": [4, 4], "grad": [4, 4]}
-    fused = {"queries_keys_values": [8, 2, 24], "heads": 2, "backend": "MKLDNN"}
-    tests: list[dict[str, Any]] = [{"operator": f"optimizer.{name}", "inputs": update} for name in ("Adamax", "Nadam")]
-    tests += [{"operator": "nd.contrib.interleaved_matmul_selfatt_qk", "inputs": fused, "mode": ["hybridized"]}]
-    answers = dtypes(
-        mxnet_1_9, expand_cases(validate({"framework": "mxnet", "defaults": {"dtype": dtype}, "tests": tests}))
-    )
-    reasons = [answer["error"] for answer in answers]
-    assert all(reason.startswith("optimizer.") and "use a floating-point dtype" in reason for reason in reasons[:2])
-    assert reasons[2].startswith("backend: fused operators compute in floating point")
-
-
 def test_a_quantized_recurrent_layer_runs_without_vnni(mxnet_1_9: Build) -> None:
     cases = [
         shipped_case
@@ -177,18 +129,7 @@ def test_a_quantized_recurrent_layer_runs_without_vnni(mxnet_1_9: Build) -> None
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("dtype", ["float64", "float16", "int32"])
+@pytest.mark.parametrize("dtype", ["float64", "float16"])
 def test_the_whole_catalogue_in_one_dtype(mxnet_1_9: Build, dtype: str) -> None:
     cases = cases_of("all", dtype)
-    answers = dtypes(mxnet_1_9, cases)
-    wrong_answers = wrong(cases, answers)
-    if dtype == "int32":  # many floats are rounded to integers: what is tested is that nothing crashes
-        wrong_answers = {name: answer for name, answer in wrong_answers.items() if "died" in answer}
-    assert wrong_answers == {}
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("dtype", ["int8", "uint8"])
-def test_the_whole_catalogue_in_eight_bits(mxnet_1_9: Build, dtype: str) -> None:
-    cases = cases_of("all", dtype)
-    assert [name for name, answer in wrong(cases, dtypes(mxnet_1_9, cases)).items() if "died" in answer] == []
+    assert wrong(cases, dtypes(mxnet_1_9, cases)) == {}

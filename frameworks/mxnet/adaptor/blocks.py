@@ -16,7 +16,6 @@ from opduel_common.values import draw_parameter
 
 from .functions import function
 from .graphs import BACKEND, hybridize
-from .integer_checks import check_block
 from .operators import MissingOperator, dotted
 
 ROOT = "gluon."
@@ -108,7 +107,6 @@ class BlockCall:
         self.given_states = None
         if self.stateful and case_inputs.get(STATES) is not None:
             self.given_states = as_list(self.tensors(STATES, case_inputs[STATES], made_of))
-        check_block(name, self.block, self.args)
         self.call = self.caller(case_inputs.get(UNROLL))
         if is_made:
             self.call(*self.args)  # sets the parameters' shapes
