@@ -91,8 +91,8 @@ def test_missing_names_are_refused_before_anything_is_measured(run: Run, package
     options = (*ANYWAY, "--exec_dir", str(home / "cache"))
     for line, reason in (
         ("smoother.smooth", "names a function and doesn't call it: did you mean smoother.smooth()?"),
-        ("smoother.smoth([1])", "AttributeError: module 'smoother' has no attribute 'smoth': did you mean smooth?"),
-        ("smooth(rnage(3))", "NameError: name 'smooth' is not defined: did you mean smoother.smooth?"),
+        ("smoother.smoth([1])", "AttributeError: module 'smoother' has no attribute 'smoth'"),
+        ("smooth(rnage(3))", "NameError: name 'smooth' is not defined"),
     ):
         outcome = run(line, *options)
         last = f"opduel local: error: --statement {line}: neither build can execute it: {reason}"

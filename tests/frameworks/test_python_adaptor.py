@@ -339,10 +339,10 @@ def test_sparse_arrays_have_their_class_and_share_of_elements(adaptor: ModuleTyp
 @pytest.mark.parametrize(
     ("setup", "statement", "kind", "text"),
     [
-        ("", "np.srot(3)", "missing", "module 'numpy' has no attribute 'srot': did you mean sqrt or sort?"),
-        ("rnage(3)", "1", "missing", "name 'rnage' is not defined: did you mean range?"),
+        ("", "np.srot(3)", "missing", "module 'numpy' has no attribute 'srot'"),
+        ("rnage(3)", "1", "missing", "name 'rnage' is not defined"),
         ("", "undefined_thing(3)", "missing", "name 'undefined_thing' is not defined"),
-        ("import numpi", "1", "missing", "No module named 'numpi': did you mean numpy?"),
+        ("import numpi", "1", "missing", "No module named 'numpi'"),
         ("from numpy import srot", "1", "missing", "cannot import name 'srot' from 'numpy'"),
         ("x = None", "x.sort()", "error", "'NoneType' object has no attribute 'sort'"),
         ("import broken", "broken.f() or broken.nosuch", "error", "'list' object has no attribute 'nosuch'"),

@@ -5,30 +5,19 @@ defines (``commands/statements.py``): they are modules, if the build has such.
 """
 
 import ast
-import builtins
 import contextlib
-import difflib
 import importlib
-import importlib.util
 import inspect
 import os
-import pkgutil
 import re
-import sys
 import traceback
 import types
 
 STATEMENT = "statement"  # the operator of such cases: a function's name has dots
-CLOSE = 0.7  # how like another name a misspelt one is
 SETUP_FILE, STATEMENT_FILE = "<setup>", "<statement>"  # what tracebacks call their code
 IN_SETUP = "in the setup"  # where an error occurred
-# What Python says of a name that is missing, and of the module or class in which it was sought.
-MISSING = (
-    r"cannot import name '(?P<name>\w+)' from '(?P<owner>[\w.]+)'",
-    r"No module named '(?:[\w.]+\.)?(?P<name>\w+)'(?P<owner>)",
-    r"(?:module )?'?(?P<owner>[\w.]*)'?.* attribute '(?P<name>\w+)'",
-    r"name '(?P<name>\w+)' is not defined(?P<owner>)",
-)
+# What Python says of a name that is missing.
+MISSING = re.compile(r"(?:attribute|name|module named) '(?:[\w.]+\.)?(\w+)'")
 
 
 class NotCalledError(ValueError):
@@ -54,7 +43,7 @@ def statement_call(inputs):
             namespace[name] = importlib.import_module(module)
     import_submodules(setup, namespace)
     try:
-        with names_explained(setup, namespace):
+        with missing_names(setup):
             exec(compile(setup, SETUP_FILE, "exec"), namespace)
     except Exception as error:
         error.place = IN_SETUP
@@ -67,7 +56,7 @@ def statement_call(inputs):
         code[-1] = ast.copy_location(ast.Return(code[-1].value), code[-1])
     tree.body[0].body = ([ast.Global(names=changed)] if changed else []) + code
     exec(compile(ast.fix_missing_locations(tree), STATEMENT_FILE, "exec"), namespace)
-    with names_explained(statement, namespace):
+    with missing_names(statement):
         first = namespace["call"]()
     if inspect.iscoroutine(first):
         first.close()
@@ -96,34 +85,24 @@ def import_submodules(code, namespace):
 
 
 @contextlib.contextmanager
-def names_explained(code, namespace):
-    """Within it, the error for a name in the code that this build lacks has the kind "missing", and says which names
-    there are that look like it. An error from within the functions that the code calls is raised as it is."""
+def missing_names(code):
+    """Within it, the error for a name in the code that this build lacks has the kind "missing". An error from within
+    the functions that the code calls is raised as it is."""
     try:
         yield
     except (AttributeError, NameError, ImportError) as error:
-        owner, name = missing_name(error)
-        if not name or not re.search(r"\b%s\b" % name, code) or not is_of_code(error.__traceback__):
-            raise
-        names = [*namespace, *dir(builtins), *installed_modules()]
-        if owner:
-            instance = getattr(error, "obj", None)  # since Python 3.10
-            names = dir(sys.modules.get(owner) if instance is None else instance)
-        owners = packages_with(name) if isinstance(error, NameError) else []
-        close = ["%s.%s" % (package, name) for package in owners[:2]]
-        close = close or difflib.get_close_matches(name, [word for word in names if word[0] != "_"], 2, CLOSE)
-        explained = type(error)("%s: did you mean %s?" % (error, " or ".join(close)) if close else str(error))
-        explained.kind = "missing"
-        raise explained from None
+        name = missing_name(error)
+        if name and re.search(r"\b%s\b" % name, code) and is_of_code(error.__traceback__):
+            error.kind = "missing"
+        raise
 
 
 def missing_name(error):
-    """Return the name that the error says is missing, empty if it says none, after the module in which it was sought,
-    empty for none."""
+    """Return the name that the error says is missing; empty if it says none, or is one of a library's own."""
     if type(error) not in (AttributeError, NameError, ImportError, ModuleNotFoundError):
-        return "", ""  # one of a library's own
-    words = next(filter(None, (re.match(pattern, str(error)) for pattern in MISSING)), None)
-    return words.group("owner", "name") if words and words.group("owner") != "NoneType" else ("", "")
+        return ""
+    words = None if str(error).startswith("'NoneType'") else MISSING.search(str(error))
+    return words.group(1) if words else ""
 
 
 def is_of_code(trace):
@@ -133,32 +112,6 @@ def is_of_code(trace):
     while frames[-1].f_code.co_name == "__getattr__":
         frames.pop()
     return frames[-1].f_code.co_filename in (SETUP_FILE, STATEMENT_FILE)
-
-
-def installed_modules():
-    """Return the names of the modules and packages that are installed beside Python's own."""
-    return [module[1] for module in pkgutil.iter_modules([path for path in sys.path if "-packages" in path])]
-
-
-def packages_with(name):
-    """Return the installed packages whose own file defines a function or class of this name at its top, or takes it
-    from within the package. Nothing is imported."""
-    return [package for package in installed_modules() if package[0] != "_" and offers(package, name)]
-
-
-def offers(package, name):
-    """Return whether the file of a package or module offers a name, as `packages_with` looks for it."""
-    try:
-        path = importlib.util.find_spec(package).origin
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-        body = ast.parse(text).body if path.endswith(".py") and name in text else []
-    except Exception:  # none that Python could read, either
-        return False
-    imports = [node for top in body for node in ast.walk(top) if isinstance(node, ast.ImportFrom)]
-    own = [node for node in imports if node.level or (node.module or "").partition(".")[0] == package]
-    names = {alias.asname or alias.name for node in own for alias in node.names}
-    return name in names or name in [getattr(node, "name", None) for node in body]
 
 
 def stored_names(code):
