@@ -1,4 +1,4 @@
-"""Names of native functions: as a sentence shows them, as checks report them, and which are of Python's interpreter."""
+"""Names of native functions: as a sentence shows them, and which are of Python's interpreter."""
 
 import re
 
@@ -11,11 +11,6 @@ LONGEST_NAME = 120  # characters of a name in the sentence
 _INTERPRETER = re.compile(
     r"(?:^|/)(?:Include|Modules|Objects|Parser|Python)/[\w./-]+\.[ch](?::\d+)?$|^(?:lib)?python\d"
 )
-
-# As compilers write them for ``__PRETTY_FUNCTION__``, in checks that report where they failed.
-_PRETTY = re.compile(r"[A-Za-z_][\w:<>,*&\[\] ~={}()#.]*\)(?: const)?(?: \[with .*\])?$")
-_COMMON_LIBRARIES = re.compile(r"(?:std|gsl|__gnu_cxx|Eigen|absl|boost)::")
-_VALUES = re.compile(r" \[with (.*)\]$")
 
 
 def is_of_the_interpreter(name: str, where: str) -> bool:
@@ -35,8 +30,7 @@ def bare(name: str) -> str:
 
 
 def qualified(name: str) -> str:
-    """Return a function's name without its return type, its parameters and the values of template parameters."""
-    name = _VALUES.sub("", name)
+    """Return a function's name without its return type and its parameters."""
     end = _last_outside_brackets(name, "(", "()")
     name = name[:end] if end >= 0 else name
     return name[1 + _last_outside_brackets(name, " *&", "<>()") :]
@@ -55,19 +49,6 @@ def _last_outside_brackets(text: str, characters: str, brackets: str) -> int:
 def short_name(text: str) -> str:
     """Return a name or place as a sentence shows it."""
     return clipped(bare(text), LONGEST_NAME)
-
-
-def is_pretty_function(text: str) -> bool:
-    """Return whether a text is the name of a function of a namespace or class, other than of a common library."""
-    return len(text) > 8 and bool(_PRETTY.match(text)) and "::" in text and not _COMMON_LIBRARIES.match(qualified(text))
-
-
-def short_function(pretty: str) -> str:
-    """Return ``lib::Sum<float>::run`` of ``void lib::Sum<T>::run(int) [with T = float]``."""
-    values, name = _VALUES.search(pretty), qualified(pretty)
-    for parameter, value in re.findall(r"(?:\w+ )*?(\w+) = ([^;]+)", values[1]) if values else ():
-        name = re.sub(rf"(?<=[<, ]){parameter}(?=[>,])", value.strip(), name)
-    return name
 
 
 def without_arguments(name: str) -> str:

@@ -11,7 +11,6 @@ from opduel.causes.collectors import stripped
 from opduel.causes.collectors.callgrind_file import NAMELESS, CallgrindProfile, FunctionCost, FunctionId, read_callgrind
 from opduel.causes.collectors.native_parts import describe_stripped, parts_of
 from opduel.causes.collectors.stripped import StrippedLibrary, locate, with_owners
-from opduel.causes.function_names import is_pretty_function, short_function
 from opduel.records.cause import CODE_OF
 
 pytestmark = pytest.mark.skipif(
@@ -21,8 +20,6 @@ FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-fno-ipa-cp", "-fno-
 SOURCE = r"""
 #include <cstdio>
 #include <cstdlib>
-#include <stdexcept>
-#define REQUIRE(x) if (!(x)) throw std::runtime_error(__PRETTY_FUNCTION__);
 #define CHECK(x) if (!(x)) { fprintf(stderr, "%s:%d", __FILE__, __LINE__); abort(); }
 namespace kernels {
 struct Kernel { virtual long compute(long n) const = 0; virtual ~Kernel() {} };
@@ -36,27 +33,8 @@ extern "C" __attribute__((visibility("default"))) long exported(long n) { return
 extern "C" __attribute__((visibility("default"))) long checks(long n) { return kernels::checked(n) + 1; }
 extern "C" __attribute__((visibility("default"))) kernels::Kernel *make() { return new kernels::Sum<float>; }
 extern "C" __attribute__((visibility("default"))) long computes(long n) { return make()->compute(n) + 1; }
-namespace kernels {
-template <class T> struct Mean {
-  __attribute__((noinline)) T run(const T *from, long n) const {
-    REQUIRE(n > 0)
-    T sum = 0;
-    for (long i = 0; i < n; i++) sum += from[i] > 0 ? from[i] : -from[i] * 3;
-    return sum / n;
-  }
-};
-typedef long (*Step)(long);
-__attribute__((noinline)) long twice(Step step, long n) { return step(n) + step(n + 1); }
-__attribute__((noinline)) long step(long k) { return k ^ 5; }
-struct Stepped : Kernel { long compute(long n) const override { return twice(step, n); } };
-}
-extern "C" __attribute__((visibility("default"))) kernels::Kernel *steps() { return new kernels::Stepped; }
 extern "C" __attribute__((visibility("default"))) kernels::Kernel *first(long n) {
   return n ? static_cast<kernels::Kernel *>(new kernels::First<float>) : new kernels::First<double>;
-}
-extern "C" __attribute__((visibility("default"))) float mean(long n) {
-  float numbers[2] = {1, 2};
-  return kernels::Mean<float>().run(numbers, n % 3);
 }
 """
 
@@ -88,36 +66,11 @@ def test_functions_begin_where_they_did_before_it_was_stripped(library: tuple[Pa
 def test_code_says_its_source_file_and_a_vtable_its_class(library: tuple[Path, dict[str, int]]) -> None:
     path, addresses = library
     stripped_library = StrippedLibrary(str(path))
-    assert stripped_library.sources(addresses["kernels::checked"]) == ["src/src/sum.cc"]
-    assert stripped_library.sources(addresses["kernels::turned"]) == []
+    assert stripped_library.source_of(addresses["kernels::checked"]) == "src/src/sum.cc"
+    assert stripped_library.source_of(addresses["kernels::turned"]) == ""
     assert stripped_library.class_of(addresses["kernels::Sum<float>::compute"]) == "kernels::Sum<float>"
     assert stripped_library.class_of(addresses["kernels::Shared::compute"]) == "kernels::First"
     assert stripped_library.class_of(addresses["kernels::turned"]) == ""
-
-
-def test_functions_have_names_of_checks_and_of_who_takes_their_address(
-    library: tuple[Path, dict[str, int]],
-) -> None:
-    path, addresses = library
-    stripped_library = StrippedLibrary(str(path))
-    names = {name: stripped_library.name_of(address) for name, address in addresses.items()}
-    assert names["kernels::Mean<float>::run"] == "kernels::Mean<float>::run", "the check is in a part of its own"
-    assert names["kernels::step"] == "kernels::Stepped", "who takes its address, not who calls it"
-    assert {names[name] for name in ("kernels::turned", "kernels::twice", "exported")} == {""}
-
-
-@pytest.mark.parametrize(
-    ("name", "short"),
-    [
-        ("void lib::run(int) [with T = float]", "lib::run"),
-        ("lib::Status lib::Sum<T>::run(lib::Context*) const [with T = long int]", "lib::Sum<long int>::run"),
-        ("static std::unique_ptr<lib::T> lib::make(const lib::A&, std::function<void(int)>)", "lib::make"),
-        ("lib::Table<K, V>::Table(const lib::Info&) [with K = int; V = float]", "lib::Table<int, float>::Table"),
-    ],
-)
-def test_names_of_checks_are_shortened(name: str, short: str) -> None:
-    assert is_pretty_function(name)
-    assert short_function(name) == short
 
 
 def test_functions_count_for_the_nearest_that_is_known(library: tuple[Path, dict[str, int]]) -> None:
