@@ -4,11 +4,7 @@ import http
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
-
-import requests
-import urllib3
 
 from opduel.commands.config import with_stored_token
 from opduel.commands.entry import log
@@ -19,7 +15,7 @@ from opduel.harness.prior_runs import PriorRuns, Setting, learn
 from opduel.records import Report, UsageError
 from opduel.reporters import read_report
 from opduel.reporters.document import REPORT_NAME, from_text
-from opduel.reporters.http_retry import OneAnswerSession, TooLongError, within
+from opduel.reporters.http_request import Limits, RequestFailedError, send
 from opduel.reporters.remote.place import is_open, origin, parse_place
 from opduel.reporters.remote.token import Token, find_token
 from opduel.reporters.text import short_line
@@ -29,9 +25,8 @@ from opduel.support.redaction import without_user
 from opduel.support.text import counted
 
 MOST_REPORTS = 50  # the newest: what a case cost a year ago says little
-CONNECT_S, SILENCE_S, WHOLE_S = 10.0, 30.0, 120.0  # seconds for one answer
+LIMITS = Limits(silence_s=30.0, whole_s=120.0, longest=LONGEST_REPORT)
 LONGEST_SHOWN = 200  # characters of somebody else's text
-_PIECE = 2**16
 _SERVER = ("http://", "https://")
 _FIX = "give a folder with reports of earlier runs, or the address of a results server"
 _FIXES = {
@@ -124,34 +119,22 @@ class _Server:
         for run_id in run_ids:
             content = self._get(f"/api/v1/runs/{quote(run_id, safe='')}/report")
             try:
-                yield from_text(content.decode("utf-8", "replace"))
+                yield from_text(content)
             except UsageError as error:
                 raise self._error(f"run {short_line(run_id, LONGEST_SHOWN)}: {error}") from None
 
-    def _get(self, path: str) -> bytes:
-        try:
-            return within(WHOLE_S, lambda: self._attempt(path))
-        except (TooLongError, requests.Timeout):
-            raise self._error("does not answer in time: is it running?") from None
-        except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-            reason = type(error).__name__
-            raise self._error(f"no answer ({reason}): is it running, and is the address right?") from None
-
-    def _attempt(self, path: str) -> bytes:
+    def _get(self, path: str) -> str:
         headers = {"Accept": "application/json", "User-Agent": "opduel"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token.text}"
-        settings: dict[str, Any] = {"headers": headers, "timeout": (CONNECT_S, SILENCE_S), "stream": True}
-        with OneAnswerSession() as session, session.get(f"{self._address}{path}", **settings) as response:
-            if response.status_code != http.HTTPStatus.OK:
-                fix = _FIXES.get(response.status_code, "correct the address, or look at the server's log")
-                raise self._error(f"it says {response.status_code}: {fix}")
-            content = bytearray()
-            for piece in response.iter_content(_PIECE):
-                content += piece
-                if len(content) > LONGEST_REPORT:
-                    raise self._error("its answer is larger than any report: correct the address")
-            return bytes(content)
+        try:
+            reply = send("GET", f"{self._address}{path}", None, headers, LIMITS)
+        except RequestFailedError as error:
+            raise self._error(f"{error}: is it running, and is the address right?") from None
+        if reply.status != http.HTTPStatus.OK:
+            fix = _FIXES.get(reply.status, "correct the address, or look at the server's log")
+            raise self._error(f"it says {reply.status}: {fix}")
+        return reply.text or ""
 
     def _error(self, words: str) -> UsageError:
         text = f"--prior_runs {self._address}: {words}"

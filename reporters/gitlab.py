@@ -49,22 +49,16 @@ def merge_request_of(environment: Mapping[str, str]) -> KeptComment | str:
     none = "no note on the merge request"
     if not (iid := environment.get("CI_MERGE_REQUEST_IID", "")):
         return ""
-    number = _number(iid)
-    if number is None:
-        return f"{none}: CI_MERGE_REQUEST_IID is not a number"
     token = environment.get(GITLAB_TOKEN, "").strip()
     if not token:
         return f"{none}: set the masked CI/CD variable {GITLAB_TOKEN} to an access token with the scope `api` for one"
     if not re.fullmatch(r"[!-~]+", token):
         return f"{none}: {GITLAB_TOKEN} is not an access token: it has characters that no token has"
     # In the pipeline of a fork CI_PROJECT_ID is the fork, which has merge requests of its own with the same numbers.
-    project = _number(environment.get("CI_MERGE_REQUEST_PROJECT_ID") or environment.get("CI_PROJECT_ID", ""))
-    if project is None:
-        return f"{none}: CI_PROJECT_ID is not a number"
-    api = environment.get("CI_API_V4_URL", "").rstrip("/")
-    if not re.match(r"https?://[^/\s]", api):
-        return f"{none}: CI_API_V4_URL is not an http(s) address"
-    notes = f"{api}/projects/{project}/merge_requests/{number}/notes"
+    project = environment.get("CI_MERGE_REQUEST_PROJECT_ID") or environment.get("CI_PROJECT_ID", "")
+    notes = f"{environment.get('CI_API_V4_URL', '').rstrip('/')}/projects/{project}/merge_requests/{iid}/notes"
+    if not re.fullmatch(r"https?://[^/\s]\S*/projects/[0-9]+/merge_requests/[0-9]+/notes", notes):
+        return f"{none}: CI_API_V4_URL, CI_PROJECT_ID or CI_MERGE_REQUEST_IID is wrong"
     return KeptComment(
         server=_SERVER,
         comments=notes,
@@ -74,7 +68,3 @@ def merge_request_of(environment: Mapping[str, str]) -> KeptComment | str:
         key=environment.get("CI_JOB_NAME", ""),
         run=environment.get("CI_JOB_URL", ""),
     )
-
-
-def _number(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"[1-9][0-9]{0,18}", text) else None

@@ -2,18 +2,14 @@
 text, the requests, and their retries."""
 
 import hashlib
+import json
 import logging
-import math
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-import requests
-import urllib3
-
 from opduel.records import Report, RunError, UsageError
-from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, retry_after_s, within
+from opduel.reporters.http_request import RequestFailedError, is_later, repeat, send
 from opduel.reporters.markdown import cell, summary
 from opduel.reporters.text import printable
 from opduel.support.command_names import command_name
@@ -22,22 +18,8 @@ from opduel.support.redaction import redact
 LONGEST = 65_536  # characters of a comment: GitHub's limit; GitLab takes 1,000,000
 A_PAGE = 100  # comments, the most that either gives at once
 MOST_PAGES = 50
-SILENCE_S = 10.0  # without a word from the server
-WHOLE_S = 20.0  # for one request
-PAUSES_S = (1.0, 4.0)  # before the second attempt and the third
-LONGEST_PAUSE_S = 60.0  # that a server may ask for
-_WRONG = (requests.RequestException, urllib3.exceptions.HTTPError, ValueError)
 
 log = logging.getLogger(__name__)
-
-
-class _NotTakenError(Exception):
-    """A request failed. ``is_temporary``: whether a further attempt may help, not before ``wait_s`` seconds.
-    ``status``: of the answer, or 0."""
-
-    def __init__(self, reason: str, is_temporary: bool, status: int = 0, wait_s: float = 0.0) -> None:
-        super().__init__(reason)
-        self.is_temporary, self.status, self.wait_s = is_temporary, status, wait_s
 
 
 @dataclass(frozen=True)
@@ -68,8 +50,6 @@ class KeptComment:
     token: str = field(repr=False)
     key: str
     run: str
-    pauses_s: tuple[float, ...] = PAUSES_S
-    sleep: Callable[[float], None] = field(default=time.sleep, repr=False)
 
     def comment(self, report: Report, culprits: Sequence[str]) -> None:
         """Write the run's comment, or rewrite it where there is one; ``culprits`` are lines for its head.
@@ -81,15 +61,10 @@ class KeptComment:
         end = f"\n[{self.server.run_name}]({printable(self.run)})\n" if self.run else ""
         body = body_of(report, culprits, marker, end)
         body = redact(body, [self.token, cell(self.token)])  # as it is, and as Markdown has it
-        for pause_s in (*self.pauses_s, math.inf):
-            try:
-                self._write(marker, body)
-                return
-            except _NotTakenError as error:
-                wait_s = max(pause_s, error.wait_s)
-                if not error.is_temporary or wait_s > LONGEST_PAUSE_S:
-                    raise RunError(f"{self.server.without_comment}: {error}") from None
-            self.sleep(wait_s)
+        try:
+            repeat(lambda: self._write(marker, body))
+        except RequestFailedError as error:
+            raise RunError(f"{self.server.without_comment}: {error}") from None
 
     def _write(self, marker: str, body: str) -> None:
         for comment in self._comments_with(marker):
@@ -98,7 +73,7 @@ class KeptComment:
             try:
                 self._ask(self.server.rewrites, f"{self.each}/{comment['id']}", {"body": body})
                 return
-            except _NotTakenError as error:
+            except RequestFailedError as error:
                 if error.is_temporary or error.status not in (403, 404, 410):  # somebody else's, or gone by now
                     raise
         self._ask("POST", self.comments, {"body": body})
@@ -109,7 +84,7 @@ class KeptComment:
             query = f"?per_page={A_PAGE}&page={page}{self.server.order}"
             comments, headers = self._ask("GET", self.comments + query)
             if not isinstance(comments, list):
-                raise _NotTakenError("the answer is no list of comments", is_temporary=False)
+                raise RequestFailedError("the answer is no list of comments", is_temporary=False)
             for comment in comments:
                 if isinstance(comment, dict) and str(comment.get("body") or "").startswith(marker) and "id" in comment:
                     yield comment
@@ -118,32 +93,21 @@ class KeptComment:
                 return
 
     def _ask(self, method: str, address: str, document: object = None) -> tuple[Any, Mapping[str, str]]:
-        """Return the answer's JSON and headers. Raises _NotTakenError: there is no answer, or it is a refusal."""
-
-        def ask() -> tuple[Any, Mapping[str, str]]:
-            settings: dict[str, Any] = {"headers": self.headers, "timeout": SILENCE_S}
-            with OneAnswerSession() as session, session.request(method, address, json=document, **settings) as response:
-                if not 200 <= response.status_code < 300:
-                    raise self._refused(response.status_code, retry_after_s(response.headers.get("Retry-After")))
-                return response.json(), response.headers
-
-        try:
-            return within(WHOLE_S, ask)
-        except TooLongError:
-            raise _NotTakenError(f"no answer within {WHOLE_S:g} s", is_temporary=True) from None
-        except _WRONG as error:
-            raise _NotTakenError(f"{type(error).__name__}: is the network up?", is_temporary=True) from None
-        except OSError as error:  # a file of certificates that is not there
-            raise _NotTakenError(error.strerror or type(error).__name__, is_temporary=False) from None
-
-    def _refused(self, status: int, wait_s: float | None) -> _NotTakenError:
-        """Return the error of a refusal. ``wait_s``: how long the answer asks to wait, which GitHub does with status
-        403, too."""
-        is_temporary = is_later(status) or (status == 403 and wait_s is not None)
-        fix = f": {self.server.fixes[status]}" if status in self.server.fixes else ""
+        """Return the answer's JSON and headers. Raises RequestFailedError: there is no answer, or it is a refusal."""
+        body = None if document is None else json.dumps(document).encode()
+        reply = send(method, address, body, {**self.headers, "Content-Type": "application/json"})
+        wait_s = reply.retry_after_s
+        if 200 <= reply.status < 300:
+            try:
+                return json.loads(reply.text or ""), reply.headers
+            except ValueError:
+                raise RequestFailedError("its answer is cut off, or no JSON", is_temporary=True) from None
+        is_temporary = is_later(reply.status) or (reply.status == 403 and wait_s is not None)  # as GitHub says it
+        fix = f": {self.server.fixes[reply.status]}" if reply.status in self.server.fixes else ""
         if is_temporary and wait_s:
             fix = f", and to wait {wait_s:.0f} s"
-        return _NotTakenError(f"{self.server.name} says {status}{fix}", is_temporary, status, wait_s or 0.0)
+        reason = f"{self.server.name} says {reply.status}{fix}"
+        raise RequestFailedError(reason, is_temporary, status=reply.status, wait_s=wait_s or 0.0)
 
 
 def check_place(environment: Mapping[str, str], variable: str, place: str, option: str) -> None:

@@ -1,51 +1,34 @@
 """The notifier that posts to an incoming webhook, of Slack or a similar service. Its address is secret and never
 shown."""
 
+import json
 import os
-import time
 from http import HTTPStatus
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 from urllib.parse import urlsplit
-
-import requests
-import urllib3
 
 from opduel.records import RunError, UsageError
 from opduel.reporters.alert_text import slack_message
 from opduel.reporters.alerts import Alert
-from opduel.reporters.http_retry import OneAnswerSession, TooLongError, is_later, is_unconnected, within
+from opduel.reporters.http_request import RequestFailedError, is_later, repeat, send
 from opduel.reporters.notifier import Notifier
 from opduel.reporters.options import WEBHOOK_VARIABLE, ReporterOptions
 from opduel.reporters.text import printable
 from opduel.support.atomic import user_path
 from opduel.support.files import UnreadableError, read_text
 
-SILENCE_S = 10.0  # without any data from the server
-WHOLE_S = 20.0  # for one attempt
 LONGEST = 4096  # bytes of a file that holds the address
-PAUSES_S = (1.0, 4.0)  # before the second attempt and the third
-_WRONG = (requests.RequestException, urllib3.exceptions.HTTPError, ValueError)  # their texts hold the address
 
 
 class NotifyWebhook(Notifier, option="notify_webhook"):
     """Posts the alarm as JSON. No redirection is followed: the message is for the address that was given."""
 
-    def __init__(
-        self,
-        url: str,
-        pauses_s: tuple[float, ...] = PAUSES_S,
-        silence_s: float = SILENCE_S,
-        whole_s: float = WHOLE_S,
-        source: str = "--notify_webhook",
-    ) -> None:
-        """Post to ``url``; as many attempts as there are pauses, and one more. ``source``: who gave the address. Raises
-        UsageError: it is no address that can be posted to; the text doesn't show it."""
+    def __init__(self, url: str, source: str = "--notify_webhook") -> None:
+        """Post to ``url``. ``source``: who gave the address. Raises UsageError: it is no address that can be posted to;
+        the text doesn't show it."""
         self._url = url
         self._host = _host_of(url, source)
-        self._pauses_s = pauses_s
-        self._silence_s = silence_s
-        self._whole_s = whole_s
 
     @classmethod
     def from_options(cls, options: ReporterOptions) -> list[Self]:
@@ -71,52 +54,29 @@ class NotifyWebhook(Notifier, option="notify_webhook"):
 
     def send(self, alert: Alert) -> None:
         """Post it, again after a pause if that may help. After a silence it may have been delivered nevertheless."""
-        message = slack_message(alert)
-        for pause_s in (*self._pauses_s, None):
-            reason, may_help = self._attempt(message)
-            if not reason:
-                return
-            if not may_help or pause_s is None:
-                raise RunError(f"{self._host}: {reason}")
-            time.sleep(pause_s)
-
-    def _attempt(self, message: object) -> tuple[str, bool]:
-        """Return why the message was not taken (empty if it was), and whether another attempt may help."""
-        settings: dict[str, Any] = {"timeout": self._silence_s, "stream": True}
-
-        def post() -> tuple[str, bool]:
-            with OneAnswerSession() as session, session.post(self._url, json=message, **settings) as response:
-                return _judged(response.status_code)
-
+        message = json.dumps(slack_message(alert)).encode()
         try:
-            return within(self._whole_s, post)
-        except TooLongError:
-            return f"no answer within {self._whole_s:g} s", False
-        except requests.exceptions.SSLError:
-            return "its certificate is not trusted, or TLS failed", False
-        except requests.exceptions.ConnectTimeout:
-            return f"no connection within {self._silence_s:g} s", True
-        except requests.Timeout:
-            return f"no answer within {self._silence_s:g} s", False
-        except requests.ConnectionError as error:
-            if is_unconnected(error):
-                return "no connection: is the network up?", True
-            return "the connection ended before an answer came: the message may have been delivered", False
-        except _WRONG as error:
-            return f"the post failed ({type(error).__name__}): correct the address", False
-        except OSError as error:  # a file of certificates that is not there
-            reason = error.strerror or type(error).__name__
-            return f"nothing could be posted ({reason}): correct REQUESTS_CA_BUNDLE, if that is set", False
+            repeat(lambda: self._post(message))
+        except RequestFailedError as error:
+            raise RunError(f"{self._host}: {error}") from None
 
-
-def _judged(status: int) -> tuple[str, bool]:
-    if 200 <= status < 300:
-        return "", False
-    phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else ""
-    words = f"the server says {status} {phrase}".strip()
-    if 300 <= status < 400:
-        return f"{words}, and no redirection is followed: give the address that it leads to", False
-    return (words, True) if is_later(status) else (f"{words}: correct the address", False)
+    def _post(self, message: bytes) -> None:
+        """Post it once. Raises RequestFailedError: it was not taken, or perhaps not."""
+        try:
+            status = send("POST", self._url, message, {"Content-Type": "application/json"}).status
+        except RequestFailedError as error:
+            if error.may_have_arrived:
+                raise RequestFailedError(f"{error}: the message may have been delivered", False) from None
+            raise
+        if 200 <= status < 300:
+            return
+        phrase = HTTPStatus(status).phrase if status in set(HTTPStatus) else ""
+        words = f"the server says {status} {phrase}".strip()
+        if 300 <= status < 400:
+            words += ", and no redirection is followed: give the address that it leads to"
+        elif not is_later(status):
+            words += ": correct the address"
+        raise RequestFailedError(words, is_later(status))
 
 
 def _host_of(url: str, source: str) -> str:

@@ -1,19 +1,13 @@
 """One attempt to post a report, and the meaning of the server's answer or silence."""
 
 import http
-import io
 import json
 import re
-import ssl
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, urlsplit
 
-import requests
-import urllib3
-
-from opduel.reporters.http_retry import OneAnswerSession, TooLongError, causes, is_later, retry_after_s, within
+from opduel.reporters.http_request import Limits, Reply, RequestFailedError, is_later, send
 from opduel.reporters.remote.place import Place
 from opduel.reporters.remote.token import Token
 from opduel.reporters.text import short_line
@@ -22,9 +16,7 @@ from opduel.reporters.text import short_line
 # something, such as the token. "refused": the server will never take this report.
 Kind = Literal["stored", "again", "stuck", "refused"]
 
-_USER = re.compile(r"//[^\s]*@")  # in the address of a proxy, say
-_LONGEST_ANSWER = 65_536  # bytes of it that are read
-_LONGEST_WORDS = 300  # characters of it that are shown
+_LONGEST_WORDS = 300  # characters of an answer that are shown
 _ENDPOINT = "/api/v1/reports"  # of our own server, wherever a proxy has put it
 _PAGE = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,250}")
 _STUCK = (401, 403, 407)
@@ -77,75 +69,47 @@ def post(payload: Payload, token: Token | None, waits: Waits, left_s: float) -> 
 
     That an attempt which was given up may still arrive does no harm: it arrives once.
     """
-    try:
-        return within(left_s, lambda: _attempt(payload, token, waits, left_s))
-    except TooLongError:
-        return Answer("again", f"no complete answer within {left_s:.3g} s")
-
-
-def _attempt(payload: Payload, token: Token | None, waits: Waits, left_s: float) -> Answer:
     headers = {
         "Accept": "application/json",
-        "Accept-Encoding": "identity",
         "Content-Type": "application/json",
         "Idempotency-Key": quote(payload.run, safe="!#$&'()*+,/:;=?@[]~"),
         "User-Agent": "opduel",
         **({"Authorization": f"Bearer {token.text}"} if token else {}),
     }
-    timeout = min(waits.connect_s, left_s), min(waits.read_s, left_s)
+    limits = Limits(min(waits.connect_s, left_s), min(waits.read_s, left_s), left_s)
     try:
-        with (
-            OneAnswerSession() as session,
-            session.post(
-                payload.place.endpoint,
-                data=io.BytesIO(payload.body),  # which is sent piece by piece: the time-out is for each of them
-                headers=headers,
-                timeout=timeout,
-                stream=True,
-            ) as response,
-        ):
-            answer = response.status_code, response.reason, response.headers, _text(response)
-            return _understood(payload, *answer, token)
-    except requests.ConnectTimeout:
-        return Answer("again", f"no connection within {timeout[0]:.3g} s")
-    except requests.Timeout:
-        return Answer("again", f"no answer for {timeout[1]:.3g} s")
-    except requests.exceptions.SSLError as error:
-        return _of_tls(error)
-    except requests.ConnectionError as error:
-        return Answer("again", f"no connection ({_cause(error)})")
-    # An address, a proxy or a file of certificates that is none.
-    except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
-        return Answer("stuck", f"{type(error).__name__}: {_line(_USER.sub('//***@', str(error)))}")
+        reply = send("POST", payload.place.endpoint, payload.body, headers, limits)
+    except RequestFailedError as error:
+        return Answer("again" if error.is_temporary else "stuck", str(error))
+    return _understood(payload, reply, token)
 
 
-def _understood(
-    payload: Payload, status: int, reason: str, headers: Mapping[str, str], text: str | None, token: Token | None
-) -> Answer:
-    """Return the meaning of the server's answer about ``payload``; ``text`` is its body, None if it was cut off."""
+def _understood(payload: Payload, reply: Reply, token: Token | None) -> Answer:
+    """Return the meaning of the server's answer about ``payload``."""
+    status = reply.status
 
     def hidden(words: str) -> str:
-        return _line(token.hide(words) if token else words)
+        return short_line(token.hide(words) if token else words, _LONGEST_WORDS)
 
     def describe(fix: str = "") -> str:
-        words = f"it says {status} {hidden(reason or '')}".strip()
-        detail = _object(text).get("detail")
+        words = f"it says {status} {hidden(reply.reason)}".strip()
+        detail = _object(reply.text).get("detail")
         detail = hidden(detail if isinstance(detail, str) else "" if detail is None else json.dumps(detail))
         return words + (f": {detail}" if detail else "") + (f" ({fix})" if fix else "")
 
     if status in (http.HTTPStatus.OK, http.HTTPStatus.CREATED):
-        if text is None:
+        if reply.text is None:
             return Answer("again", f"its answer {status} was cut off", status)
-        document = _object(text)
+        document = _object(reply.text)
         if document.get("run_id") == payload.run:  # and no other server's friendly words
             words = "stored" if status == http.HTTPStatus.CREATED else "already stored"
             page = page_address(payload.place.endpoint, document.get("page"))
             return Answer("stored", words, status, page=page if hidden(page) == page else "")
         return Answer("stuck", describe(_OTHER_SERVER), status)
     if is_later(status):
-        return Answer("again", describe(), status, retry_after_s(headers.get("Retry-After")))
+        return Answer("again", describe(), status, reply.retry_after_s)
     if 300 <= status < 400:
-        there = hidden(headers.get("Location", ""))
+        there = hidden(reply.headers.get("Location", ""))
         fix = f"it sends on to {there or 'nowhere'}: if that is right, give that address"
         return Answer("stuck", describe(fix), status)
     if status in _STUCK:
@@ -166,18 +130,6 @@ def page_address(endpoint: str, page: object) -> str:
     return f"{parts.scheme}://{parts.netloc}{below}{page}"
 
 
-def _text(response: requests.Response) -> str | None:
-    """Return the answer's body, or its beginning; None if it was cut off, which only a read after the last one
-    finds."""
-    content = b""
-    try:
-        while len(content) < _LONGEST_ANSWER and (piece := response.raw.read(8192, decode_content=False)):
-            content += piece
-    except (urllib3.exceptions.HTTPError, OSError):
-        return None
-    return content.decode("utf-8", "replace")
-
-
 def _object(text: str | None) -> dict[str, Any]:
     """Return the answer's JSON object; an empty one if it is not an object."""
     try:
@@ -185,25 +137,3 @@ def _object(text: str | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return document if isinstance(document, dict) else {}
-
-
-def _line(text: str) -> str:
-    return short_line(text, _LONGEST_WORDS)
-
-
-def _of_tls(error: requests.exceptions.SSLError) -> Answer:
-    for cause in causes(error):
-        if isinstance(cause, ssl.SSLCertVerificationError):
-            why = _line(cause.verify_message)
-            fix = "to trust it, name its authority's certificates in REQUESTS_CA_BUNDLE"
-            return Answer("stuck", f"its certificate is not trusted ({why}): {fix}")
-        if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
-            return Answer("stuck", "the server has no TLS: use http:// if that is intended")
-    return Answer("again", f"TLS failed ({_cause(error)})")
-
-
-def _cause(error: BaseException) -> str:
-    """Return the system's own words for an error of the system, else the innermost error's name."""
-    chain = list(causes(error))
-    words = [error.strerror for error in chain if isinstance(error, OSError) and error.strerror]
-    return _line(words[-1] if words else type(chain[-1]).__name__)

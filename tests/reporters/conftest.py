@@ -1,4 +1,4 @@
-"""What the tests of reporters share: servers are reached directly, whatever proxy the machine uses, and a browser."""
+"""What the tests of reporters share: servers are reached directly, and again without a pause; and a browser."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,12 +8,19 @@ import pytest
 from playwright.sync_api import Page, Request
 from shown_report import Shown
 
+from opduel.reporters import http_request
+
 
 @pytest.fixture(autouse=True)
 def _no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(variable, raising=False)
         monkeypatch.delenv(variable.upper(), raising=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_request, "PAUSES_S", (0.0, 0.0))
 
 
 @pytest.fixture

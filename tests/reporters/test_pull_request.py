@@ -114,7 +114,7 @@ def environment(github: Github, **more: str) -> dict[str, str]:
 def pull_request(github: Github, **more: str) -> KeptComment:
     request = pull_request_of(environment(github, **more))
     assert isinstance(request, KeptComment)
-    return replace(request, pauses_s=(0.0, 0.0))
+    return request
 
 
 def test_a_second_run_rewrites_the_comment_of_the_first(github: Github) -> None:

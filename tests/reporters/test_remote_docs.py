@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from opduel.commands.config import UNASKED
+from opduel.reporters.http_request import Reply
 from opduel.reporters.options import TOKEN_VARIABLE
 from opduel.reporters.remote.place import Place, parse_place
 from opduel.reporters.remote.post import Kind, Payload, _understood
@@ -25,7 +26,7 @@ def rows() -> list[list[str]]:
 
 def kind_of(status: int) -> Kind:
     payload = Payload(Place("https://results.example.org/api/v1/reports", "nightly"), "run 1", b"")
-    return _understood(payload, status, "", {}, '{"run_id": "run 1"}', None).kind
+    return _understood(payload, Reply(status, "", {}, '{"run_id": "run 1"}'), None).kind
 
 
 def test_every_answer_means_what_the_page_says() -> None:
