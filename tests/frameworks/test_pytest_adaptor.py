@@ -207,6 +207,31 @@ def test_what_stops_pytest_is_one_line(tmp_path: Path, file: str, text: str, wor
     assert "\n" not in error
 
 
+# As pytest-cov begins: before any option can be left out.
+COVERAGE = """
+import sys, pytest
+
+def pytest_addoption(parser):
+    parser.addoption("--cov", dest="cov_source", action="append")
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config):
+    if early_config.known_args_namespace.cov_source:
+        sys.settrace(lambda *_: None)
+"""
+
+
+def test_no_coverage_is_recorded_of_what_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "made_coverage.py").write_text(COVERAGE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTEST_PLUGINS", "made_coverage")
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --cov-report html --cov made_coverage\n")
+    text = "import sys\nassert sys.gettrace() is None\ndef test_it(benchmark): benchmark(int)\n"
+    (tmp_path / "test_it.py").write_text(text)
+    [module] = discovered("pytest", tmp_path, "test_it.py")["modules"]
+    assert [benchmark["name"] for benchmark in module["benchmarks"]] == ["test_it.py::test_it"], module
+
+
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder in which the worker works, and beside which are the notes of the suite."""

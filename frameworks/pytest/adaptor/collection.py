@@ -179,8 +179,9 @@ class TimedTests:
             config.addinivalue_line("markers", name + ": a test that is timed")
 
     @pytest.hookimpl(hookwrapper=True)
-    def pytest_load_initial_conftests(self, parser, args):
+    def pytest_load_initial_conftests(self, early_config, parser, args):
         """Leave out options that no plugin has, and those that would choose or watch tests."""
+        early_config.known_args_namespace.cov_source = None  # pytest-cov would trace all calls from here on
         yield
         unknown = parser.parse_known_and_unknown_args(list(args))[1]
         args[:], left_out = followed(args, unknown)
