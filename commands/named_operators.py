@@ -10,7 +10,7 @@ from opduel.commands.harness_options import HarnessOptions
 from opduel.frameworks import Framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.frameworks.python.framework import STATEMENT
-from opduel.harness.other_runs.smoke_check import smoke_check
+from opduel.harness.other_runs.smoke_check import LIMIT_S, SmokeCheck, smoke_check
 from opduel.harness.specs import list_specs, read_plain
 from opduel.records import Build, Case, UsageError
 from opduel.records.measurement import MISSING
@@ -27,19 +27,26 @@ def refuse_failing_lines(
     """Check that each line of Python among the cases works in at least one of the builds: that this has its names, and
     that the setup doesn't raise. UsageError: a line works in none; RunError: a build can't be started."""
     case_by_line = {case.inputs["statement"]: case for case in cases if case.operator == STATEMENT}
-    reason_by_line: dict[str, str] = {}
+    for check in _failing_in_all(options, [*case_by_line.values()], framework, builds, LINE_S):
+        raise UsageError(_cannot_execute(options, check.case.inputs, str(check.reason)))
+
+
+def _failing_in_all(
+    options: HarnessOptions, cases: Sequence[Case], framework: Framework, builds: Sequence[Build], limit_s: float
+) -> list[SmokeCheck]:
+    """Return how the cases went that no build can run, as it lacks a name or a setup raises; ``limit_s``: for each."""
+    failing: list[SmokeCheck] = []
     for build in builds:
-        if not case_by_line:
-            return
-        tried = smoke_check(build, framework, [*case_by_line.values()], limit_s=LINE_S, env=options.variables)
-        reason_by_line = {
-            check.case.inputs["statement"]: check.failure.reason
+        if not cases:
+            return []
+        tried = smoke_check(build, framework, cases, limit_s=limit_s, env=options.variables)
+        failing = [
+            check
             for check in tried
             if check.failure and (check.failure.kind == MISSING or check.failure.reason.startswith(_IN_SETUP))
-        }
-        case_by_line = {line: case_by_line[line] for line in reason_by_line}
-    for line, reason in reason_by_line.items():
-        raise UsageError(_cannot_execute(options, case_by_line[line].inputs, reason))
+        ]
+        cases = [check.case for check in failing]
+    return failing
 
 
 def _cannot_execute(options: HarnessOptions, inputs: Mapping[str, Any], reason: str) -> str:
@@ -77,31 +84,13 @@ def refuse_unknown_operators(
         if not case.files and (whole_spec or case.operator in for_inputs):
             named.setdefault(case.operator, case)
     spec_operators = _operators_of_specs(framework.name) if named else frozenset()
-    named = {name: case for name, case in named.items() if name not in spec_operators}
-    for build in builds:
-        if not named:
-            return
-        tried = smoke_check(build, framework, list(named.values()), env=options.variables)
-        named = {check.case.operator: check.case for check in tried if check.failure and check.failure.kind == MISSING}
-    for operator in named:
-        place = f"--operators {operator}" if operator in for_inputs else _place(spec, operator)
+    unlisted = [case for name, case in named.items() if name not in spec_operators]
+    for check in _failing_in_all(options, unlisted, framework, builds, LIMIT_S):
+        case, operator = check.case, check.case.operator
+        place = f"--operators {operator}" if operator in for_inputs else f"{spec}: {case.id}: operator {operator}"
         similar = similar_names(operator, spec_operators)
         advice = f"similar: {', '.join(similar)}" if similar else f"see {command_name('list')}"
         raise UsageError(f"{place}: none of the builds has this operator: {advice}")
-
-
-def _place(spec: Path | None, operator: str) -> str:
-    """File and field in which a spec, or one that it lists, names an operator."""
-    if spec is None:
-        return operator
-    document = read_plain(spec)
-    for index, test in enumerate(document.get("tests") or ()):
-        if test.get("operator") == operator:
-            return f"{spec}: tests[{index}].operator is {operator!r}"
-    for member in document.get("specs") or ():
-        if (place := _place(spec.parent / member, operator)) != operator:
-            return place
-    return operator
 
 
 @cache

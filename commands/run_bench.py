@@ -3,7 +3,7 @@
 import os
 import select
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,25 +46,9 @@ which builds to measure and where to keep reports, and keeps the answers. Every 
 repo_driver.py if one is repo_driver.py's own, such as --ab_testing or --regression (see repo_driver.py --help), or else
 to harness.py (see harness.py --help). Default arguments of both may be kept in the config."""
 
-# What it does instead of a run: the option that asks for it, as a subcommand of ``opduel`` is called, what it does in
-# words, and what may stand beside it.
-INSTEAD: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "list": ("takes only a pattern and options of harness.py", ()),
-    "convert": ("writes a report in another format and does nothing else", ()),
-    "flush": ("sends waiting reports and does nothing else", ()),
-    "send": ("sends reports and does nothing else", ()),
-    "spec_from": ("writes a spec and measures nothing", ("reset_options",)),
-    "calibrate": ("measures one build against itself", ("reset_options", "keep_options")),
-}
+# What it does in place of a run of two builds: options, each of which calls the subcommand of that name.
+INSTEAD = ("list", "convert", "flush", "send", "spec_from", "calibrate")
 _TURN_S = 0.2  # of waiting for an answer
-# Options of the subcommands that do these, which a run doesn't have.
-COMPANIONS = {
-    "to": "says how a report is converted: add --convert REPORT, or leave it out",
-    "side": "says how a report is converted: add --convert REPORT, or leave it out",
-    "output": "goes with --convert or --spec_from; a run has --export_reporter",
-    "retry_refused": "chooses what else to send; add --flush, or leave it out",
-    "give_up": "chooses what not to send; add --flush, or leave it out",
-}
 
 
 @dataclass(frozen=True)
@@ -135,7 +119,7 @@ def run_bench(words: Sequence[str], run_subcommand: Callable[[str, Sequence[str]
     """Measure as the words say, or do what else they ask for, by a subcommand of ``opduel``; return the exit code."""
     parsed, passed_on = run_bench_parser().parse_known_args(words)
     options = BenchOptions(**vars(parsed))
-    instead = _instead_of_a_run(options, passed_on)
+    instead = _instead_of_a_run(options)
     if options.reset_options:
         path = config_path()
         log.info("%s answers in %s", "forgot the" if forget_config(path) else "there were no", path)
@@ -164,19 +148,14 @@ def run_bench(words: Sequence[str], run_subcommand: Callable[[str, Sequence[str]
     return run_harness(command, words)
 
 
-def _instead_of_a_run(options: BenchOptions, passed_on: Sequence[str]) -> str | None:
-    """The option that asks for something else than a run, None for a run; UsageError for options that don't go
-    together."""
-    option_names = {name for name, value in vars(options).items() if value not in (None, False)}
-    for alternative, (words, companions) in INSTEAD.items():
-        if alternative in option_names:
-            if option_names - {alternative, *companions}:
-                raise UsageError(f"--{alternative}: {words}: leave the others out")
-            return alternative
-    for name, words in COMPANIONS.items():
-        if any(word.partition("=")[0] == f"--{name}" for word in passed_on):
-            raise UsageError(f"--{name}: {words}")
-    return None
+def _instead_of_a_run(options: BenchOptions) -> str | None:
+    """The option that asks for something else than a run, None for a run; UsageError for several at once."""
+    names = [name for name in INSTEAD if getattr(options, name) not in (None, False)]
+    if options.keep_options and names not in ([], ["calibrate"]):
+        names.append("keep_options")
+    if len(names) > 1:
+        raise UsageError(f"--{names[0]}: does nothing else: leave --{names[1]} out")
+    return names[0] if names else None
 
 
 def _ask_for_missing(options: HarnessOptions, questions: Sequence[str]) -> None:

@@ -76,7 +76,7 @@ def test_the_environment_is_entered_from_any_folder(bare_python: Path, checkout:
     (checkout / ".venv").symlink_to(sys.prefix)
     outcome = run_process([bare_python, f"{checkout.name}/repo_driver.py", "--help"], cwd=checkout.parent)
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out.startswith("Usage: repo_driver.py ")
+    assert outcome.out.startswith("usage: repo_driver.py ")
 
 
 def test_arguments_and_exit_code_pass_through(bare_python: Path, checkout: Path, tmp_path: Path) -> None:

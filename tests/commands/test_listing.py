@@ -47,7 +47,7 @@ def test_a_pattern_is_looked_for_in_all_three(
         (["--list", "take", "-b", "smoke", "--operators", "exp"], "--list: nothing matches 'take'"),
         (["--list", "--category", "unray"], "has no category 'unray': use "),
         (["--list", "--suite", "."], "--list: the benchmarks of a --suite are known only once builds are measured"),
-        (["--list", "--calibrate"], "--list: takes only a pattern and options of harness.py"),
+        (["--list", "--calibrate"], "--list: does nothing else: leave --calibrate out"),
     ],
 )
 def test_bad_usage(home: Path, caplog: pytest.LogCaptureFixture, arguments: list[str], words: str) -> None:

@@ -30,7 +30,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Builds that have certain operators; filled with what they are asked for."""
     operators: list[str] = []
 
-    def smoke_check(build: Build, framework: Any, cases: Sequence[Case], env: object) -> Iterator[SmokeCheck]:
+    def smoke_check(build: Build, framework: Any, cases: Sequence[Case], **_: object) -> Iterator[SmokeCheck]:
         for case in cases:
             operators.append(f"{build.requested}: {case.operator}")
             there = case.operator in HAS[build.requested]
@@ -85,8 +85,8 @@ def look_at_spec(folder: Path, *operators: str, builds: Sequence[str] = ("contro
     refuse_unknown_operators(options, chosen.cases, get_framework("mxnet"), list(map(build, builds)), chosen.path)
 
 
-def test_a_misspelt_operator_of_a_spec_is_reported_with_file_and_field(tried: list[str], tmp_path: Path) -> None:
-    words = r"own\.json: tests\[1\]\.operator is 'nd\.addd': none of the builds has this operator: similar: nd\.add"
+def test_a_misspelt_operator_of_a_spec_is_reported_with_file_and_case(tried: list[str], tmp_path: Path) -> None:
+    words = r"bundle\.json: t1/forward: operator nd\.addd: none of the builds has this operator: similar: nd\.add"
     with pytest.raises(UsageError, match=words):
         look_at_spec(tmp_path, "nd.add", "nd.addd")
     assert tried == ["control: nd.addd", "treatment: nd.addd"]
@@ -114,7 +114,7 @@ def test_the_driver_logs_a_misspelt_operator_of_a_spec_and_measures_the_others(
         order = RunOrder("run", "benchmark", control, treatment, rounds)
         if "-b" in arguments:
             assert HarnessAdapter(session).measure(order).comparisons
-            assert "tests[0].operator is 'nd.addd'" in caplog.text
+            assert "own.json: addd_0/forward: operator nd.addd: none of" in caplog.text
         else:
             with pytest.raises(UsageError, match=r"nd\.addd"):
                 HarnessAdapter(session).measure(order)

@@ -224,7 +224,7 @@ def test_options_pass_through_unchanged(passed_on: list[list[str]], home: Path, 
 def test_help_is_its_own_and_points_to_that_of_harness(home: Path) -> None:
     outcome = run_script(RUN_BENCH, "-h")
     assert (outcome.code, outcome.err) == (0, "")
-    assert outcome.out.startswith("Usage: run_bench.py -b SPEC [OPTIONS]")
+    assert outcome.out.startswith("usage: run_bench.py -b SPEC [OPTIONS]")
     assert "harness.py --help" in outcome.out
     all_options = run_script(RUN_BENCH, "--help-all")
     assert all_options.out.startswith("usage: run_bench.py [-h] [--reset_options]")

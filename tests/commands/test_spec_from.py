@@ -43,7 +43,7 @@ def test_the_spec_is_written_where_it_is_asked_for(
         (["--spec_from", "x", "--shape", "data=1," + "9" * 5000], "sizes are from 1 to 2147483647"),
         (["--spec_from", "x", "--shape", "a=1", "--shape", "a=2"], "--shape: one input is given twice"),
         (["--spec_from", "x", "--output", "net.txt"], "must end in .json"),
-        (["--spec_from", "x", "--calibrate"], "leave the others out"),
+        (["--spec_from", "x", "--calibrate"], "--spec_from: does nothing else: leave --calibrate out"),
         (["--spec_from", "x", "-b", "smoke"], "unrecognized arguments: -b ***"),
     ],
 )
