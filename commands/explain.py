@@ -4,7 +4,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from opduel.commands.entry import DONE
-from opduel.records import FLAGGED, Comparison, Report, UsageError
+from opduel.records import Comparison, Report, UsageError
 from opduel.reporters import read_report
 from opduel.reporters.cause_text import cause_text, sentence_line, without_frames
 from opduel.reporters.document import json_text
@@ -16,16 +16,16 @@ def explain(report: Path, case: str | None, json: bool) -> int:
     """Print the cause of one case, or one line for each case that has one; returns the exit code. UsageError: it is no
     report, has no such case, or no cause of it; RunError: standard output could not be written."""
     document = read_report(report)
+    comparisons = document.comparisons if case is None else [_find_comparison(report, document, case)]
+    explained = [comparison for comparison in comparisons if comparison.cause]
+    if not explained:
+        subject = "has no causes" if case is None else f"has no cause of {comparisons[0].case}"
+        raise UsageError(f"{report}: {subject}: measure with --explain all, which looks at changed cases")
     if case is not None:
-        comparison = _with_cause(report, _find_comparison(report, document, case))
-        text = json_text(_document(comparison)) if json else cause_text(comparison)
-    elif explained := [comparison for comparison in document.comparisons if comparison.cause]:
+        text = json_text(_document(explained[0])) if json else cause_text(explained[0])
+    else:
         lines = "".join(f"{sentence_line(comparison)}\n" for comparison in explained)
         text = json_text(list(map(_document, explained))) if json else lines
-    elif any(comparison.verdict in FLAGGED for comparison in document.comparisons):
-        raise UsageError(f"{report}: has no causes: measure again with --explain all")
-    else:
-        raise UsageError(f"{report}: no case regressed or improved: causes are looked for of those")
     print_result(text, "redirect it to a file")
     return DONE
 
@@ -43,15 +43,6 @@ def _find_comparison(path: Path, report: Report, case: str) -> Comparison:
     close = get_close_matches(case, comparison_by_case, 1) or list(comparison_by_case)[:1]
     hint = f"did you mean {close[0]}?" if close else "it has no cases"
     raise UsageError(f"{path}: has no case {case!r}: {hint}")
-
-
-def _with_cause(path: Path, comparison: Comparison) -> Comparison:
-    if comparison.cause is None and comparison.verdict not in FLAGGED:
-        verdict = comparison.verdict_words
-        raise UsageError(f"{path}: {comparison.case} is {verdict}: causes are looked for of what regressed or improved")
-    if comparison.cause is None:
-        raise UsageError(f"{path}: no cause of {comparison.case} was looked for: measure it again with --explain all")
-    return comparison
 
 
 def _document(comparison: Comparison) -> dict[str, object]:

@@ -26,7 +26,6 @@ from opduel.records import Case, Commit, UsageError
 from opduel.records.run_record import LeftOutRecord
 from opduel.support.text import counted
 
-CASE_S = 1.6  # seconds a case in an A/B of two equal builds on a quiet machine: docs/explanation/proof.md
 SHOWN = 5  # names in a line
 BUDGET_S = 180.0  # for measuring a package, unless the user says: both builds have to be made, too
 # Options by which the user says which cases are measured: they are not narrowed down further.
@@ -170,7 +169,7 @@ def _narrow_cases(options: DriverOptions, session: Session, paths: Sequence[str]
     there are such cases, but not among those that were asked for."""
     cases, name = session.cases, session.choice.file_name
     if any(getattr(options.harness, name) for name in _CHOSEN):
-        cost = _estimate_duration(len(cases)) if cases else "the suite's cases"  # which are known when there are builds
+        cost = counted(len(cases), "case") if cases else "the suite's cases"  # which are known when there are builds
         log.info("%s changed; %s, as asked for", _list_names(paths, "file"), cost)
         return cases
     touched = impact_of(paths, load_impact_rules(session.framework))
@@ -178,7 +177,7 @@ def _narrow_cases(options: DriverOptions, session: Session, paths: Sequence[str]
         log.info("%s can touch %s", _list_names(files, "file"), words)
     if touched.everything:
         log.info("%s can touch every case: all of %s", _list_names(touched.everything, "file"), name)
-        log.info("%s", _estimate_duration(len(cases)))
+        log.info("%s", counted(len(cases), "case"))
         return cases
     if touched.nothing:
         log.info("nothing to measure: the changes can't touch any case (--all_cases measures them all the same)")
@@ -190,7 +189,7 @@ def _narrow_cases(options: DriverOptions, session: Session, paths: Sequence[str]
             f"-b {EVERYTHING}, or add --all_cases to measure them all the same"
         )
     log.info("%d of %d cases of %s are touched", len(touched_cases), len(cases), name)
-    log.info("%s", _estimate_duration(len(touched_cases)))
+    log.info("%s", counted(len(touched_cases), "case"))
     return touched_cases
 
 
@@ -212,16 +211,6 @@ def operators_of(touched: Impact) -> frozenset[str]:
         return frozenset()
     spec = load_spec(find_spec(EVERYTHING), touched.categories)
     return frozenset(test.operator for test in spec.tests)
-
-
-def _estimate_duration(cases: int) -> str:
-    """How long it takes, about."""
-    minutes = cases * CASE_S / 60
-    if minutes < 5:
-        return counted(cases, "case")
-    return (
-        f"{cases} cases, about {minutes:.0f} min on a quiet machine (-b smoke or --time_budget SECONDS make it shorter)"
-    )
 
 
 def _list_names(names: Sequence[str], noun: str) -> str:

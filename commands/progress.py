@@ -73,7 +73,7 @@ class ProgressDisplay:
             self._outlook_told = True
             log.info("%s", progress.outlook)
         finished = progress.cases - progress.open_cases - progress.measured_on
-        text = describe(progress, self._live) if progress.hosts is None else describe_fleet(progress)
+        text = describe(progress) if progress.hosts is None else describe_fleet(progress)
         self._update(text, finished, progress.cases, progress.elapsed_s)
 
     def show_single(self, progress: SingleProgress) -> None:
@@ -96,22 +96,16 @@ def _write_to(handler: "logging.StreamHandler[TextIO]", stream: TextIO) -> None:
     handler.stream = stream
 
 
-def describe(progress: Progress, short: bool = False) -> str:
-    """Rounds, cases still open, and how long until more is known, or why decided ones are measured on; if ``short`` in
-    80 columns with bar and clock."""
-    words = f"{'verify' if progress.verifying else 'round'} {progress.rounds}"
-    open_words = f"{progress.open_cases} of {counted(progress.cases, 'case')} open"
-    if not progress.measured_on:
-        return ", ".join([words, open_words, *(time_words(progress) if progress.open_cases else [])])
-    number = "" if progress.cases == 1 else f"{progress.measured_on} "
-    if not progress.open_cases:
-        open_words = f"{'all ' if number else ''}decided"
-    elif short:
-        open_words = f"{progress.open_cases} open"
-    else:
-        number += "decided ones "
-    why = ": a disturbed host" if short else ", as other processes disturb this host"
-    return f"{words}, {open_words}; measuring {number}on{why}"
+def describe(progress: Progress) -> str:
+    """Rounds, cases still open, and how long until more is known, or how many decided ones are measured on; in 80
+    columns with bar and clock."""
+    words = [f"{'verify' if progress.verifying else 'round'} {progress.rounds}"]
+    words.append(f"{progress.open_cases} of {counted(progress.cases, 'case')} open")
+    if progress.measured_on:
+        words.append(f"{progress.measured_on} more (busy host)")
+    elif progress.open_cases:
+        words += time_words(progress)
+    return ", ".join(words)
 
 
 def time_words(progress: Progress) -> list[str]:

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from opduel.commands.config import StoredAnswers
@@ -28,7 +28,6 @@ from opduel.driver.builds.builders import builder_of, platform_of
 from opduel.driver.builds.cache import prune
 from opduel.driver.builds.framework_data import load_repository_data
 from opduel.driver.commit_file import kept_name
-from opduel.driver.git.local import is_changed
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.driver.hg.repository import open_hg_repository
 from opduel.driver.investigation import Investigation
@@ -196,8 +195,6 @@ class _Driver:
             repository: Repository = open_hg_repository(self._work, str(remote), retries=not own.dry_run)
         else:
             repository = open_repository(self._work, remote, own.repo_dir, retries=not own.dry_run)
-        if own.repo_dir and own.local is None and own.commit is not None:
-            _warn_of_changes(repository, own.commit)
         builder = self._builder(repository)
         services = Services(repository, builder, self._runs, self._journal, self._teller)
         watch = Watch(services, self._watch_settings())
@@ -341,12 +338,3 @@ class _Driver:
         reports = [report for _, outcome in tally.outcomes for report in (outcome.benchmark, outcome.verification)]
         keep = {str(build.directory) for report in reports if report for build in (report.control, report.treatment)}
         prune(self._cache, self._own.cache_size * GIB, keep)
-
-
-def _warn_of_changes(repository: Repository, name: str) -> None:
-    """Say that uncommitted changes are not measured, where what is measured is what is checked out."""
-    checkout = repository.checkout_of_user
-    with suppress(UsageError):  # what is wrong with the name is said when it is its turn
-        head = checkout.commit_id("HEAD") if checkout else None
-        if checkout and head == repository.resolve(name).id and is_changed(repository):
-            log.warning("%s has uncommitted changes, which are not measured: `opduel local` does that", checkout.folder)

@@ -63,7 +63,7 @@ def _command(summary: str, usage: str, make_parser: Callable[[], Parser], functi
 
 def _compare(program: str, words: Words) -> int:
     """Two builds: those of the command line, the user's or the framework's, in this order."""
-    words = _named(_json_by_its_format(words), SIDES)
+    words = _named(words, SIDES)
     options = read_options(words, program)
     if options.golden is None:
         refuse_options(options, "two builds")
@@ -87,36 +87,21 @@ def _named(words: Words, sides: Words) -> list[str]:
 def _run_commands(program: str, words: Words) -> int:
     """Two command lines, in this folder; or one, with several values of a parameter."""
     parser = subcommand_parsers.run_parser()
-    words_by_option, commands = options_and_others(words, harness_parser(), parser)
-    own: list[str] = []
-    compared: list[str] = []
-    known = {*harness_parser()._option_string_actions, *parser._option_string_actions}
-    for option in words_by_option:
-        if not {option[0].partition("=")[0], option[0][:2]} & known:  # else its value would be taken for a command
-            parser.error(f"unrecognized arguments: {option[0].partition('=')[0]}")
-        if option[0].partition("=")[0] in ("--control", "--treatment", "--info", "-b", "--benchmark_file"):
-            raise UsageError(f"{option[0]}: the two commands say what is measured: leave it out")
-        (own if option[0].partition("=")[0] in parser._option_string_actions else compared).extend(option)
-    options = parser.parse_args(own)
+    options, other_words = parser.parse_known_args(words)
+    compared, commands = options_and_others(other_words, harness_parser())
+    for name in (option[0].partition("=")[0] for option in compared):
+        if not {name, name[:2]} & harness_parser()._option_string_actions.keys():  # its value is among the commands
+            parser.error(f"unrecognized arguments: {name}")
+        if name in ("--control", "--treatment", "--info", "-b", "--benchmark_file"):
+            raise UsageError(f"{name}: the two commands say what is measured: leave it out")
     from opduel.commands.two_commands import plan_commands
 
     spec, commands = plan_commands(options, commands)
     builds = [f"--{side}={command}" for side, command in zip(SIDES, commands, strict=True)]
     files = {"hyperfine": options.export_json, "csv": options.export_csv, "md": options.export_markdown}
     exports = [f"--export_reporter={form}={file}" for form, file in files.items() if file is not None]
-    return _compare("opduel compare", ["-b", str(spec), *builds, *exports, *compared])
-
-
-def _json_by_its_format(arguments: Words) -> list[str]:
-    """``--output-format json``, as other tools have it, is ``--json`` where two builds are compared."""
-    words = list(arguments)
-    for place, word in enumerate(words):
-        name, equals, value = word.partition("=")
-        if name in ("--output-format", "--output_format", "-f"):
-            form = value if equals else "".join(words[place + 1 : place + 2])
-            if form == "json":
-                return [*words[:place], "--json", *words[place + (1 if equals else 2) :]]
-    return words
+    others = (word for option in compared for word in option)
+    return _compare("opduel compare", ["-b", str(spec), *builds, *exports, *others])
 
 
 def _measure(program: str, words: Words) -> int:

@@ -63,7 +63,6 @@ def handed(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
     [
         ("compare -b s --control a --treatment b -q", "-b s --control a --treatment b"),
         ("compare -b s", "-b s"),
-        ("compare -b s --output-format json", "-b s --json"),
         ("compare --env A=1 B=2 x==1 y -b s", "--env A=1 B=2 -b s --control=x==1 --treatment=y"),
         ("measure -b s --treatment a --json", "--single -b s --treatment a --output_format=json"),
         ("drive -b s -v", "--ab_testing -b s"),
