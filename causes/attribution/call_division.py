@@ -11,8 +11,6 @@ from opduel.records.measurement import SIDES, Side
 
 PASSED_ON = 0.8  # share of a part's difference from which on a part that it calls is looked into
 COMMON = 0.5  # share of a difference from which on a part that several parts call is looked into
-CHANGED = 0.1  # share of the difference of a part that only contains it from which on changed code is a part of its own
-MOST_CHANGED = 3  # parts with changed code that are taken out of one
 REST = "(all else)"
 
 
@@ -23,8 +21,7 @@ def divide_by_call(observations: Sequence[Observation]) -> list[Observation]:
     apart, into its own amount and the parts that it calls, as long as both sides call it equally often and one of those
     has ``PASSED_ON`` of its difference; and once more, to show where the difference spreads to.  If several of these
     parts call one that has ``COMMON`` of the difference, and more than any of them, the search goes on with that one.
-    Each remaining part is then followed in the same way to a call that came or went, if there is one. At last functions
-    whose code differs are taken out of parts that have the same code and are called as often, and so only contain them.
+    Each remaining part is then followed in the same way to a call that came or went, if there is one.
 
     The ``amount`` of a part in the result includes all that it calls, except for other parts of the result and calls
     that merely moved to another caller, and its ``where`` is the place that calls it.  The amounts of each side add up
@@ -60,7 +57,6 @@ class _Division:
         self._observations = observations
         self.inclusive = set(tree.callees.get(None, []))
         self.exclusive = set[str]()
-        self._taken_out: dict[str, dict[str, set[str]]] = {}  # see _callers_by_container
 
     def divide(self) -> None:
         """Take parts apart as long as a part that they call has most of their difference."""
@@ -83,8 +79,6 @@ class _Division:
                     break
         for name in sorted(self.inclusive - final_parts):
             self._follow(name)
-        for name in sorted(self.inclusive):
-            self._take_out_changed_code(name)
 
     def apply(self) -> list[Observation]:
         """Return the observations by the parts of this division."""
@@ -132,38 +126,6 @@ class _Division:
             self.inclusive = self.inclusive - {name} | beside
             self.exclusive |= set(chain)
 
-    def _take_out_changed_code(self, name: str) -> None:
-        """Make parts of their own of the functions within an inclusive part whose code differs, if it only contains
-        them."""
-        tree = self._tree
-        if tree.only_side(name) or tree.has_other_code(name) or not tree.is_called_equally_often(name):
-            return
-        least = CHANGED * abs(tree.difference(name))
-        changed = [
-            part
-            for part in self._unused(tree.within(name))
-            if tree.has_other_code(part) and abs(tree.difference(part)) >= least
-        ]
-        for part in sorted(changed, key=self._rank, reverse=True)[:MOST_CHANGED]:
-            if (callers := self._callers_by_container(part)) is not None:
-                self._taken_out[part] = callers
-                self.inclusive.add(part)
-
-    def _callers_by_container(self, name: str) -> dict[str, set[str]] | None:
-        """Return inclusive part -> the callers of ``name`` within it; None unless each of them is within a single one,
-        or an exclusive part within none, so that all time is counted once."""
-        tree, callers = self._tree, dict[str, set[str]]()
-        if not self.inclusive.isdisjoint(tree.within(name)):
-            return None
-        reached = {part: tree.within(part) | {part} for part in self.inclusive}
-        for caller in tree.callers_on_either(name):
-            containers = [part for part, names in reached.items() if caller in names]
-            if len(containers) != (caller not in self.exclusive):
-                return None
-            for part in containers:
-                callers.setdefault(part, set()).add(caller)
-        return callers
-
     def _rank(self, name: str) -> tuple[float, str]:
         return abs(self._tree.difference(name)), name
 
@@ -208,7 +170,6 @@ class _Division:
             nested[name] = {
                 part: direct for part, inside in callers_inside.items() if (direct := inside - deeper[part])
             }
-            nested[name] |= {part: by[name] for part, by in self._taken_out.items() if name in by}
         return nested
 
     def _moved_parts(self) -> dict[str, set[str]]:
@@ -229,7 +190,7 @@ class _Division:
             }
             candidates[name] = {part for part in both_sided if both_sided.isdisjoint(tree.callers(side, part))}
             candidates_of_side[side] |= candidates[name]
-        # on the other side no inclusive part includes them, or one that they are taken out of, too
+        # on the other side no inclusive part includes them
         return {
             name: {
                 part

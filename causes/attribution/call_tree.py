@@ -114,14 +114,6 @@ class CallTree:
         )
         return bool(control and treatment) and "" not in control | treatment and control.isdisjoint(treatment)
 
-    def within(self, top: str) -> set[str]:
-        """Return the parts that ``top`` calls on at least one side, directly or through others."""
-        parts, new = set[str](), {top}
-        while new:
-            new = {name for caller in new for side in SIDES for name in self._called_by[side].get(caller, ())} - parts
-            parts |= new
-        return parts - {top}
-
     def difference(self, name: str) -> float:
         """Return the mean difference (treatment less control) of a part with all that it calls."""
         return self._mean("treatment", name) - self._mean("control", name)

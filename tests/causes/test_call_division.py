@@ -1,7 +1,6 @@
 """The calls among which a difference divides."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 from divisions import differences
@@ -255,24 +254,6 @@ def markdown(own: float, codes: Mapping[str, str], share: float = 0.6) -> dict[s
     }
 
 
-@pytest.mark.parametrize("share", [0.6, 0.95])
-def test_a_function_whose_code_differs_is_named_and_not_a_caller_that_only_contains_it(share: float) -> None:
-    other = {"compile": "with a key"}
-    observations = divide_by_call([{"control": markdown(20, {}, share), "treatment": markdown(120, other, share)}] * 3)
-    assert differences(observations) == {"compile": pytest.approx(100)}
-    assert observations[0]["treatment"]["compile"].where == "core.py:180", "where it is defined"
-    for side in SIDES:
-        own = sum(part.amount for part in markdown({"control": 20, "treatment": 120}[side], {}, share).values())
-        assert sum(part.amount for part in observations[0][side].values()) == pytest.approx(own)
-
-
-def test_changed_code_without_a_difference_stays_where_it_is() -> None:
-    before, after = markdown(20, {}), markdown(20, {"compile": "other"})
-    after["inline"] = replace(after["inline"], amount=180, inclusive=186)
-    after["render"] = replace(after["render"], inclusive=312 + 80)
-    assert "compile" not in of_parts(before, after)
-
-
 def test_functions_that_run_on_both_sides_with_other_code() -> None:
     inner = {"compile.<locals>.key": Part(1, 1, "core.py:182", code="other"), "new": Part(1, 1, "core.py:1", code="n")}
     after = {**markdown(20, {"compile": "other"}), **inner}
@@ -280,23 +261,3 @@ def test_functions_that_run_on_both_sides_with_other_code() -> None:
     observations = [{"control": before, "treatment": after}] * 3
     assert changed_functions(observations) == {"compile": "core.py:180"}
     assert changed_functions([{"control": before, "treatment": before}]) == {}
-
-
-def test_changed_code_is_taken_out_of_functions_that_call_each_other() -> None:
-    """mistune's rules of a text parse the text within them, so that none of these functions is above the others."""
-
-    def side(own: float, code: str) -> dict[str, Part]:
-        def part(amount: float, inclusive: float, **callers: float) -> Part:
-            return Part(amount, 1, "rules.py:1", callers, "text.py:9", inclusive, code="same")
-
-        return {
-            "html": part(10, 700 + own),
-            "blocks": part(90, 90 + 0.4 * own, html=1.0),
-            "render": part(100, 600 + 0.6 * own, html=1.0),
-            "parse": part(200, 500 + 0.6 * own, render=0.5, rule=0.5),
-            "rule": part(200, 400 + 0.6 * own, parse=0.5, emphasis=0.5),
-            "emphasis": part(100, 300 + 0.6 * own, rule=1.0),
-            "compile": replace(part(own, own, parse=0.3, emphasis=0.3, blocks=0.4), code=code, where="core.py:180"),
-        }
-
-    assert of_parts(side(20, "before"), side(120, "after")) == {"compile": pytest.approx(100)}

@@ -30,20 +30,6 @@ def test_functions_are_the_same_in_modules_that_differ_in_underscores_and_ending
     }
 
 
-def test_functions_are_the_same_in_other_modules_of_a_package_only_below_the_same_caller() -> None:
-    before = in_module("pkg.old", "Model.fit") | in_module("pkg.helpers", "check", callers=("pkg.old.Model.fit",))
-    after = in_module("pkg.new", "Model.fit") | in_module("pkg.checks", "check", callers=("pkg.new.Model.fit",))
-    assert names_of(before, after) == {}, "nothing says that the two fit are one"
-    case = {"(the call itself)": Part(1.0)}
-    for parts in (before, after):
-        name = next(name for name in parts if name.endswith("fit"))
-        parts[name] = Part(1.0, 1, parts[name].where, {"(the call itself)": 1.0})
-    assert names_of(case | before, case | after) == {
-        "pkg.old.Model.fit": "pkg.new.Model.fit",
-        "pkg.helpers.check": "pkg.checks.check",
-    }
-
-
 @pytest.mark.parametrize(
     ("before", "after"),
     [
