@@ -39,10 +39,10 @@ def arguments_of(schemas, domain, name):
     kind_by_name = {}
     with contextlib.suppress(schemas.MissingOperator):  # deprecated: a case says an opset
         usual = schemas.find_schema(domain, name)[0]
-        for formal in usual.inputs if usual else ():
+        for formal in usual.inputs:
             kinds = {"Single": "tensor", "Variadic": "tensors" if formal.min_count else "optional"}
             kind_by_name[formal.name] = kinds.get(formal.option, "optional")
-        for attribute, (_, required) in sorted(usual.attributes.items() if usual else ()):
+        for attribute, (_, required) in sorted(usual.attributes.items()):
             kind_by_name[attribute] = "required" if required else "optional"
     for version in schemas.versions_of(domain, name):
         for argument in [parameter.name for parameter in version.inputs] + sorted(version.attributes):

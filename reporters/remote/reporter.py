@@ -14,7 +14,6 @@ from opduel.reporters.document import to_bytes
 from opduel.reporters.options import ReporterOptions
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, is_open, origin, parse_place
-from opduel.reporters.remote.post import Payload
 from opduel.reporters.remote.spool import Spool, default_spool, endpoint_of, place_of
 from opduel.reporters.remote.token import Token, find_token
 from opduel.support.atomic import check_folder, user_path
@@ -71,17 +70,13 @@ class RemoteReporter(Reporter, option="remote_reporter"):
     def report(self, report: Report) -> str:
         """Keep the report in the spool, send it and what else waits for this endpoint, and return what happened."""
         sender = self.sender
-        payload = self._payload(report)
-        try:
-            sender.spool.keep(*payload)
-        except (OSError, RunError) as error:
-            return self._without_spool(payload, error)
+        self.keep(report)
         endpoint, folder = self.place.endpoint, sender.spool.directory
         outcomes = sender.deliver([endpoint])
-        key = payload.run, self.place
+        key = report.run.id, self.place
         own = next((outcome for outcome in outcomes if (outcome.entry.key, place_of(outcome.entry)) == key), None)
         if own is not None and own.page:
-            self._pages[payload.run] = own.page
+            self._pages[own.entry.key] = own.page
         if own is None or own.state == "sent":  # of which nothing is left, that another process has sent
             other_outcomes = [outcome for outcome in outcomes if outcome is not own]
             return f"sent: {endpoint} ({self.place.category}){_describe_others(other_outcomes)}"
@@ -116,26 +111,12 @@ class RemoteReporter(Reporter, option="remote_reporter"):
 
     def keep(self, report: Report) -> None:
         """Keep the report in the spool, to be sent with what waits there. Raises RunError: it can't be kept."""
-        try:
-            self.sender.spool.keep(*self._payload(report))
-        except OSError as error:
-            raise RunError(f"--spool {self.sender.spool.directory}: cannot be written ({error.strerror})") from None
-
-    def _payload(self, report: Report) -> Payload:
         if not report.run.id:
             raise RunError("the report has no run id, which a server needs")
-        return Payload(self.place, report.run.id, to_body(report, self.place.category))
-
-    def _without_spool(self, payload: Payload, error: OSError | RunError) -> str:
-        """Send the report directly, since the spool can't be written, and say so."""
-        sender = self.sender
-        trouble = f"it can't be kept in {sender.spool.directory} ({getattr(error, 'strerror', None) or error})"
-        answer = sender.send(payload, sender.clock() + sender.waits.whole_s)
-        if answer.kind != "stored":
-            later = f"{command_name('send')} does so later"
-            raise RunError(f"{self.place.endpoint}: {answer.words}; and {trouble}: {later}")
-        self._pages[payload.run] = answer.page
-        return f"sent: {self.place.endpoint} ({self.place.category}); {trouble}"
+        try:
+            self.sender.spool.keep(self.place, report.run.id, to_body(report, self.place.category))
+        except OSError as error:
+            raise RunError(f"--spool {self.sender.spool.directory}: cannot be written ({error.strerror})") from None
 
 
 def sender_from(options: ReporterOptions, environment: Mapping[str, str]) -> Sender:

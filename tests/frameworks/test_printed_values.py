@@ -43,9 +43,6 @@ def test_of_repetitions_the_median_is_taken() -> None:
     assert read("google_benchmark", google(*runs, mean)) == {"BM_a": (2000.0, "ns", True)}
     middle = {**mean, "name": "BM_a_median", "aggregate_name": "median", "cpu_time": 3.0}
     assert read("google_benchmark", google(mean, middle)) == {"BM_a": (3000.0, "ns", True)}
-    old = [{"name": f"BM_a{end}", "cpu_time": time} for end, time in (("_mean", 5), ("_median", 4), ("_stddev", 1))]
-    assert read("google_benchmark", google(*old)) == {"BM_a": (4.0, "ns", True)}
-    assert read("google_benchmark", google({"name": "BM_a", "cpu_time": 8}, *old)) == {"BM_a": (8.0, "ns", True)}
 
 
 def test_a_benchmark_with_an_error_costs_its_own_value_alone() -> None:

@@ -10,7 +10,6 @@ import sys
 import threading
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import pytest
 import report_samples as samples
@@ -25,7 +24,6 @@ from opduel.reporters.remote.reporter import RemoteReporter
 from opduel.reporters.remote.spool import Spool, place_of
 from opduel.reporters.remote.token import Token
 from opduel.support.outbox import LONGEST_S, Outbox
-from opduel.support.sqlite_file import SqliteFile
 
 ROOT = Path(__file__).resolve().parents[2]
 PLACE = Place("https://results.example.org/api/v1/reports", "nightly")
@@ -131,33 +129,6 @@ def test_what_waited_too_long_is_given_up_and_reported(spool: Spool, caplog: pyt
         assert server.requests == []
     assert "a for http://localhost" in caplog.text
     assert sender(spool).deliver() == []
-
-
-@pytest.fixture
-def full(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No page can be added to the outbox, as on a full disk."""
-    opened = SqliteFile._open
-
-    def limited(*arguments: Any) -> sqlite3.Connection:
-        connection = opened(*arguments)
-        connection.execute("PRAGMA max_page_count = 1")  # SQLite takes the present count if that is more
-        return connection
-
-    spool.keep(Place("https://elsewhere/x", "c"), "waits", b"{}")
-    monkeypatch.setattr(SqliteFile, "_open", limited)
-
-
-@pytest.mark.usefixtures("full")
-def test_without_a_spool_it_is_sent_all_the_same(spool: Spool) -> None:
-    with ResultsServer(Fault(500)) as server:
-        line = reporter(spool, server).report(samples.report(id="a"))
-        assert f"; it can't be kept in {spool.directory} (" in line
-        assert "database or disk is full" in line
-        assert list(server.stored) == ["a"]
-        server.faults = [Fault(400)]
-        with pytest.raises(RunError, match=r"it says 400 .*disk is full.*opduel send"):
-            reporter(spool, server).report(samples.report(id="b"))
-    assert [entry.key for entry in spool.entries()] == ["waits"]
 
 
 def test_a_spool_that_cant_be_is_said_before_anything_is_measured(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ OBSERVERS = ("PyTorchObserver ", "Caffe2Observer ")
 REAL_TIMES = ("real_time", "manual_time")
 BEGIN = re.compile(r'^[ \t]*(\{)\s*"', re.M)  # of an object; "{log} started" is none
 LINE_END = re.compile(r"\r\n|\r|\n")  # others may stand within JSON
-AGGREGATE = re.compile(r"_(mean|median|stddev|cv|BigO|RMS)$")  # before version 1.5, which has no run_type
 
 
 class ProgramError(Exception):
@@ -111,13 +110,8 @@ def _repetitions(rows):
     """Return the rows of single repetitions, and the medians of benchmarks of which only aggregates were printed."""
     if not all(isinstance(row, dict) for row in rows):
         raise ProgramError("prints benchmarks that are not objects: {}".format(EXPECTED["google_benchmark"]))
-    if any("run_type" in row for row in rows):
-        single = [row for row in rows if row.get("run_type", "iteration") == "iteration"]
-        medians = [row for row in rows if row.get("aggregate_name") == "median"]
-    else:
-        single = [row for row in rows if not AGGREGATE.search(str(row.get("name")))]
-        named = [row for row in rows if str(row.get("name")).endswith("_median")]
-        medians = [dict(row, run_name=row["name"][: -len("_median")]) for row in named]
+    single = [row for row in rows if row.get("run_type", "iteration") == "iteration"]
+    medians = [row for row in rows if row.get("aggregate_name") == "median"]
     names = {row.get("run_name") or row.get("name") for row in single}
     return single + [row for row in medians if (row.get("run_name") or row.get("name")) not in names]
 

@@ -1,8 +1,6 @@
 """Make a graph of one operator from a case's JSON, by the onnx package: the same bytes on both sides.
 
-The operator's schema tells inputs from attributes, and gives their order and types.  The onnx package has the schemas
-of ONNX's own domains.  Without a schema, shapes and tensors are inputs, in the order of the spec, and anything else is
-an attribute.
+The operator's schema tells inputs from attributes, and gives their order and types.
 """
 
 import numpy
@@ -35,12 +33,9 @@ def make_graph(case, plain, arrays):
     requested_opset = take_number(plain, OPSET) if domain in USUAL_OPSETS else None  # other domains have only one
     node = Node(case, arrays, take_constants(plain))
     schema, opset = find_schema(domain, name, requested_opset)
-    if schema is None:
-        node.add_all_without_schema(plain)
-    else:
-        node.add_all(plain, schema)
+    node.add_all(plain, schema)
     imports = {domain: opset} if domain == "" else {"": USUAL_OPSETS[""], domain: opset}
-    needed = [output for output in schema.outputs if output.option != "Optional"] if schema else []
+    needed = [output for output in schema.outputs if output.option != "Optional"]
     return node.model(name, domain, imports, outputs or max(1, len(needed))), node.feeds
 
 
@@ -61,11 +56,6 @@ def take_constants(plain):
     return names
 
 
-def take_args(plain):
-    """Remove ``args`` from the case's inputs; return each with the name by which all frameworks draw its values."""
-    return [(f"args{number}", argument) for number, argument in enumerate(plain.pop("args", []))]
-
-
 class Node:
     """The graph's only node: its inputs, fed or constants of the graph, and its attributes."""
 
@@ -82,7 +72,7 @@ class Node:
 
     def add_all(self, plain, schema):
         """Add all inputs and attributes by the schema, given by name or in order (``args``). Raise ValueError."""
-        positional = take_args(plain)
+        positional = [(f"args{number}", argument) for number, argument in enumerate(plain.pop("args", []))]
         input_names = [formal.name for formal in schema.inputs]
         for name in self.constant:
             if name not in input_names:
@@ -111,18 +101,6 @@ class Node:
             takes_sequence = any(formal.is_sequence for formal in schema.inputs)
             hint = ': a sequence is one input, {"tuple": [[8], [8]]}' if takes_sequence else ""
             raise ValueError(f"args has more inputs than {schema.name} takes, {len(schema.inputs)}{hint}")
-
-    def add_all_without_schema(self, plain):
-        """Add all inputs and attributes of an operator without a schema."""
-        for drawn, argument in take_args(plain):
-            self.add_array(drawn, argument, self.case["dtype"])
-        for name, argument_value in plain.items():
-            if argument_value is None:
-                self.names.append("")
-            elif isinstance(argument_value, list) or (isinstance(argument_value, dict) and "shape" in argument_value):
-                self.add_array(name, argument_value, self.case["dtype"])
-            else:
-                self.add_attribute(name, argument_value, None)
 
     def add_input(self, name, plain, formal, drawn=None):
         """Add one input by its schema; ``drawn``: the name by which its values are drawn, if it differs."""
@@ -166,7 +144,7 @@ class Node:
         return array
 
     def add_attribute(self, name, plain, kind):
-        """Add one attribute, of its schema's type or, without a schema, of its value's. Raise ValueError."""
+        """Add one attribute, of its schema's type. Raise ValueError."""
         value = plain["value"] if isinstance(plain, dict) and "value" in plain else plain
         try:
             if isinstance(plain, dict) and "function" in plain:

@@ -1,7 +1,7 @@
 """Find an operator's schema: its inputs, their types, and its attributes.
 
 The onnx package has the schemas of ONNX's own domains, the same on both sides.  ONNX Runtime has those of other
-domains, and of operators that ONNX has dropped, if its build includes them: that of PyPI does since 1.16.
+domains, and of operators that ONNX has dropped, if its build lists them: that of PyPI does since 1.16.
 """
 
 from collections import namedtuple
@@ -48,20 +48,20 @@ def versions_of(domain, name):
 
 
 def find_schema(domain, name, opset=None):
-    """Return ``(schema, opset)`` of an operator in an opset, or in the usual one; the schema is None if none is known.
-    Raise MissingOperator if neither ONNX nor the build has such an operator."""
+    """Return ``(schema, opset)`` of an operator in an opset, or in the usual one. Raise MissingOperator if neither ONNX
+    nor the build has such an operator."""
     versions = versions_of(domain, name)
-    if not versions and (domain in USUAL_OPSETS or schemas_of_build()):
+    if not versions:
         raise MissingOperator(f"there is no operator {name} in the domain {domain or 'ai.onnx'}")
-    first = min((version.since_version for version in versions), default=1)
+    first = min(version.since_version for version in versions)
     opset = max(USUAL_OPSETS.get(domain, 1), first) if opset is None else opset
     if first > opset:
         raise MissingOperator(f"{name} exists from opset {first} on: give a later one")
     usable = [version for version in versions if version.since_version <= opset]
-    schema = max(usable, key=lambda version: version.since_version, default=None)
-    if schema is not None and schema.deprecated:
+    schema = max(usable, key=lambda version: version.since_version)
+    if schema.deprecated:
         raise MissingOperator(f"{name} is deprecated since opset {schema.since_version}: give an earlier one")
-    return schema and to_schema(schema), opset
+    return to_schema(schema), opset
 
 
 def to_schema(schema):
