@@ -92,23 +92,6 @@ def out_of_memory_kills(proc: Path = PROC) -> int | None:
     return int(match[1]) if match else None
 
 
-def memory_left(proc: Path = PROC, groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Return the bytes that may still be allocated: what is available on the host, or what a limit of this process's
-    control group leaves, version 2 or 1.
-
-    https://docs.kernel.org/admin-guide/cgroup-v2.html and cgroup-v1/memory.html.
-    """
-    available = [_available_memory(proc) or 0]
-    own = re.search(r"^0::/(.*)$", text_of(proc / "self/cgroup"), re.M)
-    folders = [groups / own[1], groups] if own else [groups]
-    pairs = [(folder / "memory.max", folder / "memory.current") for folder in folders]
-    pairs.append((groups / "memory/memory.limit_in_bytes", groups / "memory/memory.usage_in_bytes"))
-    for limit, used in pairs:
-        with contextlib.suppress(ValueError):  # there is none, or it is "max"
-            available.append(int(text_of(limit)) - int(text_of(used)))
-    return max(0, min(available))
-
-
 def _available_memory(proc: Path) -> int | None:
     """Return the bytes that are available on the host; None where the kernel doesn't say."""
     match = re.search(r"^MemAvailable: +(\d+) kB$", text_of(proc / "meminfo"), re.M)

@@ -66,8 +66,7 @@ class Schedule:
         # one that resumes a run doesn't repeat the random choices of those before
         seed = f"verify {plan.seed}" if plan.first_measurement else plan.seed
         self._rng = random.Random(f"{seed} resumed after {len(self._stored)}" if self._stored else seed)
-        on_device = not all(case.on_processor for case in plan.cases)
-        self._pool = PairPool(bench, random.Random(f"pairs {self._rng.random()}"), keeps_arrays=on_device)
+        self._pool = PairPool(bench, random.Random(f"pairs {self._rng.random()}"))
         self._clock = BudgetClock(now() - plan.spent_s, plan.time_budget, now)
         self._collector = Collector(self.result, self._aa_schedule)
         self._effort = plan.planner()

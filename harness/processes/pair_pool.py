@@ -1,6 +1,5 @@
 """Process pairs, started ahead: while one pair measures, the next imports the framework on another processor."""
 
-import os
 import random
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -9,7 +8,6 @@ from pathlib import Path
 
 from opduel.frameworks.environment import HASH_SEED, HASH_SEEDS
 from opduel.harness.machine.cpus import WIPING_VARIABLE, CpuPlan, Wiping
-from opduel.harness.machine.host import memory_left
 from opduel.harness.processes.channel import Background, Steps, Waiting
 from opduel.harness.processes.process import Worker
 from opduel.harness.processes.restarting_worker import RestartingWorker
@@ -18,8 +16,6 @@ from opduel.records import Build
 from opduel.records.measurement import SIDES, Side
 
 PADDING_BYTES = 4096  # the environment's size shifts the stack (Mytkowicz et al., ASPLOS 2009)
-KEPT_VARIABLE = "OPDUEL_KEPT_ARRAYS"  # opduel_common/shared_arrays.py
-MOST_KEPT, KEPT_SHARE = 4 << 30, 0.125  # bytes, and of the memory that is left
 
 Pair = dict[Side, Worker]
 
@@ -69,12 +65,9 @@ class PairStart:
     ``aa``, both are of the control's build.
     """
 
-    def __init__(
-        self, bench: Bench, rng: random.Random, aa: bool = False, kept_arrays: "InputArrays | None" = None
-    ) -> None:
+    def __init__(self, bench: Bench, rng: random.Random, aa: bool = False) -> None:
         self._bench = bench
         self._aa = aa
-        self._input_arrays = kept_arrays
         self._drawn = draw_variables(rng)
         self._pair: Pair = {}
         self.steps = Background(self._starting(), WorkerLostError)
@@ -112,52 +105,20 @@ class PairStart:
         environment = {**self._drawn[side], **bench.environment}
         if bench.wiping:
             environment[WIPING_VARIABLE] = str(bench.wiping.size)
-        arrays = self._input_arrays
         build: Side = "control" if self._aa else side
-        self._pair[side] = Worker(
-            build,
-            bench.builds[build],
-            bench.adaptor,
-            environment | (arrays.environment if arrays else {}),
-            bench.cpus.prepare,
-            inherited=[arrays.descriptor] if arrays else [],
-        )
-
-
-class InputArrays:
-    """Memory in which a run's workers keep the inputs of cases: a file without a name, which their processes share."""
-
-    def __init__(self, descriptor: int) -> None:
-        self.descriptor = descriptor
-        self.environment = {KEPT_VARIABLE: f"{descriptor},{min(MOST_KEPT, int(KEPT_SHARE * memory_left()))}"}
-
-    @classmethod
-    def create(cls) -> "InputArrays | None":
-        """Return None where there is no such memory, in a Python made for an older C library or a sandbox: then each
-        process draws its own inputs."""
-        try:
-            return cls(os.memfd_create("opduel-arrays"))
-        except (AttributeError, OSError):
-            return None
-
-    def close(self) -> None:
-        """Let go of it; what it holds goes with the last worker."""
-        os.close(self.descriptor)
+        self._pair[side] = Worker(build, bench.builds[build], bench.adaptor, environment, bench.cpus.prepare)
 
 
 class PairPool(AbstractContextManager["PairPool"]):
     """Hands out fresh pairs. Use as a context manager: leaving it ends what is being started.
 
-    With ``keeps_arrays``, an input that one process has drawn is copied by those after it: of use on a device.
     ``previous_control`` is the control's process of the round before, kept alive for the A/A checks: a second process
     of the same build that costs no import. None in the first round.
     """
 
-    def __init__(self, bench: Bench, rng: random.Random, keeps_arrays: bool = False) -> None:
+    def __init__(self, bench: Bench, rng: random.Random) -> None:
         self.bench = bench
         self._rng = rng
-        self._keeps_arrays = keeps_arrays
-        self._input_arrays: InputArrays | None = None
         self._coming: PairStart | None = None
         self.previous_control: Worker | None = None
 
@@ -166,15 +127,12 @@ class PairPool(AbstractContextManager["PairPool"]):
         if self._coming:
             self._coming.close()
             self._coming = None
-        if self._input_arrays:
-            self._input_arrays.close()
-            self._input_arrays = None
 
     def take(self, aa: bool = False) -> PairStart:
         """Return the next pair; ``finish`` it before use, ``close`` it after."""
         if aa:
-            return self._start(aa=True)
-        start = self._coming or self._start()
+            return PairStart(self.bench, self._rng, aa=True)
+        start = self._coming or PairStart(self.bench, self._rng)
         self._coming = None
         return start
 
@@ -191,10 +149,5 @@ class PairPool(AbstractContextManager["PairPool"]):
         if not self.bench.cpus.can_overlap:
             return None
         if self._coming is None:
-            self._coming = self._start()
+            self._coming = PairStart(self.bench, self._rng)
         return self._coming.steps.advance()
-
-    def _start(self, aa: bool = False) -> PairStart:
-        if self._keeps_arrays and self._input_arrays is None:
-            self._input_arrays = InputArrays.create()
-        return PairStart(self.bench, self._rng, aa, self._input_arrays)

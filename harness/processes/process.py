@@ -46,13 +46,12 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
         cpus: frozenset[int],
         script: Path = WORKER,
         prefix: Sequence[str] = (),
-        inherited: Sequence[int] = (),
     ):
         """Start it, without waiting for it to be ready.
 
         ``environment`` is the whole environment that it gets, but for a seed of hashes, if it has none; ``cpus`` those
-        that it may use; ``prefix`` a command, and its options, to run the interpreter under; ``inherited`` further
-        descriptors that it and its children get. Raises WorkerLostError: it could not even be started."""
+        that it may use; ``prefix`` a command, and its options, to run the interpreter under. Raises
+        WorkerLostError: it could not even be started."""
         self.side: Side = side
         self._oom_kills = out_of_memory_kills()
         with contextlib.ExitStack() as closing_of_theirs, contextlib.ExitStack() as ours:
@@ -68,7 +67,7 @@ class Worker(contextlib.AbstractContextManager["Worker"]):
                     stdout=self._channel.passed[2],
                     stderr=subprocess.STDOUT,
                     env={HASH_SEED: "0", **environment, **build.environment},
-                    pass_fds=[*inherited, *(descriptor for channel in channels for descriptor in channel.passed)],
+                    pass_fds=[descriptor for channel in channels for descriptor in channel.passed],
                     start_new_session=True,
                     cwd=tempfile.gettempdir(),
                 )

@@ -317,6 +317,13 @@ def test_arrays_of_every_dtype_come_from_the_seed(adaptor: ModuleType, dtype: st
     assert digests[0] == digests[1] != digests[2]
 
 
+def test_a_large_array_repeats_what_was_drawn(adaptor: ModuleType) -> None:
+    values = drawn(adaptor, [1000, 1200], dtype="float32", init="uniform")
+    assert (values.dtype, values.shape) == ("float32", (1000, 1200))
+    assert len(numpy.unique(values, axis=0)) == 1000
+    assert (values.ravel()[1_000_003:] == values.ravel()[: 1_200_000 - 1_000_003]).all()
+
+
 @pytest.mark.parametrize("kind", ["csr_array", "coo_matrix", "lil_array", "dia_matrix"])
 def test_sparse_arrays_have_their_class_and_share_of_elements(adaptor: ModuleType, kind: str) -> None:
     scipy_sparse = pytest.importorskip("scipy.sparse")

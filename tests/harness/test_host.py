@@ -11,7 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from opduel.harness.machine.host import HostMonitor, host_fingerprint, memory_left, merged_noise, own_cpu_seconds
+from opduel.harness.machine.host import HostMonitor, host_fingerprint, merged_noise, own_cpu_seconds
 from opduel.records.host_record import MeasureRecord, NoiseRecord
 
 HERTZ = os.sysconf("SC_CLK_TCK")
@@ -284,30 +284,3 @@ def test_a_host_is_called_by_its_name_or_as_it_is_told(monkeypatch: pytest.Monke
     assert host_fingerprint().name == "the quiet one"
     monkeypatch.setenv("OPDUEL_HOST_NAME", "")
     assert host_fingerprint().name is None
-
-
-@pytest.mark.parametrize(
-    ("own", "files", "left_bytes"),
-    [
-        ("", {}, 8192),
-        ("0::/one", {"one/memory.max": "max", "one/memory.current": "700", "memory.max": "max"}, 8192),
-        ("0::/one", {"one/memory.max": "1000", "one/memory.current": "700"}, 300),
-        ("0::/", {"memory.max": "1000", "memory.current": "900"}, 100),
-        ("0::/one", {"memory.max": "1000", "memory.current": "1100"}, 0),
-        (
-            "4:memory:/",
-            {"memory/memory.limit_in_bytes": "5000", "memory/memory.usage_in_bytes": "1000"},
-            4000,
-        ),
-        ("4:memory:/", {"memory/memory.limit_in_bytes": str(2**63 - 4096), "memory/memory.usage_in_bytes": "7"}, 8192),
-    ],
-)
-def test_what_memory_is_left_within_a_control_group(
-    own: str, files: dict[str, str], left_bytes: int, tmp_path: Path
-) -> None:
-    text_by_path = {"proc/self/cgroup": f"{own}\n", **{f"groups/{name}": text for name, text in files.items()}}
-    text_by_path["proc/meminfo"] = "MemAvailable: 8 kB\n"
-    for name, text in text_by_path.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    assert memory_left(tmp_path / "proc", tmp_path / "groups") == left_bytes

@@ -5,14 +5,13 @@ import random
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
 
 import psutil
 import pytest
 from toy_bench import toy_bench
 
 from opduel.harness.machine.cpus import CpuPlan
-from opduel.harness.processes.pair_pool import KEPT_VARIABLE, PADDING_BYTES, PairPool, PairStart, draw_variables
+from opduel.harness.processes.pair_pool import PADDING_BYTES, PairPool, PairStart, draw_variables
 from opduel.harness.processes.worker_errors import WorkerLostError
 from opduel.records.measurement import SIDES
 
@@ -79,43 +78,6 @@ def test_an_aa_pair_is_the_control_twice(pool: PairPool) -> None:
     assert [pair[side].side for side in SIDES] == ["control", "control"]
     assert pair["control"].pid != pair["treatment"].pid
     start.close()
-
-
-def refused(*_: Any) -> int:
-    raise OSError("a sandbox")
-
-
-@pytest.mark.parametrize("there", [False, True])
-def test_without_such_memory_workers_start_all_the_same(there: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if there:
-        monkeypatch.setattr(os, "memfd_create", refused)
-    else:
-        monkeypatch.delattr(os, "memfd_create")
-    with PairPool(BENCH, random.Random(1), keeps_arrays=True) as pool:
-        start = pool.take()
-        for worker in start.finish().values():
-            assert KEPT_VARIABLE not in psutil.Process(worker.pid).environ()
-        start.close()
-
-
-@pytest.mark.parametrize("keeps", [False, True])
-def test_workers_share_memory_for_arrays_only_where_that_is_asked_for(keeps: bool) -> None:
-    with PairPool(BENCH, random.Random(1), keeps_arrays=keeps) as pool:
-        shared = set[tuple[int, int]]()
-        for start in (pool.take(), pool.take(aa=True)):
-            for worker in start.finish().values():
-                place = psutil.Process(worker.pid).environ().get(KEPT_VARIABLE, "")
-                assert bool(place) == keeps
-                if keeps:
-                    descriptor, size = map(int, place.split(","))
-                    assert 0 < size < psutil.virtual_memory().total / 8
-                    status = os.stat(f"/proc/{worker.pid}/fd/{descriptor}")
-                    shared.add((status.st_dev, status.st_ino))
-            start.close()
-        assert len(shared) == keeps, "one memory for all of them"
-    if keeps:
-        with pytest.raises(OSError, match="Bad file descriptor"):
-            os.fstat(descriptor)
 
 
 def test_the_next_pair_is_on_its_way_and_ends_with_the_pool() -> None:

@@ -340,15 +340,6 @@ def test_cases_that_cannot_fork_never_share_a_process() -> None:
     assert result.rounds == comparisons["a"].rounds + comparisons["b"].rounds
 
 
-@pytest.mark.parametrize(("contexts", "keeps"), [(("cpu", "cpu"), False), (("cpu", "gpu(1)"), True)])
-def test_inputs_are_kept_where_a_case_is_prepared_while_nothing_is_measured(
-    contexts: tuple[str, str], keeps: bool
-) -> None:
-    cases = [replace(toy_case(name), context=place) for name, place in zip("ab", contexts, strict=True)]
-    plan = MeasurementPlan(cases, LOOKS, 0.05, 1)
-    assert Schedule(toy_bench(), plan)._pool._keeps_arrays == keeps
-
-
 def test_many_cases_share_several_pairs_and_each_is_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("opduel.harness.planning.schedule.MOST_TOGETHER", 3)
     progresses: list[Progress] = []

@@ -10,14 +10,12 @@ try:
     import numpy
     import numpy.random  # NumPy 2 imports it at its first use, which would be in every case's own process
 
-    from opduel_common.shared_arrays import shared_array
     from opduel_common.values import make_array, make_entries
 except ImportError:  # a build without NumPy: only calls and plain values can be arguments
     numpy = None
 
 USUAL_DTYPE = "float32"  # the dtype of a case that names none
 DENSITY = 0.1  # of sparse arrays without a density
-CHEAP_INITS = ("zeros", "ones", "arange")  # made as quickly as copied
 USUAL_GRADIENT = ("write", None)  # grad_req and grad_stype of tensors that name none
 OTHER_FORMS = ("index", "context", "file", "size")  # forms of arguments that only some frameworks have
 
@@ -146,15 +144,8 @@ class Inputs:
         if plain.get("stype") not in (None, "default", "numpy"):
             raise ValueError("{}: there are no {} arrays: make one by a call".format(name, plain["stype"]))
         shape, dtype = tuple(plain["shape"]), plain.get("dtype") or self.case["dtype"]
-        values = plain.get("init"), plain.get("low"), plain.get("high")
-
-        def make():
-            return make_array(self.random(name), shape, dtype, *values)
-
         try:
-            if plain.get("init") in CHEAP_INITS or numpy.dtype(dtype).hasobject:
-                return make()
-            return shared_array(repr((self.random_key(name), shape, dtype, values)), shape, dtype, make)
+            return make_array(self.random(name), shape, dtype, plain.get("init"), plain.get("low"), plain.get("high"))
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
 

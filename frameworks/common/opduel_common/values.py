@@ -9,6 +9,7 @@ import zlib
 import numpy
 
 MEMORY = "/dev/shm"  # the folder of temporary files, where it exists
+MOST_DRAWN = 1000003  # elements of an array; a prime, so that the rows of a matrix differ
 LARGEST_DATE = 10**6  # of datetimes and timedeltas, in their own unit
 
 
@@ -43,7 +44,13 @@ def make_array(random, shape, dtype, init, low, high):
 
 
 def elements(random, shape, dtype, init, low, high):
-    """Return an array of elements that are drawn one by one. Raise as ``make_array``."""
+    """Return an array of elements that are drawn one by one. A large one repeats MOST_DRAWN elements, since to draw a
+    hundred million takes longer than a call. Raise as ``make_array``."""
+    count = 1
+    for size in shape:
+        count *= size
+    if count > MOST_DRAWN:
+        return numpy.resize(elements(random, (MOST_DRAWN,), dtype, init, low, high), shape)
     dtype = numpy.dtype(dtype)
     kind = dtype.kind
     if kind == "c":

@@ -13,6 +13,7 @@ import numpy
 
 from opduel_common.names import constructor_names
 from opduel_common.scripts import load_module
+from opduel_common.values import MOST_DRAWN
 
 from .blocks import argument, is_block_class
 from .calls import backward_call, forward_call, outputs_of
@@ -24,7 +25,6 @@ MODULE = "opduel_block"  # the module name of a user's file
 LOSSES = ("softmax_cross_entropy", "sum")
 # A step this small does all the work of any other, but hardly changes the weights in a thousand calls.
 LEARNING_RATE = 1e-8
-MAX_DRAWN = 1000003  # values of a parameter; a prime, so that the rows of a matrix differ
 
 FORBIDDEN = ("pretrained", "root", "ctx", "params", "prefix")
 CONSTANTS = {"gamma": 1, "running_var": 1, "moving_var": 1}
@@ -203,13 +203,13 @@ def check_inputs(symbol, params, tensors):
 def weights(random, name, shape):
     """Return values with which signals neither fade nor grow (He et al. 2015): uniform, with variance 2 / fan-in.
 
-    A large parameter repeats MAX_DRAWN values, since to draw a hundred million takes longer than a call.
+    A large parameter repeats MOST_DRAWN values.
     """
     for suffix, constant in CONSTANTS.items():
         if name.endswith(suffix):
             return numpy.full(shape, constant, dtype="float32")
     bound = numpy.sqrt(6.0 / max(1, int(numpy.prod(shape[1:]))))
-    drawn = (2 * bound) * random.random_sample(min(int(numpy.prod(shape)), MAX_DRAWN)) - bound
+    drawn = (2 * bound) * random.random_sample(min(int(numpy.prod(shape)), MOST_DRAWN)) - bound
     return numpy.resize(drawn.astype("float32"), shape)
 
 
