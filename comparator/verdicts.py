@@ -10,7 +10,7 @@ from opduel.comparator.case_values import Values
 from opduel.comparator.effect_estimate import EffectEstimate, as_ratio, minimal_detectable_change
 from opduel.comparator.looks import FRESH_PAIRS
 from opduel.comparator.modes import describe_modes, modes_of
-from opduel.comparator.predictive_power import Terms, project
+from opduel.comparator.predictive_power import project
 from opduel.records import ONE_SIDED, Comparison, Forecast, Metric, Verdict
 from opduel.support.text import counted
 
@@ -99,8 +99,8 @@ def _forecast(analysis: CaseAnalysis, family: Family, suspected: bool) -> Foreca
     if test.figures is None:  # nothing is known of its noise, and two looks settle most cases
         counts = analysis.looks.counts
         return Forecast(None, counts[min(1, len(counts) - 1)] - test.n)
-    terms = Terms(test.figures.bound, analysis.looks, family.alpha, family.share(1 + family.flagged))
-    return project(test.figures.trimmed_mean, test.n, terms, suspected)
+    flagged_at = family.share(1 + family.flagged) if suspected else None
+    return project(test.figures.trimmed_mean, test.figures.bound, analysis.looks, family.alpha, flagged_at)
 
 
 def _explain(analysis: CaseAnalysis, family: int, suspected: Verdict | None) -> str:

