@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import linalg
 
 from opduel.records import Tolerance
 
@@ -84,16 +85,13 @@ def tolerances(a: npt.NDArray[np.generic], tolerance: Tolerance, precision: str 
 
 def usual_size(a: npt.NDArray[np.generic]) -> float:
     """Return the root mean square of the finite elements of ``a`` (one-dimensional); 0 where there are none."""
-    total, count, largest = 0.0, 0, 0.0
-    chunks = [a[start : start + CHUNK] for start in range(0, a.size, CHUNK)]
-    for chunk in chunks:
-        finite = np.abs(chunk[np.isfinite(chunk)].astype(np.float64))
-        largest = max(largest, float(finite.max(initial=0.0)))
-    for chunk in chunks if largest else ():
-        finite = chunk[np.isfinite(chunk)].astype(np.float64) / largest  # so that no square overflows
-        total += float(finite @ finite)
+    norm, count = 0.0, 0
+    for start in range(0, a.size, CHUNK):
+        chunk = a[start : start + CHUNK]
+        finite = chunk[np.isfinite(chunk)].astype(np.float64)
+        norm = math.hypot(norm, float(linalg.norm(finite)))  # both without overflow
         count += len(finite)
-    return largest * math.sqrt(total / count) if count else 0.0
+    return norm / math.sqrt(count) if count else 0.0
 
 
 def _scaled(

@@ -12,6 +12,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 from scipy import special
+from scipy.optimize import brentq
 
 from opduel.comparator.case_values import Values, predict_variances
 from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
@@ -19,6 +20,7 @@ from opduel.comparator.trimmed_mean import TrimmedMean, estimate_trimmed_mean
 FEWEST_CASES = 3  # fewer say nothing about how variances differ from case to case
 # Candidates for what pairs add: the typical variance of a case, so many halvings of it, and 0.
 STEPS = 8
+SMALLEST = 1e-9  # where trigamma is larger than the variance of any logarithms
 STRAY_WEIGHT = 0.03  # a case with a smaller prior weight takes no part in fitting the prior
 
 
@@ -124,9 +126,18 @@ def _of_moments(mean: float, variance: float, observed: Sequence[TrimmedMean], c
     half = np.array([case.degrees_of_freedom for case in observed]) / 2
     excess = variance - float(np.mean(special.polygamma(1, half)))
     pooled = float(2 * half.sum())
-    half_prior = min(trigamma_inverse(excess), pooled / 2) if excess > 0 else pooled / 2
+    half_prior = trigamma_inverse(excess, pooled / 2)
     scale = math.exp(mean + float(special.digamma(half_prior)) - math.log(half_prior))
     return Prior(2 * half_prior, scale, pooled, cases)
+
+
+def trigamma_inverse(value: float, most: float) -> float:
+    """Return the x > 0 with trigamma(x) = ``value``, or ``most`` if that is less; ``most`` for a value below 0."""
+
+    def excess(x: float) -> float:
+        return float(special.polygamma(1, x)) - value
+
+    return most if excess(most) >= 0 else float(brentq(excess, SMALLEST, most))
 
 
 def shrink_variance(observed: TrimmedMean, prior: Prior) -> TrimmedMean:
@@ -164,25 +175,3 @@ def prior_weight(observed: TrimmedMean, prior: Prior) -> float:
 def discount_prior(prior: Prior, prior_weight: float) -> Prior:
     """Return the prior for new samples of a case whose earlier samples had this ``prior_weight``."""
     return replace(prior, degrees_of_freedom=prior_weight * prior.degrees_of_freedom)
-
-
-def trigamma_inverse(value: float) -> float:
-    """Return the x > 0 with trigamma(x) = ``value``, by Newton's method on 1 / trigamma.
-
-    That function is convex and nearly linear, so that no step from the start at 1/2 + 1/value overshoots (Smyth 2004,
-    appendix). Raises ValueError: ``value`` is not a positive finite number.
-    """
-    if not (value > 0 and math.isfinite(value)):
-        raise ValueError(f"trigamma takes every positive value and no other, not {value}")
-    if value > 1e7:  # trigamma(x) is 1/x^2 near 0 ...
-        return 1 / math.sqrt(value)
-    if value < 1e-6:  # ... and 1/x far out: both to a relative 1e-3 or better
-        return 1 / value
-    x = 0.5 + 1 / value
-    for _ in range(50):
-        trigamma = float(special.polygamma(1, x))
-        step = trigamma * (1 - trigamma / value) / float(special.polygamma(2, x))
-        x += step
-        if abs(step) < 1e-10 * x:
-            break
-    return x

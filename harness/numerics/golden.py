@@ -42,13 +42,11 @@ from opduel.records import Build, Case, Failure, RunError, UsageError
 from opduel.support.atomic import write_atomically
 from opduel.support.digests import file_digest
 from opduel.support.files import MissingError, UnreadableError, parse_json, read_bytes
-from opduel.support.text import clipped
 from opduel.support.validation import check_version, explain
 
 MANIFEST = "golden.json"
 KIND, SCHEMA_VERSION = "opduel golden outputs", 2
 MOST_MANIFEST_BYTES = 256 << 20
-LONGEST_SHOWN = 120  # characters of a case's inputs
 _FIX = "give a folder that --golden wrote"
 
 
@@ -144,9 +142,7 @@ def write_golden(
         raise RunError(f"--golden {folder}: can't be written: {error.strerror}") from None
     failures = [golden_case.failure for golden_case in golden_cases.values() if golden_case.failure is not None]
     if len(failures) == len(golden_cases):
-        last_lines = failures[0].output_tail.strip().splitlines() if failures else []
-        reason = ": ".join([failures[0].reason, *last_lines[-1:]]) if failures else NO_TIME_LEFT
-        raise RunError(f"no outputs could be computed: {reason}")
+        raise RunError(f"no outputs could be computed: {failures[0].reason if failures else NO_TIME_LEFT}")
     return golden_cases
 
 
@@ -227,13 +223,9 @@ class Golden:
             )
         for case in cases:
             stored, current = self.manifest.cases[case.time_id].determinants, determinants_of(case)
-            for name in current:
-                if stored.get(name) != current[name]:
-                    then, now = (clipped(json.dumps(values.get(name)), LONGEST_SHOWN) for values in (stored, current))
-                    raise UsageError(
-                        f"--golden {self.folder}: {case.time_id}: {name} was {then} there, and is {now} here: measure "
-                        "the spec that it was written with, or write it again"
-                    )
+            if unlike := [name for name in current if stored.get(name) != current[name]]:
+                fix = "measure the spec that it was written with, or write it again"
+                raise UsageError(f"--golden {self.folder}: {case.time_id}: {', '.join(unlike)} differed there: {fix}")
             self._check_file(self.manifest.cases[case.time_id])
 
     def answer(self, case: Case, folder: Path) -> Answer:

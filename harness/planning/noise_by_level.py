@@ -4,6 +4,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 
 from opduel.harness.planning.effort import LEAST_VARIANCE, Noise
+from opduel.harness.rounds.fork_values import trimmed_mean
 from opduel.records import PairSample
 
 # Degrees of freedom that the other cases of the run have in a case's variance, by level: its own quads tell soon.
@@ -28,8 +29,8 @@ def _observe(samples: Sequence[PairSample]) -> dict[str, tuple[float, float]]:
         of_quads += [square * quads for square in squares]
         quads_freedom += len(squares) * max(1.0, quads - 1)  # of a trimmed mean of twice as many differences
         if len(squares) > 1:
-            between = _winsorised_variance([ratio for ratio, _ in sample.fork_ratios])
-            forks_excess += (len(squares) - 1) * (between - statistics.fmean(squares))
+            _, variance_of_mean = trimmed_mean([ratio for ratio, _ in sample.fork_ratios])
+            forks_excess += (len(squares) - 1) * (len(squares) * variance_of_mean - statistics.fmean(squares))
             forks_freedom += len(squares) - 1
     limit = STRAY_FORK * statistics.median(of_quads)
     quad = statistics.fmean(min(limit, variance) for variance in of_quads)
@@ -40,15 +41,6 @@ def _observe(samples: Sequence[PairSample]) -> dict[str, tuple[float, float]]:
         within = statistics.fmean(inner.of_sample(sample.forks, quads_of(sample)) for sample in samples)
         pair = statistics.variance(sample.log_ratio for sample in samples) - within
     return {"quad": (quad, quads_freedom), "fork": (fork, forks_freedom), "pair": (pair, pair_freedom)}
-
-
-def _winsorised_variance(values: Sequence[float]) -> float:
-    """Return the variance of the mean of the middle half (``fork_values.middle_mean``), times the number of values."""
-    ordered, dropped = sorted(values), len(values) // 4
-    middle = ordered[dropped : len(ordered) - dropped]
-    winsorised = [min(max(value, middle[0]), middle[-1]) for value in ordered]
-    squares = statistics.variance(winsorised) * (len(ordered) - 1)
-    return squares * len(ordered) / (len(middle) * (len(middle) - 1))
 
 
 def quads_of(sample: PairSample) -> float:

@@ -59,7 +59,7 @@ def compare_neighbours(control: Sequence[float], treatment: Sequence[float]) -> 
     differences = [of_treatment - of_control for of_control, of_treatment in pairs]
     groups = max(1, min(GROUPS, len(pairs) // GROUP_PAIRS))
     bounds = [2 * round(number * len(pairs) / groups / 2) for number in range(groups)] + [len(pairs)]  # whole quads
-    located = [_trimmed_mean(differences[low:high]) for low, high in itertools.pairwise(bounds)]
+    located = [trimmed_mean(differences[low:high]) for low, high in itertools.pairwise(bounds)]
     fastest, fastest_variance = located[0]
     located = [
         (mean, variance + max(0.0, (mean - fastest) ** 2 - CONTRADICTS**2 * (variance + fastest_variance)))
@@ -76,7 +76,7 @@ def compare_neighbours(control: Sequence[float], treatment: Sequence[float]) -> 
     return estimate, math.sqrt(squares * estimated) / total
 
 
-def _trimmed_mean(differences: Sequence[float]) -> tuple[float, float]:
+def trimmed_mean(differences: Sequence[float]) -> tuple[float, float]:
     """Return the mean of the middle half, and its variance from the winsorised sum of squares (Tukey and McLaughlin
     1963); a single difference tells of none."""
     ordered, dropped = sorted(differences), len(differences) // DROPPED
