@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from opduel.comparator import Looks
-from opduel.harness.planning.effort import ERRORS_IN_THRESHOLD, RoundsToGoal, most_informative
+from opduel.harness.planning.effort import RoundsToGoal, most_informative
 from opduel.harness.planning.effort_planner import EffortPlanner
 from opduel.records import DEFAULT_METRIC, Case, PairSample
 from opduel.support.text import counted, duration, rough_duration
@@ -18,7 +18,6 @@ from opduel.support.text import counted, duration, rough_duration
 # take a further look, and the first forks of others say too little of their noise.
 FURTHER_LOOKS = 2.0
 LONG_S = 600.0  # from which on a run needs a time budget more than patience
-THRESHOLDS = (0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # that are proposed
 
 
 @dataclass(frozen=True)
@@ -91,7 +90,6 @@ def outlook_words(
     forecast: RunForecast,
     cases: Sequence[Case],
     planner: EffortPlanner,
-    looks: Looks,
     left_s: float,
     advises: bool = True,
 ) -> str:
@@ -114,17 +112,6 @@ def outlook_words(
     elif advises and forecast.total_s > LONG_S and left_s == math.inf:
         words += ": --time_budget SECONDS ends it before, and answers first what is cheapest"
     if hopeless and advises:
-        largest = max(case.threshold for case in hopeless)
-        needed = max(_least_threshold(planner, case, looks) for case in hopeless)
-        proposed = next(
-            (share for share in THRESHOLDS if share >= needed and share > largest), max(needed, 2 * largest)
-        )
         named = hopeless[0].id if len(hopeless) == 1 else f"{hopeless[0].id} and {len(hopeless) - 1} more"
-        words += f"; too noisy for their threshold: {named} (--threshold {proposed:.0%} would do)"
+        words += f"; too noisy for their --threshold: {named}"
     return words
-
-
-def _least_threshold(planner: EffortPlanner, case: Case, looks: Looks) -> float:
-    """Return the threshold that all rounds of a case can settle, where its pairs alone vary too much for its own."""
-    noise, last = planner.noise[case.id], looks.of_metric(case.metric).counts[-1]
-    return math.expm1(ERRORS_IN_THRESHOLD * math.sqrt(noise.pair / last)) * 1.2

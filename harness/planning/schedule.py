@@ -199,7 +199,6 @@ class Schedule:
         return True
 
     def _absorb(self, round_result: RoundResult, this_round: Round) -> None:
-        self._selector.note_round(this_round.requests, round_result.wall_s)
         self._durations.note(round_result, this_round.metric)
         if this_round.metric == DEFAULT_METRIC and round_result.times:
             aa_times = round_result.aa_result.times if round_result.aa_result else {}
@@ -257,7 +256,7 @@ class Schedule:
         if result.expected_s is None:
             result.expected_s = self._clock.elapsed_s + expected.total_s
         return expected.total_s, outlook_words(
-            expected, open_cases, self._effort, looks, self._clock.left_s, self._plan.advises
+            expected, open_cases, self._effort, self._clock.left_s, self._plan.advises
         )
 
 

@@ -19,7 +19,6 @@ from opduel.records import CLAIMS, FLAGGED, Case
 from opduel.support.text import counted
 
 LIKELY_ERRORS = 2.0  # standard errors beyond its threshold, from which on a case looks changed
-LONG_ROUND_S = 60.0  # a round of all open cases that takes longer has suspects measured on their own in between
 
 Interim = Mapping[str, InterimAnalysis]
 
@@ -54,26 +53,12 @@ class CaseSelector:
         )
         if plan.forecast and plan.time_budget is not None:
             self._cases = settled_first(self._cases, plan.forecast)
-        self._for_suspects_s = 0.0  # how long suspects may still have the machine to themselves
-        self._screening_s, self._screened = 0.0, set[str]()  # of the latest round of all cases at screening
 
     def select(self, interim: Interim) -> Selection:
         """Return the cases of the next round of the run."""
         requests, stop_reason = self._select_open(interim)
-        requests = self._before_long_rounds(requests)
         doubtful = self._select_doubtful(interim, alone=not requests, stopped=stop_reason is not None)
         return Selection(requests, doubtful, stop_reason)
-
-    def note_round(self, requests: Sequence[CaseRequest], wall_s: float) -> None:
-        """Take note of how long a process pair measured these: of screening, suspects may take as long."""
-        screened = {request.case.id for request in requests if request.stage == "screening"}
-        if not screened:
-            self._for_suspects_s -= wall_s
-            return
-        if screened & self._screened:  # the next round of all cases
-            self._screening_s, self._screened = 0.0, set()
-        self._screening_s, self._screened = self._screening_s + wall_s, self._screened | screened
-        self._for_suspects_s = max(self._for_suspects_s, self._screening_s)
 
     def describe_want_of_time(self) -> str:
         """Say that the budget leaves no room for another round."""
@@ -228,16 +213,6 @@ class CaseSelector:
     def _was_looked_at(self, case: Case, interim: Interim) -> bool:
         state, first = interim[case.id], self._plan.looks.of_metric(case.metric).counts[0]
         return (state.next_look or 0) - state.samples_needed >= first
-
-    def _before_long_rounds(self, requests: list[CaseRequest]) -> list[CaseRequest]:
-        """Return all requests; where a round of them is long, the suspects alone as long as it is their turn.
-
-        Of thousands of cases some hundred are suspects, which their own rounds decide: they get as much time as the
-        round before them took.  A run whose budget ends before the last look then says what changed, not only where.
-        """
-        suspects = [request for request in requests if request.stage == "confirmation"]
-        needed_s = self._durations.of_rounds((request.case, 1) for request in requests)
-        return suspects if suspects and self._for_suspects_s > 0 and needed_s > LONG_ROUND_S else requests
 
 
 def _likeliest_first(cases: Sequence[Case], likeliest: Sequence[str]) -> list[Case]:

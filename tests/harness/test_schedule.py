@@ -79,19 +79,6 @@ def test_a_run_for_suspects_alone_ends_when_none_is_left() -> None:
     assert comparisons["slow"].verdict == "regressed"
 
 
-def test_suspects_need_not_wait_for_long_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("opduel.harness.planning.selection.LONG_ROUND_S", 0.0)
-    wide_cases = [replace(toy_case(name), threshold=0.003) for name in "abc"]
-    looks = Looks((3, 6, 12), suspect_level=1e-5)  # else each look at the others makes a suspect of one in a hundred
-    result, comparisons = run(toy_case("slow", slower=4), *wide_cases, looks=looks, alpha=0.01)
-    assert comparisons["slow"].verdict == "regressed"
-    of_slow = {sample.round for sample in result.samples["slow"] if sample.stage == "confirmation"}
-    shared = {sample.round for name in "abc" for sample in result.samples[name]}
-    later = {sample.round for name in "abc" for sample in result.samples[name][LOOKS.counts[0] :]}
-    assert min(of_slow - shared) < min(later), "decided before the others' next look"
-    assert later & of_slow or max(of_slow) < max(later), "and the others have not been given up for it"
-
-
 @pytest.mark.parametrize("clock", [pytest.param("real", marks=pytest.mark.measures), "simulated"])
 def test_injected_work_is_found_on_every_second_case(clock: str) -> None:
     cases = [replace(toy_case(name), threshold=0.1) for name in "abcd"]
