@@ -226,7 +226,7 @@ def _outcome(calibration: Calibration, options: HarnessOptions, seconds: float) 
     """What the runs say. After an interruption nothing is simulated: who pressed Ctrl-C waits for the report."""
     reports = calibration.reports
     rows = evaluate(reports)
-    facts = calibration.watch.facts(host_fingerprint(), reports[-1].run.cpus.nice)
+    facts = calibration.watch.facts(host_fingerprint())
     expected = [] if calibration.broken else _forecasts(calibration, options)
     return Outcome(
         build=reports[0].control.requested,

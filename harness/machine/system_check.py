@@ -15,7 +15,6 @@ from opduel.records.host_record import HostRecord, NoiseRecord
 # From here on a fact is worth a word. They decide what is said, not what is measured or claimed.
 STEAL = 0.005  # share of all CPUs' time that the hypervisor gave to others
 OTHERS = 0.05  # processors' worth of CPU time that other processes took
-HIGHEST = -20  # priority, as a nice value: as in harness/worker/serving.py
 NAMED = 3  # other processes that are named
 
 
@@ -39,12 +38,10 @@ class Facts:
     governors: Mapping[int, str] = field(default_factory=dict)  # of the measuring CPUs
     turbo: str | None = None  # the file that switches it, when it is on
     siblings: tuple[int, ...] = ()  # CPUs in use that share a core with a measuring one
-    isolated: tuple[int, ...] = ()  # kept free of other processes by the kernel
     steal: float | None = None  # share of all CPUs' time
     other_processes_cpus: float | None = None  # processors' worth
     busiest: tuple[Busy, ...] = ()
     swapped_pages: int | None = None
-    nice: int | None = None  # the priority of the processes that measured
 
 
 @dataclass(frozen=True)
@@ -71,8 +68,8 @@ class Watch:
         """Note how busy the host is."""
         self._monitor.sample()
 
-    def facts(self, fingerprint: HostRecord, nice: int | None = None) -> Facts:
-        """Return all that was seen; ``fingerprint`` is ``host_fingerprint``'s, ``nice`` what the runs' reports have."""
+    def facts(self, fingerprint: HostRecord) -> Facts:
+        """Return all that was seen; ``fingerprint`` is ``host_fingerprint``'s."""
         self._monitor.sample()
         noise = self._monitor.during or NoiseRecord(seconds=0.0)
         cpus, other_cpu, steal = fingerprint.logical_cpus or 1, noise.other_cpu, noise.steal
@@ -87,12 +84,10 @@ class Watch:
             governors=_governors(self._sys, self._cpus.measure),
             turbo=_turbo(self._sys),
             siblings=tuple(sorted(siblings - self._cpus.measure)),
-            isolated=_cpus_in(self._sys / "isolated"),
             steal=steal.mean if steal else None,
             other_processes_cpus=other_cpu.mean * cpus if other_cpu else None,
             busiest=_busiest(self._processes, _cpu_seconds_of_others(), noise.seconds),
             swapped_pages=None if swapped is None or self._swapped is None else swapped - self._swapped,
-            nice=nice,
         )
 
 
@@ -100,19 +95,12 @@ def _busy_others(facts: Facts, cpus: float) -> Remedy:
     named = [f"{process.name} (pid {process.pid}) {process.cpus:.2g}" for process in facts.busiest]
     observation = f"other processes took {cpus:.2g} processors' worth of time"
     observation += f"; the busiest: {', '.join(named)}" if named else ""
-    fixes = ["stop them" if named else "find them with top -c; they are many or short"]
-    away = sorted(set(facts.control) - set(facts.measure))
-    if away and facts.busiest:
-        moves = "; ".join(f"sudo taskset -acp {_listed(away)} {process.pid}" for process in facts.busiest)
-        fixes.append(f"or keep them off CPU {_listed(facts.measure)}: {moves}")
-    if facts.nice is not None and facts.nice > HIGHEST:
-        fixes.append(f"or let opduel set nice {HIGHEST}, as root or by a limit: docs/reference/usage.md, Priority")
-    if away and not set(facts.measure) <= set(facts.isolated):
-        fixes.append(
-            f"permanently: boot with isolcpus={_listed(facts.measure)} and start with "
-            f"taskset -c {_listed(sorted({away[0], *facts.measure}))}"
-        )
-    return Remedy(observation, "; ".join(fixes))
+    measure, away = _listed(facts.measure), sorted(set(facts.control) - set(facts.measure))
+    fix = "stop them"
+    if away:
+        start = f"taskset -c {_listed(sorted({away[0], *facts.measure}))}"
+        fix += f", or keep them off CPU {measure}: boot with isolcpus={measure}, and start with {start}"
+    return Remedy(observation, fix)
 
 
 def check_system(facts: Facts) -> Iterator[Remedy]:

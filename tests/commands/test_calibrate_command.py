@@ -109,7 +109,6 @@ def test_by_default_one_build_plain_and_slowed_in_five_minutes(machine: Machine,
     assert [row["share"] for row in document["rows"]] == [0, 0.01, 0.02, 0.05]
     assert document["not_run"] == []
     assert len(document["forecasts"]) == 3
-    assert document["facts"]["nice"] == 0
 
 
 def test_a_sample_is_drawn_once(machine: Machine, run: Run) -> None:

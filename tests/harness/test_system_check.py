@@ -52,13 +52,11 @@ def test_what_the_host_does_not_tell_gives_no_advice() -> None:
         ({"steal": STEAL}, "0.5% of the processors' time", "dedicated processors"),
         ({"swapped_pages": 12}, "12 pages", "sudo swapoff -a"),
         ({"virtual": True}, "virtual machine", "machine of your own"),
-        ({"other_processes_cpus": OTHERS}, "0.05 processors' worth", "isolcpus=3 and start with taskset -c 0,3"),
-        ({"other_processes_cpus": OTHERS}, "processors' worth of time", "find them with top"),
-        ({"other_processes_cpus": OTHERS, "nice": 0}, "processors' worth of time", "let opduel set nice -20"),
+        ({"other_processes_cpus": OTHERS}, "0.05 processors' worth", "isolcpus=3, and start with taskset -c 0,3"),
         (
             {"other_processes_cpus": 0.5, "busiest": (Busy(77, "cc1plus", 0.42),)},
             "cc1plus (pid 77) 0.42",
-            "sudo taskset -acp 0,1,2 77",
+            "stop them",
         ),
     ],
 )
@@ -71,16 +69,6 @@ def test_one_fact_one_advice(changes: dict[str, Any], fact: str, fix: str) -> No
 @pytest.mark.parametrize("changes", [{"steal": STEAL * 0.99}, {"other_processes_cpus": OTHERS * 0.99}])
 def test_a_little_noise_is_no_fact(changes: dict[str, Any]) -> None:
     assert list(check_system(dataclasses.replace(QUIET, **changes))) == []
-
-
-def test_isolated_processors_need_not_be_isolated_again() -> None:
-    (advice,) = check_system(dataclasses.replace(QUIET, other_processes_cpus=0.5, isolated=(3,)))
-    assert "isolcpus" not in advice.fix
-
-
-def test_the_highest_priority_need_not_be_set_again() -> None:
-    (advice,) = check_system(dataclasses.replace(QUIET, other_processes_cpus=0.5, nice=-20))
-    assert "nice" not in advice.fix
 
 
 def write(folder: Path, files: dict[str, str]) -> None:
@@ -96,14 +84,13 @@ def test_facts_of_a_made_up_host(tmp_path: Path) -> None:
         f"{CPU}/cpu2/cpufreq/scaling_governor": "ignored, does not measure\n",
         f"{CPU}/cpu3/topology/thread_siblings_list": "1,3\n",
         f"{CPU}/cpufreq/boost": "1\n",
-        f"{CPU}/isolated": "2-3\n",
     })  # fmt: skip
     watch = Watch(PLAN, tmp_path, tmp_path)
     write(tmp_path, {"vmstat": "pswpin 6\npswpout 10\n"})
     facts = watch.facts(HostRecord(logical_cpus=4, hypervisor=True))
     assert facts == Facts(
         logical_cpus=4, measure=(3,), control=(0, 1, 2), virtual=True, governors={3: "schedutil"},
-        turbo=f"/sys/{CPU}/cpufreq/boost", siblings=(1,), isolated=(2, 3), swapped_pages=4, busiest=facts.busiest,
+        turbo=f"/sys/{CPU}/cpufreq/boost", siblings=(1,), swapped_pages=4, busiest=facts.busiest,
     )  # fmt: skip
 
 
@@ -118,15 +105,9 @@ def test_turbo_is_on_or_off(tmp_path: Path, name: str, text: str, on: bool) -> N
 
 
 def test_a_host_that_tells_nothing_or_nonsense(tmp_path: Path) -> None:
-    write(tmp_path, {f"{CPU}/isolated": "all of them\n", "vmstat": "pswpin many\n"})
+    write(tmp_path, {f"{CPU}/cpu3/topology/thread_siblings_list": "all of them\n", "vmstat": "pswpin many\n"})
     facts = Watch(PLAN, tmp_path, tmp_path).facts(HostRecord(logical_cpus=4, hypervisor=None))
-    assert (facts.governors, facts.turbo, facts.siblings, facts.isolated, facts.swapped_pages) == (
-        {},
-        None,
-        (),
-        (),
-        None,
-    )
+    assert (facts.governors, facts.turbo, facts.siblings, facts.swapped_pages) == ({}, None, (), None)
     assert (facts.steal, facts.other_processes_cpus, facts.virtual) == (None, None, None)
     assert list(check_system(dataclasses.replace(facts, busiest=()))) == []
 
