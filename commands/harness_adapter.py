@@ -272,7 +272,6 @@ class HarnessAdapter:
             log=order.log,
             suspects_only=order.suspects_only,
             is_awaited=order.is_awaited,
-            advises=order.run_type == "benchmark",
             first_measurement=None if order.replicates is None else self._take_over(order.replicates, cases, request),
         )
 

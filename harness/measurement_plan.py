@@ -41,21 +41,20 @@ class FirstMeasurement:
 class MeasurementPlan:
     """What a run is asked to do.
 
-    ``time_budget`` is in seconds of wall time (None: no bound), which messages call ``budget_words``, if that is set;
-    ``spent_s`` of them are spent before the first round. ``inject`` is the share by which the treatment side of every
-    second case is slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork; ``aa_count``:
-    how many A/A checks there are. ``first_measurement`` is set for a replication. ``suspects_only``: beyond the first
-    look, measure only cases that look changed. ``failed``: cases that failed before the first round, which are not
-    measured.  ``is_disturbed`` says of the host's noise so far and the processors' MHz whether it was disturbed:
-    settled cases are then measured on until their verdicts stand nevertheless, or their looks are spent.
-    ``prior_runs``: what earlier runs say of the cases, for planning alone.  ``other_comparisons``: how many comparisons
-    of other hosts belong to the family of this run's, in the false-discovery correction.  ``reached``: the ids of cases
-    that the change between the builds is known to reach: they have more of the error than others, and in a time budget
-    they come before others until none of them can be a regression any more.
-    ``likeliest``: the ids of cases, those first that the change reaches most likely, as their names have it.
-    ``is_awaited``: a time budget is to bring some cases to a verdict, although a later start could go on with all.
-    ``advises``: where the time is short, say what to change; within a search that can't be done. ``unrunnable``: the
-    ids of cases that neither build runs, of which no A/A check is made.
+    ``time_budget`` is in seconds of wall time (None: no bound), which messages call ``budget_words``; ``spent_s`` of
+    them are spent before the first round. ``inject`` is the share by which the treatment side of every second case is
+    slowed (0: none); ``can_fork`` says of a case whether it can be measured in a fork; ``aa_count``: how many A/A
+    checks there are. ``first_measurement`` is set for a replication. ``suspects_only``: beyond the first look, measure
+    only cases that look changed. ``failed``: cases that failed before the first round, which are not measured.
+    ``is_disturbed`` says of the host's noise so far and the processors' MHz whether it was disturbed: settled cases are
+    then measured on until their verdicts stand nevertheless, or their looks are spent. ``prior_runs``: what earlier
+    runs say of the cases, for planning alone. ``other_comparisons``: how many comparisons of other hosts belong to the
+    family of this run's, in the false-discovery correction. ``reached``: the ids of cases that the change between the
+    builds is known to reach: they have more of the error than others, and in a time budget they come before others
+    until none of them can be a regression any more. ``likeliest``: the ids of cases, those first that the change
+    reaches most likely, as their names have it. ``is_awaited``: a time budget is to bring some cases to a verdict,
+    although a later start could go on with all. ``unrunnable``: the ids of cases that neither build runs, of which no
+    A/A check is made.
     """
 
     cases: Sequence[Case]
@@ -70,20 +69,14 @@ class MeasurementPlan:
     spent_s: float = 0.0
     suspects_only: bool = False
     failed: Mapping[str, Failure] = field(default_factory=dict)
-    budget_words: str = ""
+    budget_words: str = "the time budget"
     is_disturbed: Callable[[NoiseRecord | None, Sequence[float]], bool] = lambda noise, mhz: False
     prior_runs: PriorRuns | None = None
     other_comparisons: int = 0
     reached: frozenset[str] = frozenset()
     likeliest: Sequence[str] = ()
     is_awaited: bool = False
-    advises: bool = True
     unrunnable: frozenset[str] = frozenset()
-
-    @property
-    def budget_in_words(self) -> str:
-        """What messages call the time budget."""
-        return self.budget_words or f"the time budget of {self.time_budget:g} s"
 
     @cached_property
     def injected(self) -> frozenset[str]:

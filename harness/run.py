@@ -13,7 +13,7 @@ from opduel.harness.machine.host import HostMonitor, host_fingerprint
 from opduel.harness.machine.page_cache import lay_programs_afresh
 from opduel.harness.measurement_plan import Measurement, MeasurementPlan, MeasurementResult, Progress
 from opduel.harness.numerics.output_check import INPUT_CHECK_SHARE, OutputCheck, check_outputs, with_other_inputs
-from opduel.harness.planning.budget import with_seconds
+from opduel.harness.planning.budget import NO_TIME_LEFT, with_seconds
 from opduel.harness.planning.schedule import Schedule
 from opduel.harness.processes.forking import with_checked_forks
 from opduel.harness.processes.pair_pool import Bench
@@ -125,7 +125,7 @@ def measure(run: PreparedRun, on_progress: ReportProgress) -> RunMeasurement:
     if configuration.verifies_after is not None:
         comparisons = verifier.verify(result, comparisons, configuration.verifies_after)
     if output_check.out_of_time:  # some cases are left for the next start
-        result.stopped = result.stopped or f"{plan.budget_in_words} was spent"
+        result.stopped = result.stopped or NO_TIME_LEFT
         result.closed = False
     comparisons = with_seconds(comparisons, {case.id: case for case in plan.cases}, result.durations)
     return RunMeasurement(first, verifier.second, comparisons, output_check.comparisons, verifier.began + budget_s)

@@ -41,7 +41,7 @@ class RunRequest:
     ``configuration``: the settings that the report stores. ``labels``: what the report says of the request besides,
     such as the spec and the command. ``log``: where rounds are stored, and read if an earlier start measured the same.
     ``golden``: stored outputs that replace the control, for cases of the metric "error" alone. ``suspects_only``: after
-    its first look, measure only cases that look changed. ``is_awaited``, ``advises``: as in ``MeasurementPlan``.
+    its first look, measure only cases that look changed. ``is_awaited``: as in ``MeasurementPlan``.
     ``env``: variables for the workers of both sides, whose values may be secrets. ``first_measurement``: the earlier
     run whose flagged cases this run replicates. ``prior_runs``: earlier runs on this host, for planning alone.
     ``other_comparisons``: as in ``MeasurementPlan``. ``callgrind``: the folder for files of explained cases unless
@@ -61,7 +61,6 @@ class RunRequest:
     golden: Golden | None = None
     suspects_only: bool = False
     is_awaited: bool = False
-    advises: bool = True
     env: Mapping[str, str] = field(default_factory=dict)
     first_measurement: FirstMeasurement | None = None
     prior_runs: PriorRuns | None = None
@@ -125,8 +124,6 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         aa_count=usual_count(timed) if configuration.sentinels is None else configuration.sentinels,
         suspects_only=request.suspects_only,
         is_awaited=request.is_awaited,
-        advises=request.advises,
-        budget_words="" if budget is None else _name_budget(budget, request.labels.earlier_budget or 0.0),
         first_measurement=request.first_measurement,
         prior_runs=request.prior_runs,
         other_comparisons=request.other_comparisons,
@@ -135,12 +132,6 @@ def plan_measurement(request: RunRequest) -> MeasurementPlan:
         reached=frozenset(case_id for case_id, why in reasons.items() if not why.startswith(UNKNOWN)),
         likeliest=tuple(reasons),
     )
-
-
-def _name_budget(budget_s: float, earlier_s: float) -> str:
-    """Return what messages call the time budget of all starts of a run: by that of this start, which its user gave."""
-    own = f"the time budget of {budget_s - earlier_s:g} s"
-    return f"{own}, with the {earlier_s:g} s of earlier starts," if earlier_s else own
 
 
 def count_profiled(request: RunRequest) -> int:

@@ -52,9 +52,8 @@ def plan_first_measurement(plan: MeasurementPlan, after_s: float = 0.0) -> Measu
     """Return the plan of a first measurement that leaves time for a wait of ``after_s`` and a second one."""
     if plan.time_budget is None:
         return plan
-    words = f"the first measurement's share, {FIRST_SHARE:.0%} of {plan.budget_in_words}"
-    words += f" less a wait of {after_s:g} s," if after_s else ","
-    return replace(plan, time_budget=FIRST_SHARE * max(0.0, plan.time_budget - after_s), budget_words=words)
+    first_s = FIRST_SHARE * max(0.0, plan.time_budget - after_s)
+    return replace(plan, time_budget=first_s, budget_words="the first measurement's share of the time budget")
 
 
 def first_measurement_of(
@@ -142,7 +141,7 @@ class Verifier:
         if plan.time_budget is None:
             return second_plan
         left_s = plan.time_budget - (time.monotonic() - self.began)
-        return replace(second_plan, time_budget=left_s, budget_words=plan.budget_in_words)
+        return replace(second_plan, time_budget=left_s)
 
     def _measure(self, plan: MeasurementPlan) -> Measurement:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)

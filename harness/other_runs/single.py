@@ -21,7 +21,7 @@ from opduel.harness.machine.cpus import WIPING_VARIABLE, measure_roofline, plan_
 from opduel.harness.machine.host import HostMonitor, host_fingerprint
 from opduel.harness.measurement_plan import MeasurementResult
 from opduel.harness.numerics.outputs import FOR_GOOD
-from opduel.harness.planning.budget import BudgetClock, profiling_seconds
+from opduel.harness.planning.budget import NO_TIME_LEFT, BudgetClock, profiling_seconds
 from opduel.harness.processes.case_request import CaseRequest, shuffled
 from opduel.harness.processes.forking import forks_record, with_checked_forks
 from opduel.harness.processes.pair_pool import Bench
@@ -132,7 +132,7 @@ class _Run:
             with this_thread_on(self._cpus.control):
                 self._measure()
         except _OutOfTime:
-            course.stopped = f"the time budget of {configuration.time_budget:g} s was spent"
+            course.stopped = NO_TIME_LEFT
         except (KeyboardInterrupt, RunError) as error:
             course.stop(error)
         if course.aborted and not any(outcome.processes for outcome in self._outcomes.values()):

@@ -244,7 +244,7 @@ def count_cause_profiles(cases: Sequence[Case], explain: str, replicates: bool) 
 
 
 def describe_want_of_time(budget: str, left_s: float) -> str:
-    """Say why a run ended; ``budget`` names its time budget: "the time budget of 90 s"."""
+    """Say why a run ended; ``budget`` is what its time budget is called."""
     return f"{budget} was spent" if left_s < SPENT_S else f"{left_s:.0f} s of {budget} are too few for another round"
 
 

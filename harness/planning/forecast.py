@@ -91,10 +91,8 @@ def outlook_words(
     cases: Sequence[Case],
     planner: EffortPlanner,
     left_s: float,
-    advises: bool = True,
 ) -> str:
-    """Say which cases this host can settle in which time, and if it ``advises`` what to change if that is not all of
-    them.
+    """Say which cases this host can settle in which time, and what to change if that is not all of them.
 
     ``left_s``: of the time budget; infinite without one.
     """
@@ -107,11 +105,10 @@ def outlook_words(
     words = f"{total} more to settle {of_all} if none has changed"
     if forecast.total_s > left_s:
         left = duration(max(0, math.ceil(left_s)))
-        words += f", {left} left"
-        words += ": give a larger --time_budget, a larger --threshold or fewer cases" if advises else ""
-    elif advises and forecast.total_s > LONG_S and left_s == math.inf:
+        words += f", {left} left: give a larger --time_budget, a larger --threshold or fewer cases"
+    elif forecast.total_s > LONG_S and left_s == math.inf:
         words += ": --time_budget SECONDS ends it before, and answers first what is cheapest"
-    if hopeless and advises:
+    if hopeless:
         named = hopeless[0].id if len(hopeless) == 1 else f"{hopeless[0].id} and {len(hopeless) - 1} more"
         words += f"; too noisy for their --threshold: {named}"
     return words

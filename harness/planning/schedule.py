@@ -255,9 +255,7 @@ class Schedule:
             return 0.0, ""
         if result.expected_s is None:
             result.expected_s = self._clock.elapsed_s + expected.total_s
-        return expected.total_s, outlook_words(
-            expected, open_cases, self._effort, self._clock.left_s, self._plan.advises
-        )
+        return expected.total_s, outlook_words(expected, open_cases, self._effort, self._clock.left_s)
 
 
 @dataclass(frozen=True)

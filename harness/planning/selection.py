@@ -62,7 +62,7 @@ class CaseSelector:
 
     def describe_want_of_time(self) -> str:
         """Say that the budget leaves no room for another round."""
-        return budget.describe_want_of_time(self._plan.budget_in_words, self._clock.left_s)
+        return budget.describe_want_of_time(self._plan.budget_words, self._clock.left_s)
 
     def _select_open(self, interim: Interim) -> tuple[list[CaseRequest], str | None]:
         """Return the open cases, or those of them that the time budget is spent on, and why if it is on none."""

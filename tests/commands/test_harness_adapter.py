@@ -27,7 +27,7 @@ from opduel.harness.processes.pair_pool import PairPool
 from opduel.harness.rounds.pair import Round, RoundResult
 from opduel.harness.run import run_ab
 from opduel.harness.run_recording import without_measuring
-from opduel.harness.run_request import RunRequest, plan_measurement
+from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Cause, Comparison, Failure, PairSample, Report, Stage
 from opduel.records.run_record import LeftOutRecord
 from opduel.reporters.document import from_text as read_report
@@ -199,15 +199,12 @@ def test_a_start_that_goes_on_has_a_time_budget_on_top_and_the_cases_of_the_one_
     adapter, left_out = HarnessAdapter(session, reached_only=True), LeftOutRecord(cases=("a",), total=2)
     first = order("benchmark", is_awaited=True)
     request = adapter._request(first)
-    assert plan_measurement(request).budget_in_words == "the time budget of 30 s"
     earlier = without_measuring(request.configured(time_budget=20.0), "")
     earlier = replace(earlier, run=replace(earlier.run, left_out=left_out))
     further = replace(first, budgets=2, earlier=earlier)
     request = adapter._request(further)
     assert (request.configuration.time_budget, request.labels.earlier_budget) == (50.0, 20.0)
     assert not request.suspects_only
-    words = "the time budget of 30 s, with the 20 s of earlier starts,"
-    assert plan_measurement(request).budget_in_words == words
     monkeypatch.setattr(harness_adapter, "leave_out", lambda *_: pytest.fail("recorded again"))
     assert adapter._reached(request, further).labels.left_out == left_out
 
@@ -367,15 +364,13 @@ def test_a_step_of_a_search_prints_its_verdicts_alone_and_reports_the_whole(
 
 
 def test_causes_are_looked_for_as_ordered_unless_the_user_says(tmp_path: Path, order: Order) -> None:
-    def asked(*words: str, **settings: Any) -> tuple[str, bool]:
+    def asked(*words: str, **settings: Any) -> str:
         options = read_options(["-b", "smoke", "--local_reporter", str(tmp_path / "reports"), *words])
         adapter = HarnessAdapter(plan_session(options, {}, ["repo_driver.py"]))
-        request = adapter._request(order("regress", **settings))
-        return request.configuration.explain, request.advises
+        return adapter._request(order("regress", **settings)).configuration.explain
 
-    assert asked() == ("confirmed", False), "as usual; in a search nobody can follow advice"
-    assert asked(explains=True) == ("all", False)
-    assert asked(explains=False) == ("none", False)
-    assert asked("--explain", "none", explains=True) == ("none", False)
-    assert asked("--explain", "all", explains=False) == ("all", False)
-    assert asked(run_type="benchmark") == ("confirmed", True)
+    assert asked() == "confirmed", "as usual"
+    assert asked(explains=True) == "all"
+    assert asked(explains=False) == "none"
+    assert asked("--explain", "none", explains=True) == "none"
+    assert asked("--explain", "all", explains=False) == "all"

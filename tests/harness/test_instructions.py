@@ -130,7 +130,7 @@ def test_what_does_not_fit_into_the_budget_leaves_the_rest_its_time() -> None:
     assert result.samples["a/instructions"] == []
     assert len(result.samples["a"]) >= 5
     assert result.stopped is not None
-    assert "the time budget of 500 s" in result.stopped, "too little of it is left for a pair that counts"
+    assert "the time budget" in result.stopped, "too little of it is left for a pair that counts"
 
 
 def test_twins_are_injected_together() -> None:

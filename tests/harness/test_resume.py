@@ -175,7 +175,7 @@ def test_the_time_of_earlier_parts_counts(no_process: None) -> None:
     plan = opduel.harness.rounds.pair.Round([], 0)
     Checkpoint(log, "r").phase("first").keep(result, plan, 100.0)
     measured = scheduled(log, MeasurementPlan([same()], LOOKS, 0.05, 1, time_budget=101.0))
-    assert measured.stopped == "the time budget of 101 s was spent"
+    assert measured.stopped == "the time budget was spent"
     assert not measured.aborted
     assert measured.samples["same"] == [sample]
     assert measured.wall_s >= 100
@@ -212,7 +212,7 @@ def test_a_first_measurement_that_ran_out_of_time_is_over_when_the_verification_
     budget: float | None, request: pytest.FixtureRequest
 ) -> None:
     """A larger budget, or none, doesn't take it up again: the run is as complete as it can be, and says so."""
-    share = "the first measurement's share, 70% of the time budget of 14 s, was spent"
+    share = "the first measurement's share of the time budget was spent"
     log = ListLog()
     run_ab(logged_request(log, slow(), verify=True, verify_after=0.0, sentinels=0))
     verifying = next(entry for entry in map(from_text, log.texts) if isinstance(entry, Verifying))
@@ -233,7 +233,7 @@ def test_numbers_that_were_not_come_to_do_not_end_the_measurement_for_good() -> 
             logged_request(log, slow(), numbers, verify=True, verify_after=0.0, sentinels=0, time_budget=1000.0)
         )
     assert [comparison.verdict for comparison in first.comparisons] == ["regressed", "inconclusive"]
-    assert (first.run.stop_reason, first.run.resumable) == ("the time budget of 1000 s was spent", True)
+    assert (first.run.stop_reason, first.run.resumable) == ("the time budget was spent", True)
     second = run_ab(
         logged_request(log, slow(), numbers, verify=True, verify_after=0.0, sentinels=0, time_budget=1000.0)
     )

@@ -105,7 +105,7 @@ def test_a_case_that_outlasts_the_budget_is_no_failure(fork: bool) -> None:
     case = toy_case("slow", "hang", timeout_s=300.0)
     result, comparisons = run(case, time_budget=1.0, can_fork=lambda case: fork)
     assert result.incidents == []
-    assert result.stopped == "the time budget of 1 s was spent"
+    assert result.stopped == "the time budget was spent"
     assert result.wall_s < 200, "its own timeout is 300 s"
     assert comparisons["slow"].failure is None
     assert comparisons["slow"].verdict == "inconclusive"
@@ -255,7 +255,7 @@ def test_the_budget_ends_a_run_and_keeps_what_was_measured() -> None:
         case, time_budget=1000.0, looks=endless, on_progress=pass_time, now=lambda: time.monotonic() + later[0]
     )
     assert result.stopped is not None
-    assert "the time budget of 1000 s" in result.stopped
+    assert "the time budget" in result.stopped
     assert not result.aborted
     assert comparisons["a"].verdict == "inconclusive"
     assert comparisons["a"].rounds == 2

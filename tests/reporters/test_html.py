@@ -123,7 +123,7 @@ def rich_report() -> Report:
         incidents=[samples.INCIDENT],
         inject=0.05,
         complete=False,
-        stop_reason="the time budget of 300 s was spent",
+        stop_reason="the time budget was spent",
     )
     commit = Commit("c0" * 20, 1_700_000_000, "Ada <ada@example.org>", "Make <b>tensors</b> lazy")
     treatment = replace(sample.treatment, commit=commit, packages={"numpy": "1.23.5"}, strategy="overlay")
@@ -172,7 +172,7 @@ def test_who_was_compared_and_what_it_came_to() -> None:
         "2023-11-14T22:13:20+00:00, Ada",
         "The host was disturbed: the host was busy; ",
         "stand nevertheless; 1 verdict was held back: for these, give more rounds or time, or measure again when the",
-        "Not complete: the time budget of 300 s was spent",
+        "Not complete: the time budget was spent",
         "injected +5 %: found 0 of 0, missed 0; false alarms 4 of 8; failed 1",
         "threshold 2.0 %, false discovery rate 5 %, seed 7, 12 rounds, 3 min 50 s",
         "the worker died of SIGSEGV",
