@@ -38,17 +38,8 @@ def machine_differences(now: SingleReport, then: SingleReport) -> list[str]:
     values_by_name = [(name, getattr(then.host, name), getattr(now.host, name)) for name in host_fields]
     values_by_name += [(name, getattr(then.run, name), getattr(now.run, name)) for name in options]
     values_by_name += [("runs", then.run.runs or FITTING_RUNS, now.run.runs or FITTING_RUNS)]
-    variables_then, variables_now = _user_variables(then), _user_variables(now)
-    values_by_name += [
-        (name, variables_then.get(name, "not set"), variables_now.get(name, "not set"))
-        for name in sorted(variables_then.keys() | variables_now.keys())
-    ]
+    values_by_name += [("env", list(then.run.configuration.env), list(now.run.configuration.env))]
     return [f"{name}: {old} then, {new} now" for name, old, new in values_by_name if old != new]
-
-
-def _user_variables(report: SingleReport) -> dict[str, str]:
-    values = report.run.environment
-    return {name: str(values.get(name)) for name in report.run.configuration.env}
 
 
 def _compare_results(now: SingleResult, then: SingleResult | None, threshold: float) -> BaselineComparison:

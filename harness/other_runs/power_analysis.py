@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from opduel.comparator import RunAnalysis, plan_looks
 from opduel.comparator.calibration import Rate
 from opduel.comparator.trimmed_mean import estimate_trimmed_mean
@@ -19,21 +17,19 @@ SHARES = (0.0025, 0.005, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2, 0.5)  # changes to ch
 FEWEST_PAIRS = 5  # of a case, to draw from
 CHANGED_CASES = 100  # simulated for each answer, at least
 
-Pair = tuple[float, float, float]  # log control, log treatment, log ratio; all about 0
-
 
 @dataclass(frozen=True)
 class CasePairs:
-    """The process pairs of one case, freed of their run's mean."""
+    """The log ratios of one case's process pairs, freed of their run's mean."""
 
     case: Case
-    pairs: tuple[Pair, ...]
+    log_ratios: tuple[float, ...]
 
     def drawn(self, stage: Stage, count: int, change: float, rng: random.Random) -> list[PairSample]:
         """Draw so many samples, the treatment's changed by a log ratio of ``change``."""
         return [
-            PairSample(self.case.id, stage, 0, math.exp(control), math.exp(treatment + change), ratio + change, 1, 1)
-            for control, treatment, ratio in rng.choices(self.pairs, k=count)
+            PairSample(self.case.id, stage, 0, 1.0, math.exp(ratio + change), ratio + change, 1, 1)
+            for ratio in rng.choices(self.log_ratios, k=count)
         ]
 
 
@@ -61,23 +57,22 @@ def pairs_of_cases(reports: Iterable[Report]) -> list[CasePairs]:
     """Return how each case's pairs scatter, over all runs; cases with fewer than ``FEWEST_PAIRS`` are left out. Each
     run's pairs are taken about their own trimmed mean, and widened by sqrt(n / (n - 1)) for it: a bias that lasts for a
     run is not in the forecast."""
-    pairs: dict[str, list[Pair]] = defaultdict(list)
+    log_ratios: dict[str, list[float]] = defaultdict(list)
     cases: dict[str, Case] = {}
     for report in reports:
         for comparison in report.comparisons:
             id, operator, threshold = comparison.case, comparison.operator, comparison.threshold
             cases[id] = Case(id, operator, "forward", {}, "", "", threshold, 1.0, comparison.metric)
-            pairs[id] += _centred(comparison.samples)
-    return [CasePairs(cases[id], tuple(row)) for id, row in pairs.items() if len(row) >= FEWEST_PAIRS]
+            log_ratios[id] += _centred(comparison.samples)
+    return [CasePairs(cases[id], tuple(row)) for id, row in log_ratios.items() if len(row) >= FEWEST_PAIRS]
 
 
-def _centred(samples: Sequence[PairSample]) -> list[Pair]:
+def _centred(samples: Sequence[PairSample]) -> list[float]:
     if len(samples) < 2:
         return []
     widen = math.sqrt(len(samples) / (len(samples) - 1))
-    rows = np.array([(math.log(sample.control), math.log(sample.treatment), sample.log_ratio) for sample in samples])
-    middles = [estimate_trimmed_mean(column.tolist()).estimate for column in rows.T]
-    return [(control, treatment, ratio) for control, treatment, ratio in (widen * (rows - middles)).tolist()]
+    middle = estimate_trimmed_mean([sample.log_ratio for sample in samples]).estimate
+    return [widen * (sample.log_ratio - middle) for sample in samples]
 
 
 def simulate(

@@ -18,13 +18,9 @@ PROGRAM_METRICS = ("time", "cpu_time", "process_memory", VALUE)
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9_.+=,@-]{0,99}$"
 VARIABLE_PATTERN = r"^(?!OPDUEL_)[A-Za-z_][A-Za-z0-9_]*$"
 LONGEST_USUAL_NAME = 60
-# What a shell would follow -> what to do where there is none.
-_OF_SHELLS = {
-    re.compile(r"<{1,3}|<[A-Za-z_./~][\w./~-]*"): 'name the file in "stdin"',
-    re.compile(r"\|&?"): 'put what comes before it into a file for "stdin", and leave out what comes after it',
-    re.compile(r"[0-9&]?>{1,2}(&[0-9-]|[A-Za-z_./~][\w./~-]*)?"): "leave it out, output is not shown",
-    re.compile(r"&&|\|\|"): "write a test for each program",
-}
+# What a shell would follow.
+_OF_SHELLS = re.compile(r"<{1,3}|<[A-Za-z_./~][\w./~-]*|\|&?|[0-9&]?>{1,2}(&[0-9-]|[A-Za-z_./~][\w./~-]*)?|&&|\|\|")
+_ONE_PROGRAM = 'name an input file in "stdin", leave out where output goes, and write a test for each program'
 _OWN_SHELL = 'start one, as in ["sh", "-c", "cp a b && cp c d"]'
 PROGRAM_DEFAULTS = ("metric", "threshold", "timeout")  # the settings that a program has
 
@@ -38,12 +34,10 @@ def _words(command: Any) -> Any:
         raise ValueError(f"is {show(command)} ({error}): quote it as for a shell") from None
 
 
-def check_words(command: list[str], fix: str | None = None) -> list[str]:
+def check_words(command: list[str], fix: str = _ONE_PROGRAM) -> list[str]:
     """Return the words of a command line. ValueError: one of them is a shell's; ``fix`` ends the text."""
-    for word in command:
-        for pattern, usual_fix in _OF_SHELLS.items():
-            if pattern.fullmatch(word):
-                raise ValueError(f"has {show(word)}, and there is no shell: {fix or usual_fix}")
+    if words := [word for word in command if _OF_SHELLS.fullmatch(word)]:
+        raise ValueError(f"has {show(words[0])}, and there is no shell: {fix}")
     return command
 
 

@@ -54,7 +54,10 @@ def test_patterns_wait_for_the_values_that_programs_print(tmp_path: Path) -> Non
             (),
             r"/own.json: first: nothing replaces {size} in its command lines: add it to --string_map, '{\"siz",
         ),
-        ((*SIZES, "--command_args", "-x < a"), "^--command_args: has '<', and there is no shell: name the file in"),
+        (
+            (*SIZES, "--command_args", "-x < a"),
+            "^--command_args: has '<', and there is no shell: name an input file in",
+        ),
         (("--command_args", "'"), "--command_args: .*No closing quotation: quote it as for a shell"),
     ],
 )

@@ -30,11 +30,8 @@ def sample(control: float, treatment: float, ratio: float) -> PairSample:
 
 
 def noise(name: str, sd: float, rng: random.Random, n: int = 40) -> CasePairs:
-    rows = []
-    for _ in range(n):
-        control, treatment = rng.gauss(0, sd), rng.gauss(0, sd)
-        rows.append((control, treatment, treatment - control))
-    return CasePairs(Case(name, "op", "forward", {}, "", "", 0.02, 1.0), tuple(rows))
+    log_ratios = tuple(rng.gauss(0, sd) - rng.gauss(0, sd) for _ in range(n))
+    return CasePairs(Case(name, "op", "forward", {}, "", "", 0.02, 1.0), log_ratios)
 
 
 def made_report(counts: Sequence[int]) -> Report:
@@ -51,16 +48,15 @@ def made_report(counts: Sequence[int]) -> Report:
 
 def test_pairs_are_taken_about_their_mean_and_widened_for_it() -> None:
     """Of n values about their own mean, the squares come to (n - 1) variances."""
-    rows = [(9.0, 9.5, 0.5), (9.1, 9.4, 0.3), (9.2, 9.9, 0.7), (9.3, 9.6, 0.3)]
-    centred = list(zip(*_centred([sample(*row) for row in rows]), strict=True))
-    for column, before in zip(centred, zip(*rows, strict=True), strict=True):
-        assert statistics.fmean(column) == pytest.approx(0)
-        assert statistics.pvariance(column) == pytest.approx(statistics.variance(before))
+    log_ratios = [0.5, 0.3, 0.7, 0.3]
+    centred = _centred([sample(9.0, 9.0 + ratio, ratio) for ratio in log_ratios])
+    assert statistics.fmean(centred) == pytest.approx(0)
+    assert statistics.pvariance(centred) == pytest.approx(statistics.variance(log_ratios))
 
 
 def test_pairs_of_all_runs_are_pooled_and_cases_with_few_are_left_out() -> None:
     reports = [made_report([FEWEST_PAIRS, FEWEST_PAIRS - 1, 1, 0]), made_report([FEWEST_PAIRS, 2, 1, 0])]
-    pairs_by_case = {noise.case.id: len(noise.pairs) for noise in pairs_of_cases(reports)}
+    pairs_by_case = {noise.case.id: len(noise.log_ratios) for noise in pairs_of_cases(reports)}
     assert pairs_by_case == {"c0": 2 * FEWEST_PAIRS, "c1": FEWEST_PAIRS + 1}
     assert pairs_of_cases([]) == []
 

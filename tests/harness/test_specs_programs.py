@@ -83,21 +83,12 @@ def test_input_and_what_is_run_around_a_program_are_the_specs_own(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("words", "fix"),
-    [
-        (["<", "words.txt"], 'has "<", and there is no shell: name the file in "stdin"'),
-        (["<words.txt"], 'name the file in "stdin"'),
-        (["|", "sort"], 'put what comes before it into a file for "stdin", and leave out'),
-        (["2>/dev/null"], "leave it out, output is not shown"),
-        (["2>&1"], "leave it out, output is not shown"),
-        ([">", "out.txt"], "leave it out, output is not shown"),
-        (["a", "&&", "b"], "write a test for each program"),
-    ],
+    "words",
+    [["<", "a"], ["<a.txt"], ["|", "sort"], ["2>/dev/null"], ["2>&1"], [">", "out.txt"], ["a", "&&", "b"]],
 )
-def test_what_a_shell_would_follow_is_refused(words: list[str], fix: str) -> None:
-    with pytest.raises(UsageError) as error:
+def test_what_a_shell_would_follow_is_refused(words: list[str]) -> None:
+    with pytest.raises(UsageError, match=r"has .*, and there is no shell: name an input file in"):
         spec_of(program_test(command=["{program}", *words]))
-    assert fix in str(error.value).replace("'", '"')
     with pytest.raises(
         UsageError, match=r'tests\[0\].prepare has .* and there is no shell: start one, as in \["sh", "-c"'
     ):
