@@ -39,11 +39,7 @@ _PLACES = {"regressed": 0, "improved": 1}
 
 
 class NotProfiledError(Exception):
-    """Why there is no profile: ``NO_TIME_LEFT``, or else with the tail of what was printed, where that is known."""
-
-    def __init__(self, reason: str, output_tail: str | None = None) -> None:
-        super().__init__(reason)
-        self.output_tail = output_tail
+    """Why there is no profile."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +74,7 @@ class Profiling:
         if answers is None:
             raise NotProfiledError(NO_TIME_LEFT)
         if isinstance(answers, Failure):
-            raise NotProfiledError(f"{answers.kind}: {answers.reason}", answers.output_tail)
+            raise NotProfiledError(f"{answers.kind}: {answers.reason}")
         return answers[1]
 
 
@@ -239,9 +235,6 @@ def _profile(
     try:
         entry["calls"] = profiling.ask(worker, case, question)["calls"]
     except NotProfiledError as error:
-        if error.output_tail is not None:  # a child that died left none
-            with suppress(OSError), open(folder / "output.txt", "x", encoding="utf-8") as stream:
-                stream.write(f"{error.output_tail}\n")
         return str(error)
     return None
 

@@ -41,8 +41,6 @@ GradientType = Literal["default", "row_sparse", "csr"]
 _FORMS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 SPARSE = tuple(f"{form}_{kind}" for kind in ("array", "matrix") for form in _FORMS)
 DENSE = (None, "default", "numpy")
-SQUARE = ("symmetric", "hermitian", "positive_definite")  # inits of square matrices
-WHOLE = (*SQUARE, "png")  # inits of all elements together
 RANGED = (None, "uniform", "randint", "sorted", "symmetric", "hermitian")  # inits that take low and high
 
 
@@ -110,35 +108,16 @@ class Tensor(StrictModel):
     )
 
     @model_validator(mode="after")
-    def _fits(self) -> "Tensor":
-        rank, is_sparse, init = len(self.shape), self.stype not in DENSE, self.init
-        is_square = rank >= 2 and self.shape[-1] == self.shape[-2]
-        is_image = rank == 3 and self.shape[-1] == 3 and 0 not in self.shape
-        for is_wrong, field, message in (
-            (
-                self.density is not None and not (is_sparse or self.sparse),
-                "density",
-                "is for sparse ones: leave it out",
-            ),
-            (self.stype == "csr" and rank != 2, "shape", "of csr must have two sizes"),
-            (self.sparse is not None and rank != 2, "shape", "of a sparse array must have two sizes"),
-            (self.stype == "row_sparse" and not rank, "shape", "of row_sparse must have a size"),
-            (is_sparse and init in WHOLE, "init", f"of a sparse tensor can't be {init}: use another"),
-            (init in SQUARE and not is_square, "shape", f"of {init} must end in two equal sizes"),
-            (self.sparse is not None and init == "png", "init", "of a sparse array can't be png: use another"),
-            (init == "png" and not is_image, "shape", "of png must be that of the image: height, width, 3"),
-            (self.low is None and self.high is not None, "low", "is missing beside high: give both"),
-            (self.high is None and self.low is not None, "high", "is missing beside low: give both"),
-        ):
-            if is_wrong:
-                raise field_error(field, message)
-        return self
-
-    @model_validator(mode="after")
-    def _range_fits(self) -> "Tensor":
+    def _settings_fit(self) -> "Tensor":
+        """Check what would be ignored otherwise; shapes that an ``init`` or a storage type can't have fail where the
+        tensor is made."""
         init, low, high = self.init, self.low, self.high
-        if low is None or high is None:
+        if self.density is not None and self.stype in DENSE and not self.sparse:
+            raise field_error("density", "is for sparse ones: leave it out")
+        if low is None and high is None:
             return self
+        if low is None or high is None:
+            raise field_error("low" if low is None else "high", "is missing: give both low and high")
         if init not in RANGED:
             fix = f"leave them out, or use {', '.join(filter(None, RANGED))}"
             raise field_error("low", f"and high are not for {init}: {fix}")

@@ -83,13 +83,6 @@ def test_bad_bundles_are_refused_in_one_line(tmp_path: Path, bundle: dict[str, A
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_positive_definite_matrices_are_square(tmp_path: Path) -> None:
-    tensor = {"shape": [2, 3], "init": "positive_definite"}
-    path = written(tmp_path, {"tests": [{"operator": "nd.linalg.potrf", "inputs": {"A": tensor}}]})
-    with pytest.raises(UsageError, match=r"inputs\.A\.shape of positive_definite must end in two equal sizes"):
-        load_spec(path)
-
-
 def test_every_case_has_the_spec_that_it_is_from(tmp_path: Path) -> None:
     """As ``--category`` names it, for a bundle's specs and for one alone."""
     path = written(tmp_path, {"specs": ["inner/unary.json", "inner/binary.json"]})

@@ -177,8 +177,6 @@ def test_the_dtype_of_the_command_line_is_for_arrays_without_one() -> None:
         (A, {"run_backward": True}, r"tests\[0\].inputs has run_backward, which is not for numpy.sort: leave it out"),
         (A, {"mode": "hybridized"}, r"tests\[0\].inputs has mode, which is not for numpy.sort"),
         (A, {"identifier": "x_{DIRECTION}"}, r"tests\[0\].inputs has no direction for {DIRECTION} in the identifier"),
-        ({"a": {"shape": [2, 3], "init": "symmetric"}}, {}, r"inputs.a.shape of symmetric must end in two equal sizes"),
-        ({"a": {"shape": [2], "sparse": "csr_array"}}, {}, r"inputs.a.shape of a sparse array must have two sizes"),
         ({"a": {"shape": [2, 2], "sparse": "csr"}}, {}, r"inputs.a.sparse is 'csr': use one of bsr_array, "),
         ({"a": {"shape": [2, 2], "stype": "csr"}}, {}, r"inputs.a.stype is not for arrays of NumPy: .* use \"sparse\""),
     ],
