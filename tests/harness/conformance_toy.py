@@ -24,6 +24,8 @@ if BROKEN == "ignores signals":
     signal.signal(signal.SIGSEGV, signal.SIG_IGN)
 if BROKEN == "closes stdout":
     sys.stdout.close()
+if BROKEN == "starts threads":
+    threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
 
 JOBS, DONE = queue.Queue(), queue.Queue()
 if BROKEN == "needs its thread":
