@@ -13,16 +13,6 @@ from opduel.support.text import LONGEST_QUOTE, clipped
 
 MAY_BE_EMPTY = frozenset({"user_identifier"})  # it is empty in a script whose variable is not set
 
-
-# What options of asv, hyperfine, pytest and pytest-benchmark are called here.
-ELSEWHERE = {
-    "--factor": "--threshold",
-    "--benchmark-compare-fail": "--threshold",
-    "--quick": "--time_budget",
-    "--benchmark-max-time": "--time_budget",
-    "--environment": "--with_packages",
-    "-k": "--bench",
-}
 AddOption = Callable[..., None]
 
 
@@ -62,9 +52,8 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             name = unknown[0].partition("=")[0]
             options = {*self._option_string_actions, *self.read_before}
-            close = [ELSEWHERE.get(name), *get_close_matches(name, sorted(options), 1, 0.75)]
-            meant = next((option for option in close if option in options), None)
-            hint = f" (did you mean {meant}?)" if meant else ""
+            close = get_close_matches(name, sorted(options), 1, 0.75)
+            hint = f" (did you mean {close[0]}?)" if close else ""
             self.error(f"unrecognized arguments: {' '.join(_names(unknown))}{hint}")
         return parsed
 

@@ -1,13 +1,11 @@
 """The notifier that runs a command: the text on its standard input, the facts in its environment."""
 
-import fcntl
 import os
 import shlex
 import shutil
 import signal
 import subprocess
 import tempfile
-import time
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import IO, Self
@@ -22,17 +20,14 @@ from opduel.support.redaction import SHORTEST_SECRET, redact
 
 LONGEST_S = 30.0  # for the command
 _MOST_SAID = 4096  # bytes at the end of the output in which the error is searched
-_MOST_KEPT = 1 << 20  # bytes of output on disk, apart from what comes between two looks
-_LOOK_S = 0.02
 
 
 class NotifyCommand(Notifier, option="notify_command"):
     """Runs a command, without a shell, in a session of its own; it is ended when it takes too long."""
 
-    def __init__(self, words: list[str], longest_s: float = LONGEST_S) -> None:
+    def __init__(self, words: list[str]) -> None:
         """``words``: the program and its arguments."""
         self._words = words
-        self._longest_s = longest_s
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
@@ -49,7 +44,6 @@ class NotifyCommand(Notifier, option="notify_command"):
         """Run the command; it fails when it can't be started, takes too long, or ends in another code than 0."""
         # Files and no pipes: whatever the command leaves running can't make anybody wait.
         with tempfile.TemporaryFile() as text, tempfile.TemporaryFile() as output:
-            fcntl.fcntl(output, fcntl.F_SETFL, os.O_APPEND)  # so that it can be emptied meanwhile
             text.write(plain_text(alert).encode("utf-8", "backslashreplace"))
             text.seek(0)
             self._run(text, output, {**os.environ, **variables(alert)})
@@ -68,9 +62,15 @@ class NotifyCommand(Notifier, option="notify_command"):
         except (OSError, ValueError) as error:  # not there, not to be run; a null character in it
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise RunError(f"{name} could not be started: {reason}: correct the command") from None
-        code = _wait(process, output, self._longest_s)
-        if code is None:
-            raise RunError(f"{name} took longer than {self._longest_s:g} s and was ended: make it quicker")
+        try:
+            code = process.wait(LONGEST_S)
+        except subprocess.TimeoutExpired:
+            raise RunError(f"{name} took longer than {LONGEST_S:g} s and was ended: make it quicker") from None
+        finally:
+            if process.returncode is None:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # with all processes that it started
+                process.wait()
         if code:
             output.seek(max(0, output.seek(0, os.SEEK_END) - _MOST_SAID))
             words = redact(key_line(output.read().decode("utf-8", "replace")), self._secrets())
@@ -80,23 +80,3 @@ class NotifyCommand(Notifier, option="notify_command"):
     def _secrets(self) -> set[str]:
         """Return the command's arguments and their words: any may be a password, and a program may print it."""
         return {part for word in self._words[1:] for part in (word, *word.split()) if len(part) >= SHORTEST_SECRET}
-
-
-def _wait(process: subprocess.Popen[bytes], output: IO[bytes], longest_s: float) -> int | None:
-    """Return the exit code; None if the command took too long, and was killed with all processes that it started.
-
-    ``output`` can't fill the disk: the file is emptied when it is long.
-    """
-    deadline = time.monotonic() + longest_s
-    try:
-        while (code := process.poll()) is None and time.monotonic() < deadline:
-            if os.fstat(output.fileno()).st_size > _MOST_KEPT:
-                os.ftruncate(output.fileno(), 0)
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_LOOK_S)
-    finally:
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    return code

@@ -20,7 +20,6 @@ from opduel.records.cause import Observation
 from opduel.records.measurement import SIDES, Side
 
 QUESTION = Question("printed", work_ns=50_000_000, most=50)
-PAIRS = 5
 NOTE = "each primitive's time as its library logs it"
 NOTHING = "the libraries logged no primitive"
 
@@ -86,27 +85,10 @@ def _of_onednn(fields: Sequence[str]) -> Primitive | None:
 
 
 def ask_for_primitives(profiling: Profiling, cases: Sequence[Case]) -> dict[str, Answers]:
-    """Return for each case id the answers to ``QUESTION``, in process pairs of their own, whose libraries log; in one
-    pair alone for a case in which no primitive ran on either side."""
+    """Return for each case id the answers to ``QUESTION``, in process pairs of their own, whose libraries log."""
     bench = profiling.bench
     environment = {**bench.environment, **profiling.framework.profiling.log_variables}
-    logging = replace(profiling, bench=replace(bench, environment=environment))
-    answers_by_case = ask_in_pairs(logging, cases, [QUESTION], pairs=1)
-    logging_cases = [case for case in cases if _has_primitives(answers_by_case[case.id])]
-    further = ask_in_pairs(logging, logging_cases, [QUESTION], pairs=PAIRS - 1) if logging_cases else {}
-    return {case_id: _join(first, further.get(case_id)) for case_id, first in answers_by_case.items()}
-
-
-def _has_primitives(answers: Answers) -> bool:
-    pairs = answers.of.get(QUESTION.op, [])
-    return any(parse_line(line) for pair in pairs for answer in pair.values() for line in answer["lines"])
-
-
-def _join(first: Answers, further: Answers | None) -> Answers:
-    if further is None:
-        return first
-    of = {op: [*first.of.get(op, []), *further.of.get(op, [])] for op in {*first.of, *further.of}}
-    return Answers(of, {**first.problems, **further.problems}, [*first.failures, *further.failures])
+    return ask_in_pairs(replace(profiling, bench=replace(bench, environment=environment)), cases, [QUESTION])
 
 
 def primitive_observations(answers: Answers) -> list[Observation]:

@@ -12,7 +12,6 @@ from opduel.causes.collectors.operators import NOTHING as NO_OPERATOR
 from opduel.causes.collectors.operators import ask_for_operators, has_profiler, operator_observations
 from opduel.causes.collectors.primitives import (
     NOTHING,
-    PAIRS,
     Primitive,
     ask_for_primitives,
     describe_releases,
@@ -20,7 +19,7 @@ from opduel.causes.collectors.primitives import (
     parts_of,
     primitive_observations,
 )
-from opduel.causes.collectors.process_pairs import Answers, UnansweredError
+from opduel.causes.collectors.process_pairs import PAIRS, Answers, UnansweredError
 from opduel.frameworks import ProfilingSetup
 from opduel.harness.profiles import Profiling
 from opduel.records import Part
@@ -143,7 +142,6 @@ def test_what_calls_print_is_read_in_fresh_process_pairs_with_the_log_switched_o
     assert describe_releases(answers_by_case["logs"]) == "oneDNN 1.7.0 -> 2.4.4"  # said once, before the calls
     with pytest.raises(UnansweredError, match=NOTHING):
         primitive_observations(answers_by_case["silent"])
-    assert len(answers_by_case["silent"].of["printed"]) == 1  # one pair is enough to know
 
 
 OLD, NEW = "dnnl_verbose,info,oneDNN v1.7.0 (commit 2e47326)", "onednn_verbose,v1,info,oneDNN v3.5.0 (commit N/A)"
