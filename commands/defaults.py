@@ -19,7 +19,7 @@ from opduel.commands.options import Parser, harness_parser
 from opduel.commands.project import Setting
 from opduel.commands.words import check_words, words_of_value
 from opduel.records import UsageError
-from opduel.reporters.options import reporter_options
+from opduel.reporters.options import OPTION_BY_NAME
 
 HARNESS, DRIVER, CALIBRATE = COMMANDS
 PARSERS: Mapping[str, Sequence[Callable[[], Parser]]] = {
@@ -122,4 +122,4 @@ def _passed_over(command: str, arguments: Sequence[str]) -> set[str]:
         return set(SINGLE_ONLY)
     parser = harness_parser()
     parsed, _ = parser.parse_known_args(arguments)
-    return {*AB_ONLY, *reporter_options()} if is_single(HarnessOptions.of(parsed, parser)) else set(SINGLE_ONLY)
+    return {*AB_ONLY, *OPTION_BY_NAME} if is_single(HarnessOptions.of(parsed, parser)) else set(SINGLE_ONLY)

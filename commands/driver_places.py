@@ -21,7 +21,7 @@ from opduel.driver.git.access import is_url
 from opduel.driver.suites.configuration import SuiteConfiguration
 from opduel.frameworks import Framework
 from opduel.records import UsageError
-from opduel.reporters import reporter_options
+from opduel.reporters.options import OPTION_BY_NAME
 from opduel.support.atomic import path_part
 from opduel.support.digests import data_digest
 from opduel.support.redaction import bare_address
@@ -30,7 +30,7 @@ from opduel.support.redaction import bare_address
 def run_identity(options: DriverOptions, session: Session, suite: str | None = None) -> str:
     """Return what a run depends on besides its commits: with other options, another spec, or another ``suite`` (its
     identity), it is another run. With another time budget it is the same run, which goes on from its rounds."""
-    without_effect = {*reporter_options(), "single", "explain", "prior_runs", "time_budget", *HOST_OPTIONS}
+    without_effect = {*OPTION_BY_NAME, "single", "explain", "prior_runs", "time_budget", *HOST_OPTIONS}
     settings = {name: value for name, value in options.harness.values().items() if name not in without_effect}
     cases = json.dumps([case.measured_by() for case in session.cases], sort_keys=True, default=str)
     own = options.own

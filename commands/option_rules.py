@@ -13,7 +13,7 @@ from opduel.commands.implied_framework import builds_of, spec_of_builds
 from opduel.commands.project import OF_SUITE
 from opduel.harness.specs import find_spec
 from opduel.records import UsageError
-from opduel.reporters.options import reporter_options
+from opduel.reporters.options import OPTION_BY_NAME
 from opduel.support.command_names import command_name
 
 
@@ -126,7 +126,7 @@ def refuse_options(options: HarnessOptions, *uses: str, **words: str) -> None:
     measure = command_name("measure")
     alone = "--single, without --control" if measure.endswith(".py") else measure
     for rule in (rule for use in uses for rule in RULES[use]):
-        reporters = sorted(reporter_options() - {*rule.but}) if rule.reporters else []
+        reporters = sorted(OPTION_BY_NAME.keys() - {*rule.but}) if rule.reporters else []
         reason = rule.reason.format(compare=command_name("compare"), alone=alone, **words)
         options.refuse([*rule.options, *reporters], reason)
 

@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from opduel.reporters.document import read_report as read_report
     from opduel.reporters.document import write_report as write_report
     from opduel.reporters.options import add_reporter_options as add_reporter_options
-    from opduel.reporters.options import reporter_options as reporter_options
     from opduel.reporters.registry import chosen_reporters as chosen_reporters
 
 _NAMES_BY_MODULE = {
     "base": {"Reporter", "ReportOutcome", "catch_up_all", "report_all"},
     "document": {"read_report", "write_report"},
-    "options": {"add_reporter_options", "reporter_options"},
+    "options": {"add_reporter_options"},
     "registry": {"chosen_reporters"},
 }
 

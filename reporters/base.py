@@ -18,30 +18,24 @@ class Reporter(ABC):
     """
 
     option: ClassVar[str]  # the command-line option that asks for it, without the dashes
-    metavar: ClassVar[str | None] = None  # the option's argument; None for a switch
-    help: ClassVar[str]  # the option's help, one sentence
-    repeatable: ClassVar[bool] = False  # whether the option may be given several times, for a reporter each
     whole_runs_only: ClassVar[bool] = False  # whether a run that will be resumed is reported only when complete
     other_reporters: "Sequence[Reporter]" = ()  # those that get the same runs
 
     def __init_subclass__(cls, option: str = "") -> None:
-        """Take what ``opduel.reporters.options`` says of ``option``, if that is given: one of ours."""
+        """``option``: see above; a subclass without one has that of its base."""
         if option:
-            ours = OPTION_BY_NAME[option]
-            cls.option, cls.metavar, cls.help, cls.repeatable = ours.name, ours.metavar, ours.help, ours.repeatable
+            cls.option = option
 
     @classmethod
     def from_options(cls, options: ReporterOptions) -> list[Self]:
         """Return the reporters that the options ask for: none, one, or one for each time that a repeatable option was
         given. Raises UsageError: an option's argument is empty or wrong."""
-        argument = options.value(cls.option)
-        if argument in (None, False, ()):
-            return []
-        if cls.metavar is None:
-            return [cls.from_option(None)]
-        values = [str(value) for value in (argument if cls.repeatable else [argument])]
+        argument = getattr(options, cls.option)
+        if argument is None or isinstance(argument, bool):
+            return [cls.from_option(None)] if argument else []
+        values = [argument] if isinstance(argument, str) else argument
         if not all(value.strip() for value in values):
-            raise UsageError(f"--{cls.option} needs a {cls.metavar}, and got an empty one")
+            raise UsageError(f"--{cls.option} needs a {OPTION_BY_NAME[cls.option].metavar}, and got an empty one")
         return [cls.from_option(value) for value in values]
 
     @classmethod

@@ -34,7 +34,7 @@ class NotifyWebhook(Notifier, option="notify_webhook"):
     def from_options(cls, options: ReporterOptions) -> list[Self]:
         """Return the notifiers that the options ask for, or else that of the address in the environment."""
         text = os.environ.get(WEBHOOK_VARIABLE, "").strip()
-        if not text or options.value(cls.option):
+        if not text or options.notify_webhook:
             return super().from_options(options)
         notifier = cls._of(text, WEBHOOK_VARIABLE)
         notifier.unverified = options.notify_unverified

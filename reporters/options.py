@@ -1,16 +1,13 @@
-"""The command-line options of all reporters. No reporter is loaded for them, but those of other packages."""
+"""The command-line options of all reporters. No reporter is loaded for them."""
 
 import argparse
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from importlib.metadata import entry_points
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 from opduel.reporters.formats import FORMATS
 
-GROUP = "opduel.reporters"  # the entry points of other packages
 UNVERIFIED = "notify_unverified"
 TOKEN_VARIABLE, WEBHOOK_VARIABLE = "OPDUEL_REMOTE_ACCESS_TOKEN", "OPDUEL_NOTIFY_WEBHOOK"
 GITLAB_TOKEN = "OPDUEL_GITLAB_TOKEN"  # not CI_JOB_TOKEN, which may not write notes
@@ -45,7 +42,7 @@ class ReporterOption:
 
     def is_given(self, options: "ReporterOptions") -> bool:
         """Return whether the command line, or else the environment, asks for the reporter."""
-        if options.value(self.name) not in (None, False, ()):
+        if getattr(options, self.name) not in (None, False, ()):
             return True
         return bool(self.variable and os.environ.get(self.variable, "").strip())
 
@@ -126,42 +123,16 @@ class ReporterOptions:
     notify_unverified: bool = False
     notify_webhook: Sequence[str] = ()
     prior_runs: str | None = None  # the address of a server, which may be asked with the token
-    of_other_packages: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, parsed: argparse.Namespace) -> Self:
         """Return the values that a parser has read."""
-        ours = {name: getattr(parsed, name, None) for name in (*OPTION_BY_NAME, "prior_runs")}
-        names = reporter_options() - OPTION_BY_NAME.keys()
-        return cls(
-            **{name: value for name, value in ours.items() if value is not None},
-            of_other_packages={name: getattr(parsed, name) for name in names if name in parsed},
-        )
-
-    def value(self, name: str) -> Any:
-        """Return the value of an option, of ours or of another package."""
-        return getattr(self, name) if name in OPTION_BY_NAME else self.of_other_packages.get(name)
+        values = {name: getattr(parsed, name, None) for name in (*OPTION_BY_NAME, "prior_runs")}
+        return cls(**{name: value for name, value in values.items() if value is not None})
 
 
 def add_reporter_options(parser: argparse.ArgumentParser) -> None:
     """Add every reporter's option to ``parser``."""
     group = parser.add_argument_group("reporters", "where results go; several may be given")
-    for option in (*OPTIONS, *_options_of_other_packages()):
+    for option in OPTIONS:
         option.add_to(group)
-
-
-def reporter_options() -> frozenset[str]:
-    """Return the names of all reporters' options in the parsed namespace."""
-    return frozenset(option.name for option in (*OPTIONS, *_options_of_other_packages()))
-
-
-@cache  # reads a file of every installed package
-def _options_of_other_packages() -> list[ReporterOption]:
-    if not entry_points(group=GROUP):
-        return []
-    from opduel.reporters.registry import reporters_of_other_packages
-
-    return [
-        ReporterOption(reporter.option, "", reporter.help, reporter.metavar, reporter.repeatable)
-        for reporter in reporters_of_other_packages()
-    ]

@@ -1,42 +1,17 @@
-"""The reporters that a command line asks for, ours and those of other packages."""
+"""The reporters that a command line asks for."""
 
-import logging
 import os
 from collections.abc import Sequence
-from functools import cache
-from importlib.metadata import entry_points
 from pkgutil import resolve_name
 
 from opduel.records import UsageError
 from opduel.reporters.base import Reporter
 from opduel.reporters.notifier import Notifier
-from opduel.reporters.options import GROUP, OPTION_BY_NAME, OPTIONS, UNVERIFIED, ReporterOptions
+from opduel.reporters.options import OPTIONS, UNVERIFIED, ReporterOptions
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import JsonReporter, SimpleScreenReporter
-from opduel.support.text import one_line
 
 _ON_STANDARD_OUTPUT = (ScreenReporter, SimpleScreenReporter, JsonReporter)
-log = logging.getLogger(__name__)
-
-
-@cache
-def reporters_of_other_packages() -> list[type[Reporter]]:
-    """Return the reporters of other installed packages. One that can't be loaded is left out, with a warning."""
-    reporters: dict[str, type[Reporter]] = {}
-    for point in entry_points(group=GROUP):
-        try:
-            reporter = point.load()
-            if not (isinstance(reporter, type) and issubclass(reporter, Reporter)):
-                raise TypeError(f"{point.value} is not a subclass of Reporter")
-            if reporter.option in OPTION_BY_NAME or reporter.option in reporters:
-                raise ValueError(f"the option --{reporter.option} already exists")
-        except Exception as error:  # whatever that package does when it is imported
-            package = point.dist.name if point.dist else point.value
-            words = f"not available ({one_line(str(error))}): repair the package {package}, or uninstall it"
-            log.warning("reporter %s: %s", point.name, words)
-        else:
-            reporters[reporter.option] = reporter
-    return list(reporters.values())
 
 
 def chosen_reporters(options: ReporterOptions, terminal: bool) -> list[Reporter]:
@@ -48,7 +23,7 @@ def chosen_reporters(options: ReporterOptions, terminal: bool) -> list[Reporter]
     """
     places = dict.fromkeys(option.reporter for option in OPTIONS if option.is_given(options))
     kinds = [resolve_name(f"opduel.reporters.{place}") for place in places]
-    chosen = [reporter for kind in (*kinds, *reporters_of_other_packages()) for reporter in kind.from_options(options)]
+    chosen = [reporter for kind in kinds for reporter in kind.from_options(options)]
     _check(chosen)
     if options.notify_unverified and not any(isinstance(reporter, Notifier) for reporter in chosen):
         raise UsageError(f"--{UNVERIFIED}: goes with --notify_command or --notify_webhook: add one, or leave it out")

@@ -38,10 +38,10 @@ class RemoteReporter(Reporter, option="remote_reporter"):
     def from_options(cls, options: ReporterOptions) -> list[Self]:
         """Return a reporter for each place that the options name. Raises UsageError: a place or the token is invalid,
         there is a token and no place or several servers, or a server would get a run twice."""
-        if not options.value(cls.option):
+        if not options.remote_reporter:
             reads = "://" in (options.prior_runs or "")  # from a server, with the token
             for name in ("spool",) if reads else ("remote_access_token", "remote_access_token_file", "spool"):
-                if options.value(name) is not None:
+                if getattr(options, name) is not None:
                     raise UsageError(f"--{name}: goes with --{cls.option}: add that, or leave it out")
             return []
         places: dict[str, Place] = {}

@@ -11,10 +11,11 @@ import pytest
 import report_samples as samples
 
 from opduel.records import Report, UsageError
-from opduel.reporters import Reporter, add_reporter_options, chosen_reporters, report_all, reporter_options
+from opduel.reporters import Reporter, add_reporter_options, chosen_reporters, report_all
 from opduel.reporters.local import LocalReporter, SimpleLocalReporter
+from opduel.reporters.notify_command import NotifyCommand
 from opduel.reporters.notify_webhook import NotifyWebhook
-from opduel.reporters.options import OPTIONS, WEBHOOK_VARIABLE, ReporterOptions
+from opduel.reporters.options import OPTION_BY_NAME, OPTIONS, WEBHOOK_VARIABLE, ReporterOptions
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
 
@@ -25,7 +26,6 @@ class Broken(Reporter):
     """A reporter with a bug."""
 
     option: ClassVar[str] = "broken_reporter"
-    help: ClassVar[str] = "fails"
 
     @classmethod
     def from_option(cls, value: str | None) -> Self:
@@ -35,22 +35,6 @@ class Broken(Reporter):
     def report(self, report: Report) -> str | None:
         """Fail as a bug would."""
         raise ZeroDivisionError("oops")
-
-
-class Several(Broken):
-    """A reporter that may be asked for more than once."""
-
-    option: ClassVar[str] = "several_reporter"
-    metavar: ClassVar[str | None] = "NAME=FILE"
-    repeatable: ClassVar[bool] = True
-
-    def __init__(self, value: str | None) -> None:
-        self.value = value
-
-    @classmethod
-    def from_option(cls, value: str | None) -> Self:
-        """The reporter for ``--several_reporter NAME=FILE``."""
-        return cls(value)
 
 
 class Interrupted(Broken):
@@ -146,30 +130,20 @@ def test_every_reporter_has_an_option_of_its_own() -> None:
 
 
 def test_a_repeatable_option_asks_for_a_reporter_each_time() -> None:
-    def several(*values: str) -> list[str]:
-        options = ReporterOptions(of_other_packages={"several_reporter": values})
-        return [reporter.value for reporter in Several.from_options(options)]
-
-    assert several("a=b", "c=d") == ["a=b", "c=d"]
-    assert several() == []
-    with pytest.raises(UsageError, match="--several_reporter needs a NAME=FILE"):
-        several("a=b", " ")
+    words = ("--notify_command", "true", "--notify_command", "cat -n")
+    assert _kinds(*words, terminal=False) == [ScreenReporter, NotifyCommand, NotifyCommand]
+    with pytest.raises(UsageError, match="--notify_command needs a COMMAND"):
+        chosen_reporters(_options("--notify_command", " "), terminal=False)
 
 
 def test_the_names_of_all_options_are_known() -> None:
-    assert reporter_options() == set(vars(_options())) - {"prior_runs", "of_other_packages"}
-
-
-def test_installed_packages_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    names = reporter_options()
-    monkeypatch.setattr("opduel.reporters.options.entry_points", None)
-    assert reporter_options() == names
+    assert OPTION_BY_NAME.keys() == vars(_options()).keys() - {"prior_runs"}
 
 
 def test_options_load_no_reporter() -> None:
     code = """
 import argparse, sys
-from opduel.reporters import add_reporter_options, reporter_options
+from opduel.reporters import add_reporter_options
 add_reporter_options(argparse.ArgumentParser())
 print(sorted(name for name in sys.modules if name.startswith("opduel.reporters.")))
 print({"rich", "jinja2", "requests", "pydantic", "numpy"} & {*sys.modules})
