@@ -39,9 +39,7 @@ from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Report, UsageError
 from opduel.records.measurement import SIDES, Side
 from opduel.reporters import Reporter
-from opduel.support.text import counted, duration
-
-AA_S, AA_CASE_S = 60.0, 5.0  # for measuring a build against itself, and for each case of that
+from opduel.support.text import counted
 
 
 def run_harness(options: HarnessOptions, command: Sequence[str]) -> int:
@@ -121,22 +119,7 @@ def plan_run(
     refuse_failing_lines(options, cases, framework, [control, treatment])
     refuse_unknown_operators(options, cases, framework, [control, treatment], session.choice.path)
     session = replace(session, cases=discover_cases(session, control, treatment))
-    return session, _bounded_where_equal(options, session.request(control, treatment))
-
-
-def _bounded_where_equal(options: HarnessOptions, request: RunRequest) -> RunRequest:
-    """Return the request; where both builds are the same, which is said, with a time budget, unless the options bound
-    the run: settling every case may take long, and shows nothing but noise."""
-    differs = request.control.digest != request.treatment.digest or request.framework.has_own_sides
-    if differs or options.inject:
-        return request
-    bound = ""
-    if options.time_budget is None and options.max_rounds is None:
-        budget_s = AA_S + AA_CASE_S * len(request.cases)
-        bound = f"; measuring takes at most {duration(budget_s)}: --time_budget SECONDS changes that"
-        request = request.configured(time_budget=budget_s)
-    log.warning("both sides are the same build (A/A), so that what differs is noise%s", bound)
-    return request
+    return session, session.request(control, treatment)
 
 
 def _plan_suite(
@@ -156,7 +139,7 @@ def _plan_suite(
         return suite.choose(builds, seed)
 
     session = plan_session(suite.options, config, command, reporters=reporters, chosen=chosen)
-    return session, _bounded_where_equal(options, session.request(builds["control"], builds["treatment"]))
+    return session, session.request(builds["control"], builds["treatment"])
 
 
 def _reporters_to_tell(reporters: Sequence[Reporter], report: Report, rounds: FileRoundLog | None) -> list[Reporter]:
@@ -199,6 +182,8 @@ def _make_both_builds(
         builds = make_builds(options, framework, [*requests.values()])
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
+    if control.digest == treatment.digest and not (options.inject or framework.has_own_sides):
+        log.warning("both sides are the same build (A/A), so that what differs is noise")
     return control, treatment
 
 

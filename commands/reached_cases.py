@@ -5,7 +5,6 @@ import json
 import logging
 import math
 import os
-import re
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -18,13 +17,13 @@ import platformdirs
 from opduel.commands.entry import log
 from opduel.driver.builds.environment_build import site_packages
 from opduel.driver.code_difference import CodeDifference, compare_installed
-from opduel.driver.likely_reach import UNRELATED, LikelyReach
+from opduel.driver.likely_reach import LikelyReach
 from opduel.harness import reach as recording
 from opduel.harness.processes.case_request import CaseRequest, benchmark_of
 from opduel.harness.reach import record_reach
 from opduel.harness.run_request import RunRequest
 from opduel.records import Build, Case, Failure
-from opduel.records.measurement import SIDES, SKIPPED, Side
+from opduel.records.measurement import SIDES, Side
 from opduel.records.reach import Reach
 from opduel.records.run_record import UNKNOWN, LeftOutRecord
 from opduel.reporters.summary import listed
@@ -35,7 +34,6 @@ from opduel.support.text import counted, duration
 SHOWN = 5  # reasons why cases fail, in the log
 MOST_KEPT = 50  # builds whose cases were recorded
 LONGEST_S = 600.0  # of recording
-UNRELATED_S = 15.0  # of recording cases that the change is hardly related to, where it reaches others
 LEAST_S, BUDGET_SHARE = 30.0, 0.25  # of recording beside a time budget: so long, or this share of it
 SUITE = "OPDUEL_SUITE"  # the build's variable that says where its copy of the suite is
 _RECORDER = Path(recording.__file__).parent / "worker" / "reach.py"
@@ -88,15 +86,13 @@ def leave_out(request: RunRequest, level: int = logging.INFO) -> NotMeasured | N
     likely = LikelyReach(_site_of(request.control), difference.parts, Path(suite) if suite else None)
     ranks = {case.id: likely.rank(case) for case in request.cases}
     cases = sorted(request.cases, key=lambda case: (*ranks[case.id], case.operator, case.id))
-    related = [case for case in cases if ranks[case.id][0] < UNRELATED[0]]
 
     def is_reached(reach: Reach) -> bool:
         reason = difference.reason(reach)
         return reason is not None and not reason.startswith(UNKNOWN)
 
     recorder = _Recorder(request)
-    is_short = request.configuration.time_budget is not None
-    reaches = recorder.record("control", cases, is_reached, len(related) if is_short else None)
+    reaches = recorder.record("control", cases, is_reached)
     failures = _failures_on_both(recorder, reaches)
     reasons = {case.id: difference.reason(reaches[case.id]) for case in cases if case.id not in failures}
     reasons |= _reasons_of_others(cases, reaches, reasons)
@@ -126,34 +122,25 @@ def _reasons_of_others(
 
 
 def _failures_on_both(recorder: "_Recorder", reaches: Mapping[str, Reach]) -> dict[str, Failure]:
-    """Return the failures of the cases that the control can't run, and the treatment neither, for the same reason."""
+    """Return the failures of the cases that the control can't run, and the treatment neither."""
     request = recorder.request
     failing = [case for case in request.cases if reaches[case.id].failure]
     theirs = recorder.record("treatment", failing) if failing else {}
     failures: dict[str, Failure] = {}
     for case in failing:
         failure, other = reaches[case.id].failure, theirs[case.id].failure
-        if failure and other and _plain_reason(failure, request.control) == _plain_reason(other, request.treatment):
+        if failure and other and failure.kind == other.kind:
             failures[case.id] = dataclasses.replace(failure, side="both")
     return failures
 
 
-def _plain_reason(failure: Failure, build: Build) -> tuple[str, str]:
-    """Return the kind and reason of a failure, without what differs from one process or folder to the next."""
-    reason = failure.reason
-    for place in filter(None, (build.directory, *build.environment.values())):
-        reason = reason.replace(place, "...") if place.startswith(os.sep) else reason
-    return failure.kind, re.sub(r"\b0x[0-9a-f]+\b|\d+", "#", reason)
-
-
 def _log_failures(failures: Mapping[str, Failure]) -> None:
     """Log which failures leave how many cases out."""
-    reasons = Counter((failure.kind == SKIPPED, failure.reason) for failure in failures.values())
-    for (is_skipped, reason), count in reasons.most_common(SHOWN):
-        does = ("is skipped" if count == 1 else "are skipped") if is_skipped else "fails" if count == 1 else "fail"
-        log.warning("%s %s on both builds, not measured: %s", counted(count, "case"), does, reason)
-    if further_cases := sum(count for _, count in reasons.most_common()[SHOWN:]):
-        log.warning("%s more on both builds, for other reasons (report.json has them)", counted(further_cases, "case"))
+    reasons = Counter(f"{failure.kind}: {failure.reason}" for failure in failures.values()).most_common()
+    for reason, count in reasons[:SHOWN]:
+        log.warning("%s not measured, as both builds can't run it: %s", counted(count, "case"), reason)
+    if further_cases := sum(count for _, count in reasons[SHOWN:]):
+        log.warning("%s more, for other reasons (report.json has them)", counted(further_cases, "case"))
 
 
 def _reasons_on_treatment(
@@ -191,29 +178,20 @@ class _Recorder:
         self._deadline = time.monotonic() + min(LONGEST_S, max(LEAST_S, BUDGET_SHARE * budget_s))
 
     def record(
-        self,
-        side: Side,
-        cases: Sequence[Case],
-        is_reached: Callable[[Reach], bool] = lambda _: False,
-        foremost: int | None = None,
+        self, side: Side, cases: Sequence[Case], is_reached: Callable[[Reach], bool] = lambda _: False
     ) -> dict[str, Reach]:
-        """Return what the cases reach on a side; ``NO_TIME`` of one whose benchmark ``is_reached`` by others. If one of
-        so many ``foremost`` cases is reached, the others are recorded for ``UNRELATED_S`` at most."""
+        """Return what the cases reach on a side; ``NO_TIME`` of one whose benchmark ``is_reached`` by others."""
         file, reaches = self._kept(side)
         keys = {
             case.id: data_digest(CaseRequest(case, 0).description() | {"metric": case.metric})[:16] for case in cases
         }
-        parts = [cases] if foremost is None else [cases[:foremost], cases[foremost:]]
-        for number, part in enumerate(parts):
-            reached = {
-                benchmark_of(case) for case in cases if is_reached(reaches.get(keys[case.id], recording.NO_TIME))
-            }
-            missing = [case for case in part if keys[case.id] not in reaches and benchmark_of(case) not in reached]
-            if missing:
-                new = self._record_now(side, missing, is_reached, UNRELATED_S if number and reached else math.inf)
-                reaches |= {keys[case_id]: reach for case_id, reach in new.items()}
-                with suppress(OSError):  # a cache
-                    _write(file, reaches)
+        reached = {benchmark_of(case) for case in cases if is_reached(reaches.get(keys[case.id], recording.NO_TIME))}
+        missing = [case for case in cases if keys[case.id] not in reaches and benchmark_of(case) not in reached]
+        if missing:
+            new = self._record_now(side, missing, is_reached)
+            reaches |= {keys[case_id]: reach for case_id, reach in new.items()}
+            with suppress(OSError):  # a cache
+                _write(file, reaches)
         return {case.id: reaches.get(keys[case.id], recording.NO_TIME) for case in cases}
 
     def _kept(self, side: Side) -> tuple[Path, dict[str, Reach]]:
@@ -226,10 +204,10 @@ class _Recorder:
         return file, _read(file)
 
     def _record_now(
-        self, side: Side, cases: Sequence[Case], is_reached: Callable[[Reach], bool], most_s: float
+        self, side: Side, cases: Sequence[Case], is_reached: Callable[[Reach], bool]
     ) -> Mapping[str, Reach]:
         build = self.request.control if side == "control" else self.request.treatment
-        left_s = max(1.0, min(most_s, self._deadline - time.monotonic()))
+        left_s = max(1.0, self._deadline - time.monotonic())
         words = "recording what %s on %s, once for a build, in at most %s"
         log.info(words, _runs(len(cases)), build.requested[:12], duration(round(left_s)))
         return record_reach(self.request, side, cases, _site_of(build), left_s, is_reached)
