@@ -11,7 +11,6 @@ from opduel.harness.specs import find_spec, is_bundle, list_specs, load_cases
 from opduel.records import UsageError
 from opduel.reporters.stream import print_result
 from opduel.reporters.text import align
-from opduel.support.command_names import option_prefix
 
 Row = tuple[str, str, str]
 
@@ -25,7 +24,7 @@ def list_cases(pattern: str, options: HarnessOptions | None = None) -> int:
     rows = [row for row in (_rows() if options is None else _chosen(options)) if _matches(row, pattern)]
     if not rows:
         fix = "use a part of a case's id, of an operator or of a spec"
-        raise UsageError(f"{option_prefix('list')}nothing matches {pattern!r}: {fix}")
+        raise UsageError(f"nothing matches {pattern!r}: {fix}")
     lines = align(rows, left_columns=3) if sys.stdout.isatty() else ["\t".join(row) for row in rows]
     print_result("".join(f"{line}\n" for line in lines))
     return DONE
@@ -43,7 +42,7 @@ def _rows() -> list[Row]:
 
 def _chosen(options: HarnessOptions) -> list[Row]:
     if options.suite is not None:
-        raise UsageError(f"{option_prefix('list')}the benchmarks of a --suite are known only once builds are measured")
+        raise UsageError("the benchmarks of a --suite are known only once builds are measured")
     choice = choose_cases(options, options.seed or 0)
     where = choice.path.name if choice.path else choice.name
     return [(case.id, case.operator, where) for case in choice.cases]

@@ -2,6 +2,7 @@
 misspelt ones, found before anything is timed."""
 
 from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,6 @@ from opduel.harness.specs import list_specs, read_plain
 from opduel.records import Build, Case, UsageError
 from opduel.records.measurement import MISSING
 from opduel.support.command_names import command_name
-from opduel.support.text import similar_names
 
 _IN_SETUP = "in the setup: "  # so begins the reason of what a setup raises (opduel_common/statements.py)
 LINE_S = 3.0  # for a line and its setup, until it is taken for one that works
@@ -88,7 +88,7 @@ def refuse_unknown_operators(
     for check in _failing_in_all(options, unlisted, framework, builds, LIMIT_S):
         case, operator = check.case, check.case.operator
         place = f"--operators {operator}" if operator in for_inputs else f"{spec}: {case.id}: operator {operator}"
-        similar = similar_names(operator, spec_operators)
+        similar = get_close_matches(operator, spec_operators, 2)
         advice = f"similar: {', '.join(similar)}" if similar else f"see {command_name('list')}"
         raise UsageError(f"{place}: none of the builds has this operator: {advice}")
 

@@ -20,7 +20,6 @@ from opduel.reporters.remote.spool import REPORT, endpoint_of, place_of
 from opduel.reporters.stream import print_result
 from opduel.reporters.text import escaped
 from opduel.support.atomic import user_path
-from opduel.support.command_names import option_prefix
 from opduel.support.outbox import Delivery, Entry
 
 COLUMNS = ("state", "run", "category", "endpoint", "what", "entry")
@@ -54,7 +53,7 @@ def send(paths: Sequence[Path], reporting: ReporterOptions) -> int:
     UsageError: one is no report, other options than the remote reporter's, or none that says where to; RunError: the
     spool can't be read or written."""
     if not reporting.remote_reporter:
-        raise UsageError(f"{option_prefix('send')}add --remote_reporter, the server to send to")
+        raise UsageError("add --remote_reporter, the server to send to")
     reporters = RemoteReporter.from_options(with_stored_token(reporting, StoredAnswers()))
     for reporter in reporters:
         reporter.check()
@@ -92,7 +91,7 @@ def _check_token(sender: Sender, endpoints: Collection[str] | None, retry_refuse
     if sender.token is not None and endpoints is None and len({origin(endpoint) for endpoint in waiting}) > 1:
         places = ", ".join(f"{endpoint} in entry {numbers[endpoint]}" for endpoint in waiting)
         raise UsageError(
-            f"{option_prefix('flush')}reports wait for several servers ({places}), and a token is for one of them "
+            f"reports wait for several servers ({places}), and a token is for one of them "
             "only: choose it with --remote_reporter, or remove an entry whose address is wrong with --give_up NUMBER"
         )
     for endpoint in waiting:

@@ -29,7 +29,6 @@ from opduel.commands.entry import DONE, INCOMPLETE, PRINTED, REGRESSED, log, pat
 from opduel.commands.harness_options import CommitOptions, HarnessOptions
 from opduel.commands.overwrite_check import files_read, refuse_overwriting
 from opduel.commands.prior_runs import read_prior_runs
-from opduel.comparator import plan_looks
 from opduel.frameworks import FRAMEWORKS_DIR, Framework, adaptor_names, require_functions, run_environment
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.other_runs.discovery import with_values
@@ -47,8 +46,6 @@ from opduel.reporters.stream import write_text
 from opduel.reporters.summary import conclusion, not_broken_down_line, open_lines, validity_line
 from opduel.support.atomic import check_folder
 from opduel.support.text import counted, duration, printable_lines
-
-SHORT_S = 120.0  # a time budget in which rounds that count instructions or memory may not be enough for a verdict
 
 
 @dataclass(frozen=True)
@@ -219,14 +216,8 @@ def check_profile_output(options: HarnessOptions) -> None:
 
 
 def log_forecast(request: RunRequest) -> None:
-    """Log how long the run is likely to take, if earlier runs say it, and which rounds it takes at least to count."""
-    expected, looks = forecast(request), plan_looks(request.max_rounds)
-    counted_metrics = {case.metric for case in request.cases} & looks.by_metric.keys()
-    budget = request.configuration.time_budget
-    for metric in sorted(counted_metrics) if budget is not None and budget < SHORT_S else ():
-        rounds = looks.of_metric(metric).counts[0]
-        words = "%s: a verdict takes %s, each with new processes: %s may be too short; --time_budget changes that"
-        log.info(words, metric, counted(rounds, "round"), duration(budget))
+    """Log how long the run is likely to take, if earlier runs say it."""
+    expected, budget = forecast(request), request.configuration.time_budget
     if expected is None:
         if request.prior_runs is not None:
             log.info("--prior_runs: no case of this run is known")

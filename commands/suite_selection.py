@@ -34,7 +34,7 @@ from opduel.driver.suites.discovery import (
     skipped_by_parameters,
 )
 from opduel.driver.suites.elsewhere import ChosenSuite
-from opduel.driver.suites.source import Suite, mentions, open_suite
+from opduel.driver.suites.source import Suite, open_suite
 from opduel.driver.suites.work import SuiteWork, cache_orders, new_work_folder
 from opduel.frameworks import Framework, framework_names, get_framework, run_environment, worker_environment
 from opduel.records import METRICS, Build, Case, RunError, UsageError, case_id_for
@@ -129,7 +129,6 @@ class SuiteSelection:
         options, benchmarks_by_side = self.options, self._discovered(sides)
         every = all_cases(benchmarks_by_side)
         problems = [self._with_fix(line) for line in problems_of(benchmarks_by_side)]
-        problems += self._without_pympler(sides, benchmarks_by_side)
         if not every:
             own = "no test uses the fixture benchmark, or its mark: " if self.suite.tests else ""
             why = f"{own}name the folder that has them"
@@ -184,15 +183,6 @@ class SuiteSelection:
         if self.suite.tests and (module := missing_module(problem)):
             return f"{problem} (add it with --suite_packages {module})"
         return problem
-
-    def _without_pympler(self, sides: Mapping[Side, Build], benchmarks_by_side: Mapping[Side, Discovered]) -> list[str]:
-        """Return a line for each build in which asv_runner finds no mem_* benchmarks of a suite that has some."""
-        lines = []
-        for side, build in sides.items():
-            finds_some = any(benchmark.kind == "mem" for benchmark in benchmarks_by_side[side].benchmarks)
-            if "pympler" not in build.packages and not finds_some and mentions(self.suite, r"\b(mem_|Mem[A-Z_])\w"):
-                lines.append(f"{build.requested}: has no pympler, without which mem_* aren't found: install it there")
-        return list(dict.fromkeys(lines))
 
     def _discovered(self, sides: Mapping[Side, Build]) -> dict[Side, Discovered]:
         """What each side finds; a build is asked once, and again by a later run if there were problems."""

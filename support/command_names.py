@@ -36,11 +36,6 @@ def command_name(subcommand: str) -> str:
     return SCRIPTS.get(subcommand, usual) if _are_scripts[-1] else usual
 
 
-def option_prefix(subcommand: str) -> str:
-    """Return how a message of a subcommand begins: ``--list: `` where it is an option of run_bench.py, else empty."""
-    return f"{SCRIPTS[subcommand].partition(' ')[2]}: " if _are_scripts[-1] else ""
-
-
 def reinstall_words() -> str:
     """Return what repairs the installation."""
     return "run `make setup`" if _are_scripts[-1] else "install opduel again"

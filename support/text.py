@@ -3,8 +3,6 @@
 import math
 import re
 import reprlib
-from collections.abc import Collection
-from difflib import get_close_matches
 
 LONGEST_LINE = 1000  # characters of an error
 LONGEST_WORD = 300  # of one word of an error: a path, or a pasted argument
@@ -101,13 +99,3 @@ def one_line(text: str) -> str:
 def with_short_words(text: str) -> str:
     """Return ``text`` with very long words clipped."""
     return _LONG_WORD.sub(lambda word: clipped(word[0], LONGEST_QUOTE), text)
-
-
-def similar_names(name: str, names: Collection[str]) -> list[str]:
-    """Return at most two of the dotted names that look like ``name``, or else two whose last part looks like its last
-    part."""
-    last: dict[str, str] = {}
-    for dotted in names:
-        last.setdefault(dotted.rpartition(".")[2], dotted)
-    own = name.rpartition(".")[2]
-    return get_close_matches(name, names, 2) or [last[part] for part in get_close_matches(own, last, 2)]

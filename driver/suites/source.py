@@ -295,13 +295,6 @@ def copy_suite(suite: Suite, folder: Path) -> Path:
     return destination
 
 
-def mentions(suite: Suite, pattern: str) -> bool:
-    """Tell whether a regular expression matches something in a suite's file, or in its path."""
-    paths = (path for path in files_of(suite.folder, suite.parts) if (suite.folder / path).is_file())
-    in_path, in_file = re.compile(pattern), re.compile(pattern.encode())
-    return any(in_path.search(str(path)) or in_file.search((suite.folder / path).read_bytes()) for path in paths)
-
-
 def _state_of(folder: Path, parts: Sequence[str] = (".",)) -> tuple[str | None, bool | None]:
     """Return the commit of the work tree that the folder is in, and whether these parts of it differ from it."""
     try:

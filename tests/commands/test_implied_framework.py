@@ -41,7 +41,6 @@ def line(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
         ("mypkg==1 mypkg==2 --operators smooth", "--operators smooth: no spec lists the functions of mypkg"),
         ("main HEAD --operators smooth", "--operators smooth: no spec lists the functions of this package"),
         (f"{RELEASES} --operators np.srot", "did you mean numpy."),
-        (f"{RELEASES} --operators sorrt", "did you mean numpy."),
         ("numpy=1.26.4 numpy==2.2.6 -b numpy", "'numpy=1.26.4' is neither a requirement"),
         ("numpy==1.26.4..numpy==2.2.6 x -b numpy", f"give both ends as builds: {RELEASES}"),
     ],

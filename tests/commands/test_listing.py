@@ -43,10 +43,10 @@ def test_a_pattern_is_looked_for_in_all_three(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--list", "no such", "-b", "smoke"], "--list: nothing matches 'no such'"),
-        (["--list", "take", "-b", "smoke", "--operators", "exp"], "--list: nothing matches 'take'"),
+        (["--list", "no such", "-b", "smoke"], "nothing matches 'no such'"),
+        (["--list", "take", "-b", "smoke", "--operators", "exp"], "nothing matches 'take'"),
         (["--list", "--category", "unray"], "has no category 'unray': use "),
-        (["--list", "--suite", "."], "--list: the benchmarks of a --suite are known only once builds are measured"),
+        (["--list", "--suite", "."], "the benchmarks of a --suite are known only once builds are measured"),
         (["--list", "--calibrate"], "--list: does nothing else: leave --calibrate out"),
     ],
 )

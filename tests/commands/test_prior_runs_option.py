@@ -195,15 +195,3 @@ def test_the_environments_token_is_not_shown_to_a_server_that_gets_no_reports(
         run(*MINIMAL, "--prior_runs", place).error_line()
         run(*MINIMAL, "--prior_runs", place, "--remote_reporter", f"{place}/api|c").error_line()
     assert server.tokens == [None, f"Bearer {TOKEN}"]
-
-
-@pytest.mark.parametrize(("budget", "is_said"), [("20", True), ("120", False)])
-def test_a_budget_that_may_be_too_short_for_counts_is_named_before_measuring(
-    run: Run, budget: str, is_said: bool
-) -> None:
-    outcome = run(*MINIMAL, "--metric", "memory", "--time_budget", budget)
-    assert outcome.code == 0, outcome.err
-    words = (
-        "memory: a verdict takes 3 rounds, each with new processes: 20 s may be too short; --time_budget changes that"
-    )
-    assert (words in outcome.err) == is_said

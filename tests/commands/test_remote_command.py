@@ -219,7 +219,7 @@ def test_a_spool_that_is_a_file(bench: Run, home: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--send", "x.json"), "--send: add --remote_reporter, the server to send to"),
+        (("--send", "x.json"), "add --remote_reporter, the server to send to"),
         (("--send", "x.json", "--flush"), "--flush: does nothing else: leave --send out"),
         (("--send", "x.json", "--remote_reporter", "h/x|c", "--calibrate"), "--send: does nothing else: leave"),
         (("--send", "/no/x.json", "--remote_reporter", "h/x|c"), "/no/x.json: cannot be read"),

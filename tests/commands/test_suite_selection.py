@@ -260,14 +260,6 @@ def test_modules_are_found_where_asv_looks_for_them(tmp_path: Path, monkeypatch:
     assert SuiteSelection(parsed("--env", "PYTHONPATH=/own")).options.variables == {"PYTHONPATH": "/own"}
 
 
-def test_a_build_without_pympler_is_said_where_a_suite_has_what_needs_it() -> None:
-    suite = discovered()
-    without = replace(suite, benchmarks=tuple(benchmark for benchmark in suite.benchmarks if benchmark.kind != "mem"))
-    record = chosen("-b", "time_sum", suite=without).suite_record
-    assert record is not None
-    assert record.problems[-1] == "this one: has no pympler, without which mem_* aren't found: install it there"
-
-
 def test_what_a_projects_tests_need_is_installed_unless_the_user_says_what(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
