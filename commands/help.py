@@ -30,8 +30,10 @@ def merged_parser(name: str) -> Parser:
 
 def all_help(name: str) -> str:
     """Return the help with all options."""
+    if not COMMANDS[name].takes_run_options:
+        return short_help(name)
     parser = merged_parser(name)
-    if COMMANDS[name].takes_run_options and name not in SCRIPTS:
+    if name not in SCRIPTS:
         parser.usage = "%(prog)s [OPTIONS]"
     return parser.format_help()
 

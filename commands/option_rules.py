@@ -20,7 +20,7 @@ from opduel.support.command_names import command_name
 @dataclass(frozen=True)
 class Rule:
     """Options that are refused, and why. In the reason ``{compare}`` stands for the command that compares two builds,
-    ``{alone}`` for what measures one; other words in braces are given to ``refuse_options``."""
+    ``{alone}`` for what measures one."""
 
     options: tuple[str, ...]
     reason: str
@@ -28,12 +28,7 @@ class Rule:
     but: tuple[str, ...] = ()  # of the reporters' options
 
 
-_ALONE = "or measure one build alone ({alone})"
-# What an A/B has in place of opperf's options.
-CALLS = {
-    "warmup": "an A/B warms up by itself, until calls have settled: leave it out, " + _ALONE,
-    "runs": "an A/B makes as many calls as it needs: limit it with --time_budget or --max_rounds, " + _ALONE,
-}
+CALLS = ("warmup", "runs")  # opperf's options, in whose place an A/B plans by itself
 SINGLE_ONLY = ("single", "rounds", "output_format", "output_file", "baseline", "profiler", "golden")
 AB_ONLY = (
     *("info", "metric", "alpha", "max_rounds", "inject", "sentinels", "busy_host", "verify", "verify_after"),
@@ -61,18 +56,14 @@ _LEAVE_ONE = "leave one of the two options out"
 RULES: Mapping[str, Sequence[Rule]] = {
     "two builds": (
         Rule(SINGLE_ONLY, "only applies to one build alone ({alone}): leave it out"),
-        *(Rule((name,), reason) for name, reason in CALLS.items()),
+        Rule(CALLS, "an A/B makes as many calls as it needs: leave it out, or measure one build alone ({alone})"),
     ),
     "several runs": (
         Rule(("round_log", "profile_output", "fuzz", "fuzz_spec"), "is for one run of {compare}: leave it out"),
     ),
     "one build": (
-        Rule(("control", "info"), "--{single} measures one build alone: " + _LEAVE_ONE),
-        Rule(
-            AB_ONLY,
-            "belongs to an A/B, and --{single} measures one build alone: leave one of the two out",
-            reporters=True,
-        ),
+        Rule(("control", "info"), "--single, or an option of it, measures one build alone: " + _LEAVE_ONE),
+        Rule(AB_ONLY, "belongs to an A/B, not to --single or an option of it: leave one out", reporters=True),
     ),
     "golden": (Rule(_NO_GOLDEN, "has no meaning with --golden: leave it out"),),
     "golden, written": (Rule((), "reports a comparison: add --metric error, or leave it out", reporters=True),),
@@ -121,13 +112,13 @@ RULES: Mapping[str, Sequence[Rule]] = {
 }
 
 
-def refuse_options(options: HarnessOptions, *uses: str, **words: str) -> None:
+def refuse_options(options: HarnessOptions, *uses: str) -> None:
     """Raise UsageError, which names the option, if one is given that doesn't go with these uses of ``RULES``."""
     measure = command_name("measure")
     alone = "--single, without --control" if measure.endswith(".py") else measure
     for rule in (rule for use in uses for rule in RULES[use]):
         reporters = sorted(OPTION_BY_NAME.keys() - {*rule.but}) if rule.reporters else []
-        reason = rule.reason.format(compare=command_name("compare"), alone=alone, **words)
+        reason = rule.reason.format(compare=command_name("compare"), alone=alone)
         options.refuse([*rule.options, *reporters], reason)
 
 
@@ -148,13 +139,8 @@ def check_options(options: HarnessOptions) -> None:
 def is_single(options: HarnessOptions) -> bool:
     """Tell whether one build alone is measured: with ``--single``, or with an option that only such a run has and no
     control."""
-    names_control = options.control is not None or options.info is not None
-    return options.single or (_single_option(options) is not None and not names_control)
-
-
-def _single_option(options: HarnessOptions) -> str | None:
-    """Return the first option that only a single-build run has; None if none was given."""
-    return next((name for name in (*SINGLE_ONLY, *CALLS) if options.is_given(name)), None)
+    is_asked_for = any(map(options.is_given, (*SINGLE_ONLY, *CALLS)))
+    return options.single or (is_asked_for and options.control is None and options.info is None)
 
 
 def _check_golden(options: HarnessOptions) -> None:
@@ -166,7 +152,7 @@ def _check_golden(options: HarnessOptions) -> None:
 
 
 def _check_single(options: HarnessOptions) -> None:
-    refuse_options(options, "one build", single=str(_single_option(options)))
+    refuse_options(options, "one build")
     if options.platform in ("python", "native"):
         raise UsageError(f"-p {options.platform}: -p is --platform here: use --profiler {options.platform}")
     if options.wipe_cache and options.profiler == "native":

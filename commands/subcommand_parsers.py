@@ -21,11 +21,8 @@ _SHAPE = re.compile(rf"(?P<name>[^=]+)=(?P<sizes>[0-9]+(,[0-9]+)*)(:(?P<dtype>{'
 
 def list_parser() -> Parser:
     """Return the parser of ``opduel list``, whose other options are those of ``opduel compare``."""
-    parser = Parser(
-        prog="opduel list",
-        description="List all cases.",
-        epilog="With options of opduel compare, such as -b SPEC: the cases that it would measure",
-    )
+    epilog = "With options of opduel compare, such as -b SPEC: the cases that it would measure"
+    parser = Parser(prog="opduel list", epilog=epilog)
     parser.options()("pattern PATTERN", "a part of an id, an operator or a spec's name, or a pattern", nargs="?")
     return parser
 
@@ -65,11 +62,7 @@ def run_parser() -> Parser:
 
 
 def init_parser() -> Parser:
-    parser = Parser(
-        prog="opduel init",
-        usage="%(prog)s [FOLDER] [[-s SETUP] STATEMENT...] [OPTIONS]",
-        description="Write the settings and the workflow by which opduel measures a package, and overwrite nothing.",
-    )
+    parser = Parser(prog="opduel init", epilog="Nothing is overwritten.")
     add = parser.options()
     add(
         "folder FOLDER",
@@ -131,9 +124,8 @@ def shape(text: str) -> tuple[str, list[int], str]:
 def conformance_parser() -> Parser:
     parser = Parser(
         prog="opduel conformance",
-        description="Test whether a framework behaves as opduel requires: equal inputs on both sides, failures that "
-        "cost one case, equal results in a fork, and so on. Exit codes: 0 it does; 1 it has problems, one a line; "
-        "2 wrong usage or input; 3 a build can't be started.",
+        epilog="Exit codes: 0 it does; 1 it has problems, one a line; 2 wrong usage or input; 3 a build can't be "
+        "started.",
     )
     add = parser.options()
     add("-b --benchmark_file SPEC", "a spec of the framework, whose cases run on both builds; of a suite, as --bench")
@@ -153,7 +145,7 @@ def conformance_parser() -> Parser:
 
 
 def convert_parser() -> Parser:
-    parser = Parser(prog="opduel convert", description="Write a report in the format of another tool.")
+    parser = Parser(prog="opduel convert")
     add = parser.options()
     add("report REPORT", "a report.json", type=report_file)
     add("--to", f"the format. {described()}", choices=list(FORMATS), required=True)
@@ -167,11 +159,7 @@ def convert_parser() -> Parser:
 
 
 def explain_parser() -> Parser:
-    parser = Parser(
-        prog="opduel explain",
-        description="Say why a case of a report changed.",
-        epilog="The run must have looked for causes: --explain all",
-    )
+    parser = Parser(prog="opduel explain", epilog="The run must have looked for causes: --explain all")
     add = parser.options()
     add("report REPORT", "a report.json", type=report_file)
     add("case CASE", "the id of a case, or a part of it (default: one line for each case with a cause)", nargs="?")
@@ -180,13 +168,13 @@ def explain_parser() -> Parser:
 
 
 def send_parser() -> Parser:
-    parser = Parser(prog=command_name("send"), description="Send reports on disk to a results server.")
+    parser = Parser(prog=command_name("send"))
     parser.options()("reports REPORT", "a report.json", type=path, nargs="+")
     return _with_server(parser)
 
 
 def flush_parser() -> Parser:
-    parser = Parser(prog=command_name("flush"), description="Send the reports that wait for a results server.")
+    parser = Parser(prog=command_name("flush"))
     add = parser.options()
     add("--retry_refused", "also send reports that a server refused")
     add("--give_up NUMBER", "remove this entry without sending it; repeatable", type=int, action="append", default=[])
@@ -204,9 +192,7 @@ def _with_server(parser: Parser) -> Parser:
 
 
 def python_parser() -> Parser:
-    parser = Parser(
-        prog="opduel python", description="Run Python in a build's environment, so that it can import opduel there."
-    )
+    parser = Parser(prog="opduel python")
     add = parser.options()
     add("--framework", "whose build", choices=framework_names(), default=framework_names()[0])
     add("build BUILD", "a release, an environment or a Python interpreter")
@@ -218,7 +204,6 @@ def completion_parser() -> Parser:
     parser = Parser(
         prog="opduel completion",
         formatter_class=argparse.RawDescriptionHelpFormatter,  # the epilog has lines
-        description="Print a completion script for a shell.",
         epilog="bash: opduel completion bash > ~/.local/share/bash-completion/completions/opduel\n"
         "fish: opduel completion fish > ~/.config/fish/completions/opduel.fish\n"
         "zsh:  opduel completion zsh > FOLDER/_opduel   (a folder of $fpath)",

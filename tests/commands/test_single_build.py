@@ -36,24 +36,30 @@ TWO_SIDES = '{"control": {"program": "/bin/true"}, "treatment": {"program": "/bi
 @pytest.mark.parametrize(
     ("arguments", "error"),
     [
-        ((*ALONE, "--verify"), "--verify: belongs to an A/B, and --single measures one build alone: leave one of"),
+        ((*ALONE, "--verify"), "--verify: belongs to an A/B, not to --single or an option of it: leave one out"),
         ((*ALONE, "--local_reporter", "reports"), "--local_reporter: belongs to an A/B"),
         ((*ALONE, "--export_reporter", "md=a.md"), "--export_reporter: belongs to an A/B"),
         ((*ALONE, "--threshold", "5%"), "--threshold: one build alone is compared with nothing"),
         ((*ALONE, "--baseline", "/no/such/file"), "/no/such/file: cannot be read"),
         ((*ALONE, "--output-file", "/no/such/folder/x"), "its folder does not exist"),
-        (("--rounds", "3", "--verify"), "--verify: belongs to an A/B, and --rounds measures one build alone"),
-        (("--warmup", "0", "--metric", "time"), "--metric: belongs to an A/B, and --warmup measures one build alone"),
-        (("--single", "--control", RELEASE), "--control: --single measures one build alone: leave one of the two"),
-        (("--single", "--info", TWO_SIDES), "--info: --single measures one build alone: leave one of the two"),
+        (("--rounds", "3", "--verify"), "--verify: belongs to an A/B, not to --single"),
+        (("--warmup", "0", "--metric", "time"), "--metric: belongs to an A/B, not to --single"),
+        (
+            ("--single", "--control", RELEASE),
+            "--control: --single, or an option of it, measures one build alone: leave one of the two",
+        ),
+        (
+            ("--single", "--info", TWO_SIDES),
+            "--info: --single, or an option of it, measures one build alone: leave one of the two",
+        ),
         (("--control", RELEASE, "--baseline", "x"), "--baseline: only applies to one build alone"),
         (
             ("--control", RELEASE, "--warmup", "0"),
-            "--warmup: an A/B warms up by itself, until calls have settled: leave it out",
+            "--warmup: an A/B makes as many calls as it needs: leave it out",
         ),
         (
             ("--control", RELEASE, "-r", "100"),
-            "--runs: an A/B makes as many calls as it needs: limit it with --time_budget or --max_rounds",
+            "--runs: an A/B makes as many calls as it needs: leave it out",
         ),
         ((*ALONE, "--runs", "0"), "argument -r/--runs: '0' is below 1"),
         ((*ALONE, "-p", "native"), "-p native: -p is --platform here: use --profiler native"),
