@@ -1,13 +1,10 @@
 """What the checkout of a package has: the package, and what of it can be measured."""
 
 import os
-import re
 import tomllib
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-
-from packaging.utils import canonicalize_name
 
 from opduel.driver.suites.configuration import CONFIGURATION
 from opduel.driver.suites.pytest_files import timed_files
@@ -16,17 +13,13 @@ from opduel.support.files import UnreadableError, read_text
 from opduel.support.project_file import name_in_setup_cfg, table_in
 
 PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg")
-# What may lie beside a package: tests, and files of tools.
-_BESIDE = re.compile(r"(tests?|docs?|bench\w*|examples?|asv_bench|setup|conftest|noxfile|versioneer|test_\w*)$")
 
 
 @dataclass(frozen=True)
 class Package:
-    """A package in a checkout: the name that it is installed by, the one that it is imported by (empty if that can't be
-    seen), and the folder of its project file."""
+    """A package in a checkout: the name that it is installed by, and the folder of its project file."""
 
     name: str
-    module: str
     folder: Path
 
 
@@ -36,8 +29,7 @@ def package_of(folder: Path, top: Path) -> Package:
     places = [place for place in (folder, *folder.parents) if place.is_relative_to(top)]
     for place in places:
         if any((place / name).is_file() for name in PROJECT_FILES):
-            name = _name_in(place) or place.name
-            return Package(name, _module_in(place, name), place)
+            return Package(_name_in(place) or place.name, place)
     below = sorted({path.parent for name in PROJECT_FILES for path in top.glob(f"[!.]*/{name}")})
     if len(below) == 1:
         return package_of(below[0], top)
@@ -88,15 +80,3 @@ def _name_in(folder: Path) -> str | None:
             if isinstance(table.get("name"), str):
                 return str(table["name"])
     return name_in_setup_cfg(_text(folder / "setup.cfg").encode())
-
-
-def _module_in(folder: Path, name: str) -> str:
-    """Return the module of the package's name, or else the only one."""
-    places = (folder / "src", folder, folder / "python", folder / "lib")
-    modules = [path.parent.name for place in places for path in sorted(place.glob("*/__init__.py"))]
-    modules += [path.stem for place in places[:2] for path in sorted(place.glob("*.py"))]
-    usual = canonicalize_name(name).replace("-", "_")
-    if usual in modules or (folder / f"{usual}.py").is_file():
-        return usual
-    candidates = [module for module in modules if not _BESIDE.match(module)]
-    return candidates[0] if candidates else ""

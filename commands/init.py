@@ -109,10 +109,9 @@ def _settings(package: Package, suite: OwnSuite | None, options: InitOptions) ->
         words = f"{own if own.exists() else shared}: has settings of opduel already, which stay as they are"
         return Step(f"{words}: to measure these lines, add {'; '.join(measured)}" if options.statement else words)
     if not measured:
-        module = package.module or "mypackage"
         raise UsageError(
             f"{package.name}: has no asv suite, and no tests that use the fixture benchmark: give a line to measure, "
-            f'as in opduel init "{module}.f(x)" --setup "import {module}; x = 1"'
+            'as in opduel init "mypackage.f(x)" --setup "import mypackage; x = 1"'
         )
     place, prefix = (own, "") if text is None else (shared, "tool.opduel.")
     lines = [

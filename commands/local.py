@@ -41,7 +41,7 @@ def begin_local(options: DriverOptions) -> DriverOptions:
     folder, top = Path(os.path.abspath(own.local)), top_of(own.local)
     own = dataclasses.replace(own, local=folder, repo_dir=top)
     if not any(map(harness.is_given, SAYS_WHAT)):
-        harness = dataclasses.replace(harness, **_usual_cases(folder, top, harness.bench))
+        harness = dataclasses.replace(harness, **_usual_cases(folder, top))
     return with_budget(dataclasses.replace(options, own=own, harness=harness))
 
 
@@ -57,19 +57,16 @@ def with_budget(options: DriverOptions) -> DriverOptions:
     return dataclasses.replace(options, harness=dataclasses.replace(harness, time_budget=BUDGET_S))
 
 
-def _usual_cases(folder: Path, top: Path, patterns: Sequence[str]) -> dict[str, Any]:
-    """Return the options that say what is measured where the user does not; ``patterns`` are those of --bench."""
+def _usual_cases(folder: Path, top: Path) -> dict[str, Any]:
+    """Return the options that say what is measured where the user does not."""
     if _is_of_specs(top):
         return {"benchmark_file": EVERYTHING}
     package = package_of(folder, top)
     suite = find_suite(package.folder) or find_suite(top)
     if suite is None:
-        module = package.module or "mypackage"
-        chooses = f"--bench {patterns[0]} chooses among the benchmarks of a suite, and " if patterns else ""
         raise UsageError(
-            f"nothing to measure: {chooses}{top} has no asv.conf.json, nor tests that use the fixture benchmark: "
-            f"{'name the suite with --suite, or ' if patterns else ''}give a line of Python, such as '{module}.f(x)' "
-            f"--setup 'import {module}; x = 1'"
+            f"nothing to measure: {top} has no asv.conf.json, nor tests that use the fixture benchmark: name a suite "
+            "with --suite, or give a line of Python, such as 'mypackage.f(x)' --setup 'import mypackage; x = 1'"
         )
     log.info("measuring the suite %s", suite.folder)
     return {"suite": str(suite.folder)}

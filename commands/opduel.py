@@ -12,7 +12,6 @@ from opduel.commands.help import all_help, short_help
 from opduel.commands.subcommands import COMMANDS, SUBCOMMANDS
 from opduel.reporters.stream import print_result
 
-ELSEWHERE = {"continuous": "compare", "find": "bisect", "publish": "serve", "profile": "explain"}  # asv's subcommands
 REINSTALL = "uv tool install --reinstall opduel (or pip install --force-reinstall opduel)"
 HELP = """Usage: opduel [-h] [-V] SUBCOMMAND [OPTIONS]
 
@@ -58,7 +57,7 @@ def main(arguments: Sequence[str] | None = None, script: str | None = None) -> i
         return starting.show(f"opduel {__version__}\n")
     name, *remaining = words
     if name not in SUBCOMMANDS:
-        matches = [ELSEWHERE[name]] if name in ELSEWHERE else get_close_matches(name[:60], SUBCOMMANDS, 1)
+        matches = get_close_matches(name[:60], SUBCOMMANDS, 1)
         similar = f", did you mean {matches[0]}?" if matches else ""
         starting.say(f"opduel: error: {name[:60]!r} is not a subcommand{similar}; see opduel --help\n")
         return starting.USAGE

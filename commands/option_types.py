@@ -6,12 +6,16 @@ import math
 import os
 import re
 import shlex
+import sys
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 from opduel.records import METRICS, SAMPLED, UsageError
 from opduel.records.case import CONTEXT_PATTERN, DIRECTIONS, MAX_INPUT_SETS
 
+N = TypeVar("N", int, float)
 PROGRAM_WORD = "program"  # {program} is the program itself
 
 
@@ -47,10 +51,11 @@ def report_file(text: str) -> Path:
 def share(text: str) -> float:
     """``2%`` or ``0.02`` -> 0.02; from 0 up, below 1."""
     number = text.strip().removesuffix("%")
-    value = _number(number, text) / (100 if number != text.strip() else 1)
-    if not 0 <= value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a share of at least 0 and less than 1: write 2% or 0.02")
-    return value
+    with suppress(ValueError):
+        value = float(number) / (100 if number != text.strip() else 1)
+        if 0 <= value < 1:
+            return value
+    raise argparse.ArgumentTypeError(f"{text!r} is not a share of at least 0 and less than 1: write 2% or 0.02")
 
 
 def sample(text: str) -> str:
@@ -82,30 +87,6 @@ def context(text: str) -> str:
     if not re.match(CONTEXT_PATTERN.removesuffix("$") + r"\Z", text):
         raise argparse.ArgumentTypeError(f"{text!r} is not a context: use cpu, gpu, or one of several such as gpu(1)")
     return text
-
-
-def probability(text: str) -> float:
-    """A number between 0 and 1, both excluded."""
-    value = _number(text)
-    if not 0 < value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not between 0 and 1: write a number such as 0.05")
-    return value
-
-
-def seed(text: str) -> int:
-    """An integer from 0 up, of 32 bits."""
-    value = count(text)
-    if value >= 1 << 32:
-        raise argparse.ArgumentTypeError(f"{text!r} is above {2**32 - 1}: give a smaller seed")
-    return value
-
-
-def input_sets(text: str) -> int:
-    """So many as a spec may name."""
-    number = positive(text)
-    if number > MAX_INPUT_SETS:
-        raise argparse.ArgumentTypeError(f"{text} is more than {MAX_INPUT_SETS}: give fewer")
-    return number
 
 
 def frequency(text: str) -> str:
@@ -150,47 +131,28 @@ def _names_of(choices: Collection[str]) -> Callable[[str], list[str]]:
     return names
 
 
-def _amount(unit: str, zero: bool) -> Callable[[str], float]:
-    """A number of such units above 0, or with ``zero`` from there on."""
+def _number(
+    kind: type[N], what: str, low: float, high: float = sys.float_info.max, is_low_excluded: bool = False
+) -> Callable[[str], N]:
+    """A number of this range; ``what`` says it in words."""
 
-    def amount(text: str) -> float:
-        value = _number(text)
-        if value < 0 or (value == 0 and not zero):
-            raise argparse.ArgumentTypeError(f"{text!r} is {'below' if zero else 'not above'} 0: give {unit}")
-        return value
+    def number(text: str) -> N:
+        with suppress(ValueError):
+            value = kind(text)
+            if low <= value <= high and not (is_low_excluded and value == low):
+                return value
+        raise argparse.ArgumentTypeError(f"{text!r} is not {what}")
 
-    return amount
-
-
-def _integer(lowest: int) -> Callable[[str], int]:
-    """An integer from ``lowest`` up."""
-
-    def integer(text: str) -> int:
-        try:
-            value = int(text)
-        except ValueError:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number") from None
-        if value < lowest:
-            raise argparse.ArgumentTypeError(f"{text!r} is below {lowest}, the minimum")
-        return value
-
-    return integer
-
-
-def _number(number: str, text: str | None = None) -> float:
-    """A finite number; ``text`` is what the user wrote, where that is more."""
-    text = number if text is None else text
-    try:
-        value = float(number)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a finite number")
-    return value
+    return number
 
 
 metrics, directions = _names_of(METRICS), _names_of(DIRECTIONS)
-seconds, pause = _amount("seconds", zero=False), _amount("seconds", zero=True)
-cache_size, gibibytes = _amount("GiB", zero=False), _amount("GiB", zero=True)
-count, positive = _integer(0), _integer(1)
-rounds = _integer(2)  # one process pair tells nothing of the spread between pairs
+seconds = _number(float, "a number of seconds above 0", 0, is_low_excluded=True)
+pause = _number(float, "a number of seconds, 0 or more", 0)
+cache_size = _number(float, "a number of GiB above 0", 0, is_low_excluded=True)
+gibibytes = _number(float, "a number of GiB, 0 or more", 0)
+probability = _number(float, "a number between 0 and 1, such as 0.05", 0, math.nextafter(1, 0), is_low_excluded=True)
+count, positive = _number(int, "a whole number, 0 or more", 0), _number(int, "a whole number of at least 1", 1)
+seed = _number(int, f"a whole number from 0 to {2**32 - 1}", 0, 2**32 - 1)
+input_sets = _number(int, f"a whole number from 1 to {MAX_INPUT_SETS}", 1, MAX_INPUT_SETS)
+rounds = _number(int, "a whole number of at least 2", 2)  # one process pair tells nothing of the spread between pairs

@@ -2,7 +2,6 @@
 
 import contextlib
 import logging
-import math
 import time
 from collections.abc import Callable
 from typing import TextIO, cast
@@ -109,16 +108,15 @@ def describe(progress: Progress) -> str:
 
 
 def time_words(progress: Progress) -> list[str]:
-    """Return how long it takes until more is known: in coarse words, as far as noise and costs let one expect it, or
-    what is left of the time budget where that ends first; nothing where it is a moment."""
-    if progress.end_s is None:
-        words, most_s = f"next verdicts in {duration(int(progress.left_s))}", progress.left_s
-    else:
-        expected, most_s = rough_duration(max(progress.end_s, progress.left_s))
-        words = f"{expected} left"
-    if most_s >= progress.budget_left_s < math.inf:
-        words, most_s = f"at most {duration(int(progress.budget_left_s))} left", progress.budget_left_s
-    return [words] if most_s >= 1 else []
+    """Return how long it takes until more is known, or what is left of the time budget where that ends first; nothing
+    where it is a moment."""
+    expected_s = progress.left_s if progress.end_s is None else max(progress.end_s, progress.left_s)
+    if min(expected_s, progress.budget_left_s) < 1:
+        return []
+    if progress.budget_left_s <= expected_s:
+        return [f"at most {duration(int(progress.budget_left_s))} left"]
+    is_known = progress.end_s is not None
+    return [f"{rough_duration(expected_s)} left" if is_known else f"next verdicts in {duration(int(expected_s))}"]
 
 
 def describe_fleet(progress: Progress) -> str:
@@ -127,4 +125,4 @@ def describe_fleet(progress: Progress) -> str:
     cases = f"{progress.open_cases} of {counted(progress.cases, 'case')} open"
     if progress.open_cases in (0, progress.cases):
         return f"{hosts}, {cases}"
-    return f"{hosts}, {cases}, {rough_duration(progress.left_s)[0]} left"
+    return f"{hosts}, {cases}, {rough_duration(progress.left_s)} left"

@@ -43,14 +43,14 @@ def duration(seconds: float | None) -> str:
     return " ".join(f"{amount} {unit}" for amount, unit in amounts if amount)
 
 
-def rough_duration(seconds: float) -> tuple[str, float]:
-    """Return an expected time in words no more exact than it is, and the seconds that they allow for: ``("about 3
-    min", 270.0)`` for 200 s."""
+def rough_duration(seconds: float) -> str:
+    """Return an expected time in words no more exact than it is: ``about 3 min`` for 200 s."""
     if seconds < 60:
-        return "less than a minute", 60.0
+        return "less than a minute"
+    if seconds >= 48 * 3600:
+        return "days"
     unit, unit_s = ("min", 60.0) if seconds < 3000 else ("h", 3600.0)
-    number = min(_ROUGH_NUMBERS, key=lambda number: abs(math.log(number * unit_s / seconds)))
-    return (f"about {number} {unit}", 1.5 * number * unit_s) if seconds < 48 * 3600 else ("days", math.inf)
+    return f"about {min(_ROUGH_NUMBERS, key=lambda number: abs(math.log(number * unit_s / seconds)))} {unit}"
 
 
 def printable(text: str) -> str:

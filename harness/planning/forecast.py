@@ -99,7 +99,7 @@ def outlook_words(
     timed = [case for case in cases if planner.knows(case)]
     open_for_good = [case for case in timed if case.id not in forecast.settles]
     hopeless = [case for case in open_for_good if case.threshold > 0]  # within 0 % nothing can be shown to lie
-    total, _ = rough_duration(forecast.total_s)  # as the first rounds have it
+    total = rough_duration(forecast.total_s)  # as the first rounds have it
     count = len(forecast.rounds) - len(open_for_good)
     of_all = f"{count} of {counted(len(forecast.rounds), 'case')}"
     words = f"{total} more to settle {of_all} if none has changed"

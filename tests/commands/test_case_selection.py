@@ -220,12 +220,12 @@ def test_a_sample_is_of_what_the_other_options_leave() -> None:
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        ("0", "is below 1"),
+        ("0", "is not a whole number of at least 1"),
         ("0%", "leaves no case"),
         ("2.5", "is not a whole number"),
         ("101%", "is not a share"),
         ("some", "is not a whole number"),
-        ("%", "is not a number"),
+        ("%", "is not a share"),
     ],
 )
 def test_a_sample_that_is_no_amount_is_refused(text: str, why: str) -> None:

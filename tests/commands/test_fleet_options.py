@@ -116,7 +116,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
         (["worker", "tcp://a:1", "--set_freq", "fast"], "--set_freq: 'fast': give max, mid or min, or a number of MHz"),
         (
             ["worker", "tcp://a:1", "--before_run_timeout", "0"],
-            "--before_run_timeout: '0' is not above 0: give seconds",
+            "--before_run_timeout: '0' is not a number of seconds above 0",
         ),
         (["scheduler", "tcp://a:1", "--dashboard", "here"], "--dashboard: 'here'"),
         (["scheduler", "tcp://a:1", "--dashboard", "8787"], "--dashboard: Dask draws it with bokeh: install that with"),

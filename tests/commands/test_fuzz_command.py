@@ -162,7 +162,7 @@ def test_a_file_that_can_not_be_written_is_said_before_anything_is_measured(tmp_
         (["--fuzz", "5", "--inject", "5%"], "--inject: can't be combined with --fuzz"),
         (["--fuzz", "5", "--round_log", "x"], "--round_log: can't be combined with --fuzz"),
         (["--fuzz_spec", "x.json"], "--fuzz_spec: add --fuzz, or leave it out"),
-        (["--fuzz", "0"], "--fuzz: '0' is below 1"),
+        (["--fuzz", "0"], "--fuzz: '0' is not a whole number of at least 1"),
     ],
 )
 def test_bad_usage_is_one_line(home: Path, tmp_path: Path, arguments: list[str], words: str) -> None:

@@ -97,7 +97,7 @@ def test_without_anything_to_measure_it_says_how_to_name_a_call(init: Init, pack
     """And writes no workflow, which would fail on every pull request."""
     line = init("--ci", "github").error_line()
     assert "smoother: has no asv suite, and no tests that use the fixture benchmark: give a line to measure" in line
-    assert 'opduel init "smoother.f(x)" --setup "import smoother; x = 1"' in line
+    assert 'opduel init "mypackage.f(x)" --setup "import mypackage; x = 1"' in line
     assert not (package.folder / ".github").exists()
     assert (package.folder / "pyproject.toml").read_text() == PROJECT
 

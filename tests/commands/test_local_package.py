@@ -270,10 +270,9 @@ def test_a_package_in_a_folder_of_its_repository(run: Run, package: PlainPackage
 def test_mistakes_are_one_line(run: Run, package: PlainPackage, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     package.write(MODULE, SLOWER)
     nothing = refused(run())
-    assert "has no asv.conf.json, nor tests that use the fixture benchmark: give a line of Python, such as" in nothing
-    assert "'smoother.f(x)' --setup 'import smoother; x = 1'" in nothing
-    without = "--bench time_add chooses among the benchmarks of a suite, and "
-    assert without in refused(run("--bench", "time_add"))
+    assert "has no asv.conf.json, nor tests that use the fixture benchmark: name a suite with --suite, or" in nothing
+    assert "'mypackage.f(x)' --setup 'import mypackage; x = 1'" in nothing
+    assert nothing == refused(run("--bench", "time_add"))
     assert "smoother.smooth(: is no Python code" in refused(run("smoother.smooth("))
     assert "nowhere/at_all: no such folder" in refused(run("nowhere/at_all", *STATEMENT))
     assert "--branch nope: " in refused(run(*STATEMENT, "--branch", "nope"))

@@ -244,7 +244,10 @@ def test_profiles_mix_with_nothing_else(run: Run, tmp_path: Path, builds: tuple[
 
 def test_as_a_process_wrong_usage_leaves_no_traceback(home: Path) -> None:
     line = run_script(HARNESS, "-b", "smoke", "--seed", "x").error_line()
-    assert line == "harness.py: error: argument --seed: 'x' is not a whole number; see harness.py --help\n"
+    assert (
+        line
+        == "harness.py: error: argument --seed: 'x' is not a whole number from 0 to 4294967295; see harness.py --help\n"
+    )
 
 
 @pytest.mark.parametrize("environment", [{}, {"PYTHONPATH": "/nowhere"}])

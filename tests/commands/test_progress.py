@@ -60,8 +60,7 @@ def test_cases_that_are_measured_on_because_the_host_is_busy_are_not_done() -> N
         (5.0, 15000.0, math.inf, ["about 5 h left"]),
         (5.0, 15000.0, 100.5, ["at most 1 min 40 s left"]),
         (5.0, 30.0, 100.0, ["less than a minute left"]),
-        (5.0, 5.0, 17.0, ["at most 17 s left"]),  # in which a minute is more than there is
-        (0.0, 0.0, math.inf, ["less than a minute left"]),  # precise, and open all the same
+        (5.0, 5.0, 4.0, ["at most 4 s left"]),
         (90.0, 0.0, math.inf, ["about 2 min left"]),  # it takes so long to the next look
         (90.0, None, 17.0, ["at most 17 s left"]),  # in which there are no verdicts
         (90.0, None, math.inf, ["next verdicts in 1 min 30 s"]),

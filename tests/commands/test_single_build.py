@@ -61,7 +61,7 @@ TWO_SIDES = '{"control": {"program": "/bin/true"}, "treatment": {"program": "/bi
             ("--control", RELEASE, "-r", "100"),
             "--runs: an A/B makes as many calls as it needs: leave it out",
         ),
-        ((*ALONE, "--runs", "0"), "argument -r/--runs: '0' is below 1"),
+        ((*ALONE, "--runs", "0"), "argument -r/--runs: '0' is not a whole number of at least 1"),
         ((*ALONE, "-p", "native"), "-p native: -p is --platform here: use --profiler native"),
     ],
 )

@@ -301,7 +301,6 @@ def test_wrong_usage_is_told_before_what_measures_is_loaded(home: Path) -> None:
         ("", "fleet worker", "are required: ADDRESS"),
         ("", "list --alpha 7", "--alpha"),
         ("", "compair", "did you mean compare?"),
-        ("", "continuous main HEAD", "did you mean compare?"),
         ("", "compare a b --time-budget x", "argument --time_budget: 'x' is not a number"),
         ("", "measure --treshold 1", "unrecognized arguments: --treshold (did you mean --threshold?)"),
         ("harness.py", "--no_such_option", "unrecognized arguments: --no_such_option"),

@@ -133,7 +133,7 @@ def test_a_reporter_that_fails_does_not_lose_the_report(
     [
         ({"spec": "smokey"}, "similar: smoke"),
         ({"spec": "smoke", "time_bugdet": 3}, "time_bugdet: there is no such option"),
-        ({"spec": "smoke", "time_budget": -1}, "time_budget: '-1' is not above 0"),
+        ({"spec": "smoke", "time_budget": -1}, "time_budget: '-1' is not a number of seconds above 0"),
         ({"spec": "smoke", "metrics": ["tim"]}, "metrics: 'tim' holds 'tim': use one or more of"),
         ({"spec": "smoke", "max_rounds": 2.5}, "max_rounds: '2.5' is not a whole number"),
         ({"spec": "smoke", "dtype": "float31"}, "dtype float31: use one of float16"),
