@@ -65,7 +65,6 @@ def prepare(request: RunRequest) -> PreparedRun:
     checkpoint = Checkpoint(request.log, identity_of(framework.name, configuration, plan, bench, host))
     other_inputs = _compare_inputs(request, bench, checkpoint.elapsed_s)
     monitor = HostMonitor(allowed=bench.cpus.measure | bench.cpus.control)
-    monitor.begin()
     roofline = None
     if configuration.roofline:
         roofline = measure_roofline(bench.cpus, configuration.threads, bench.environment)

@@ -136,7 +136,6 @@ def without_measuring(request: RunRequest, why: str) -> Report:
     cpus = plan_cpus(threads)
     bench = Bench({}, request.framework.adaptor, run_environment(request.framework, threads, request.env), cpus)
     monitor = HostMonitor(allowed=cpus.measure | cpus.control)
-    monitor.begin()
     checkpoint, plan = Checkpoint(None, ""), plan_measurement(request)
     run = PreparedRun(request, bench, plan, checkpoint, begin_run(checkpoint), monitor, (), 0, host_fingerprint())
     measurement = RunMeasurement(Measurement(plan, MeasurementResult(), monitor.during), None, (), (), 0.0)

@@ -145,7 +145,6 @@ class Verifier:
 
     def _measure(self, plan: MeasurementPlan) -> Measurement:
         monitor = HostMonitor(allowed=self.bench.cpus.measure | self.bench.cpus.control)
-        monitor.begin()
         phase = self.checkpoint.phase("verify", monitor)
         before_s = time.monotonic() - self.began
 

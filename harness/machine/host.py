@@ -126,7 +126,7 @@ def own_cpu_seconds() -> float:
 
 @dataclass
 class HostMonitor:
-    """Takes samples when told to, and sums them up. Those until ``begin`` are "before", the later ones "during".
+    """Takes a sample when it is made ("before"), and further ones when told to, and sums them up ("during").
 
     Call ``sample`` as often as convenient: one that comes less than ``interval_s`` after the last is not taken.
     A sample costs a few ms, so call it between measurements. There is no background thread.
@@ -138,7 +138,9 @@ class HostMonitor:
     own_cpu: Callable[[], float] = own_cpu_seconds
     allowed: frozenset[int] = field(default_factory=lambda: frozenset(os.sched_getaffinity(0)))
     _samples: list[HostSample] = field(default_factory=list, init=False)
-    _begin: int | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.sample()
 
     def sample(self) -> None:
         """Take a sample, unless the last one is too recent."""
@@ -159,26 +161,19 @@ class HostMonitor:
         )
         self._samples.append(sample)
 
-    def begin(self) -> None:
-        """Note that the run begins now: this sample (the last one, if too recent) ends "before" and starts "during"."""
-        self.sample()
-        self._begin = len(self._samples) - 1
+    @property
+    def before(self) -> NoiseRecord:
+        """The host as it was when it began to be watched."""
+        return _noise(self._samples[:1])
 
     @property
-    def before(self) -> NoiseRecord | None:
-        """The noise until the run began; None without any sample."""
-        return _noise(self._samples if self._begin is None else self._samples[: self._begin + 1])
-
-    @property
-    def during(self) -> NoiseRecord | None:
-        """The noise since the run began; None if it hasn't."""
-        return None if self._begin is None else _noise(self._samples[self._begin :])
+    def during(self) -> NoiseRecord:
+        """The noise since then."""
+        return _noise(self._samples)
 
 
-def _noise(samples: Sequence[HostSample]) -> NoiseRecord | None:
-    """Sum up one phase. Means are over time, the extremes those of the intervals."""
-    if not samples:
-        return None
+def _noise(samples: Sequence[HostSample]) -> NoiseRecord:
+    """Sum up one phase of a sample or more. Means are over time, the extremes those of the intervals."""
     first, last = samples[0], samples[-1]
     intervals, phase = [_between(*pair) for pair in pairwise(samples)], _between(first, last)
     shares = {name: _spread([interval.get(name) for interval in intervals], phase.get(name)) for name in SHARES}

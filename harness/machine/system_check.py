@@ -10,7 +10,7 @@ import psutil
 
 from opduel.harness.machine.cpus import CpuPlan, parse_cpu_list
 from opduel.harness.machine.host import PROC, SYS, HostMonitor, text_of
-from opduel.records.host_record import HostRecord, NoiseRecord
+from opduel.records.host_record import HostRecord
 
 # From here on a fact is worth a word. They decide what is said, not what is measured or claimed.
 STEAL = 0.005  # share of all CPUs' time that the hypervisor gave to others
@@ -60,7 +60,6 @@ class Watch:
         self._proc = proc
         self._sys = sys_folder / "devices/system/cpu"
         self._monitor = HostMonitor(proc)
-        self._monitor.begin()
         self._processes = _cpu_seconds_of_others()
         self._swapped = _swapped_pages(proc)
 
@@ -71,7 +70,7 @@ class Watch:
     def facts(self, fingerprint: HostRecord) -> Facts:
         """Return all that was seen; ``fingerprint`` is ``host_fingerprint``'s."""
         self._monitor.sample()
-        noise = self._monitor.during or NoiseRecord(seconds=0.0)
+        noise = self._monitor.during
         cpus, other_cpu, steal = fingerprint.logical_cpus or 1, noise.other_cpu, noise.steal
         swapped = _swapped_pages(self._proc)
         lists = (self._sys / f"cpu{cpu}/topology/thread_siblings_list" for cpu in self._cpus.measure)

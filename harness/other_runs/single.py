@@ -126,7 +126,6 @@ class _Run:
         request, configuration, environment = self._request, self._configuration, self._bench.environment
         roofline = measure_roofline(self._cpus, configuration.threads, environment) if configuration.roofline else None
         host = replace(host_fingerprint(), roofline=roofline)
-        self._monitor.begin()
         course = MeasurementResult()
         try:
             with this_thread_on(self._cpus.control):

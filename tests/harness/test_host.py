@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -61,8 +62,12 @@ class Run:
         self.proc = proc
         self.now = 0.0
         self.own = 0.0
+
+    @cached_property
+    def monitor(self) -> HostMonitor:
+        """Begins to watch when it is first used."""
         clock, own = (lambda: self.now), (lambda: self.own)
-        self.monitor = HostMonitor(proc, interval_s=1.0, clock=clock, own_cpu=own, allowed=frozenset({0}))
+        return HostMonitor(self.proc, interval_s=1.0, clock=clock, own_cpu=own, allowed=frozenset({0}))
 
     def at(self, now: float, own: float = 0.0, **changes: float) -> None:
         """Move the host on."""
@@ -133,9 +138,7 @@ def test_a_host_that_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert unknown == {"cpu_model", "governors", "frequency_mhz", "hypervisor"} | memory | not_yet
     monitor = HostMonitor(tmp_path, interval_s=0)
     monitor.sample()
-    monitor.begin()
-    monitor.sample()
-    during = noise_of(monitor.during)
+    during = monitor.during
     assert during.samples == 2
     assert {key for key, value in vars(during).items() if value is not None} == {"samples", "seconds"}
 
@@ -161,14 +164,13 @@ def test_garbage_is_unknown(run: Run, name: str, text: str) -> None:
         run.at(now, user=now, idle=now)
         _write(run.proc, {name: text})
         run.monitor.sample()
-    unknown = {key for key, value in vars(noise_of(run.monitor.before)).items() if value is None}
+    unknown = {key for key, value in vars(run.monitor.during).items() if value is None}
     assert unknown == {"memory_pressure", "io_pressure"} | measures[name]
 
 
 def test_a_run_is_summed_up(run: Run) -> None:
     run.at(100, load=0.25, cpu_avg10=12.5, cpu_total=5, user=50, idle=500, steal=1, available=1000)  # cpu0: 0 s of each
     run.monitor.sample()
-    run.monitor.begin()
     # 10 s on two CPUs: 12 s busy, 8 of them on the first, where our 7 are; 7 idle; 1 stolen; 1 s of waiting.
     run.at(110, own=7, load=1.5, cpu_total=6, user=62, idle=507, steal=2, available=400, oom_kill=1, user0=8, steal0=1)
     run.monitor.sample()
@@ -177,7 +179,7 @@ def test_a_run_is_summed_up(run: Run) -> None:
         140, own=27, load=1.0, cpu_total=21, user=92, idle=537, steal=2, available=600, oom_kill=3, user0=31, steal0=1
     )
     run.monitor.sample()
-    before, during = noise_of(run.monitor.before), noise_of(run.monitor.during)
+    before, during = run.monitor.before, run.monitor.during
     assert (before.samples, before.seconds, before.steal, before.other_cpu) == (1, 0, None, None)
     assert spread_of(before.load) == (0.25, 0.25, 0.25)
     assert spread_of(before.cpu_pressure) == (0.125, 0.125, 0.125)
@@ -195,41 +197,25 @@ def test_a_run_is_summed_up(run: Run) -> None:
 def test_a_host_that_does_not_tell_of_an_allowed_cpu_tells_of_no_neighbours(tmp_path: Path) -> None:
     _made_up(tmp_path)
     monitor = HostMonitor(tmp_path, interval_s=0, allowed=frozenset({1, 2}))
-    monitor.begin()
     monitor.sample()
-    during = noise_of(monitor.during)
+    during = monitor.during
     assert (during.neighbours, during.stolen) == (None, None)
     assert during.samples == 2
-
-
-def test_before_can_have_several_samples(run: Run) -> None:
-    for now in (0, 5, 10):
-        run.at(now, cpu_total=now / 2)
-        run.monitor.sample()
-    run.at(20, cpu_total=5)
-    run.monitor.begin()
-    before = noise_of(run.monitor.before)
-    assert (before.samples, noise_of(run.monitor.during).samples) == (4, 1)
-    assert spread_of(before.cpu_pressure) == pytest.approx((0, 0.5, 0.25))
 
 
 def test_samples_that_come_too_soon_are_not_taken(run: Run) -> None:
     for now in (0, 0.5, 0.99, 1.0, 1.5, 2.5):
         run.at(now)
         run.monitor.sample()
-    assert noise_of(run.monitor.before).samples == 3
-
-
-def test_without_samples_there_is_nothing(tmp_path: Path) -> None:
-    assert (HostMonitor(tmp_path).before, HostMonitor(tmp_path).during) == (None, None)
+    assert run.monitor.during.samples == 3
 
 
 def test_shares_stay_between_0_and_1(run: Run) -> None:
     run.at(0)
-    run.monitor.begin()
+    run.monitor.sample()
     run.at(1, own=5, cpu_total=1.5, user=2, user0=2)  # clocks that disagree a little
     run.monitor.sample()
-    during = noise_of(run.monitor.during)
+    during = run.monitor.during
     assert spread_of(during.neighbours)[0] == 0
     assert spread_of(during.cpu_pressure)[1] == 1
     assert spread_of(during.other_cpu)[0] == 0
@@ -237,11 +223,9 @@ def test_shares_stay_between_0_and_1(run: Run) -> None:
 
 def test_this_host_can_be_sampled() -> None:
     monitor = HostMonitor(interval_s=0)
-    monitor.sample()
-    monitor.begin()
     time.sleep(0.1)
     monitor.sample()
-    during = noise_of(monitor.during)
+    during = monitor.during
     assert spread_of(during.load)[0] >= 0
     assert 0 <= spread_of(during.other_cpu)[2] <= 1
     assert 0 < spread_of(during.available_memory)[1] <= psutil.virtual_memory().total
