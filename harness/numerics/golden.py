@@ -27,9 +27,7 @@ from opduel.harness.numerics.outputs import (
     Answer,
     Array,
     ArrayInfo,
-    Difference,
     ask_results,
-    difference,
     elements,
 )
 from opduel.harness.other_runs.single import SingleRequest
@@ -45,7 +43,7 @@ from opduel.support.files import MissingError, UnreadableError, parse_json, read
 from opduel.support.validation import check_version, explain
 
 MANIFEST = "golden.json"
-KIND, SCHEMA_VERSION = "opduel golden outputs", 2
+KIND, SCHEMA_VERSION = "opduel golden outputs", 3
 MOST_MANIFEST_BYTES = 256 << 20
 _FIX = "give a folder that --golden wrote"
 
@@ -55,8 +53,8 @@ class GoldenCase:
     """What was computed for one case.
 
     ``determinants`` is all that decides what is computed; ``inputs`` the SHA-256 of the inputs' values, empty where the
-    framework's adaptor has none. ``file`` is relative to the folder, ``sha256`` its checksum. ``differs`` says how the
-    build differed from itself in a second process, empty if it didn't. ``failure``: why there are no outputs.
+    framework's adaptor has none. ``file`` is relative to the folder, ``sha256`` its checksum. ``failure``: why there
+    are no outputs.
     """
 
     determinants: Mapping[str, Any]
@@ -64,8 +62,6 @@ class GoldenCase:
     arrays: Sequence[ArrayInfo] = ()
     file: str = ""
     sha256: str = ""
-    differs: str = ""
-    figure: float | None = 0.0  # of that difference; None: infinite
     failure: Failure | None = None
 
 
@@ -106,7 +102,7 @@ def check_new(folder: Path) -> None:
 def write_golden(
     request: SingleRequest, folder: Path, on_case: Callable[[int], None] = lambda _: None
 ) -> Mapping[str, GoldenCase]:
-    """Compute every case, twice, in fresh processes, and keep what came of it; ``on_case`` hears how many are done.
+    """Compute every case, in fresh processes, and keep what came of it; ``on_case`` hears how many are done.
 
     What ends it early (a signal, the time budget, workers that can't be started) leaves what was computed, with a
     manifest that says ``complete``: false. Returns the cases that were computed, by id. Raises UsageError: the folder
@@ -128,11 +124,11 @@ def write_golden(
         (folder / "outputs").mkdir(parents=True)
         with ExitStack() as stack:
             stack.callback(_write_manifest, request, folder, golden_cases)
-            workers = [stack.enter_context(bench.worker("treatment", environment, bench.cpus.start)) for _ in range(2)]
+            worker = stack.enter_context(bench.worker("treatment", environment, bench.cpus.start))
             deadline = math.inf if time_budget is None else time.monotonic() + time_budget
             for case in request.cases:
                 golden_case = _store_outputs(
-                    request, case, workers, folder, f"outputs/{len(golden_cases):05d}.npz", deadline
+                    request, case, worker, folder, f"outputs/{len(golden_cases):05d}.npz", deadline
                 )
                 if golden_case is None:
                     break
@@ -147,31 +143,24 @@ def write_golden(
 
 
 def _store_outputs(
-    request: SingleRequest, case: Case, workers: Sequence[RestartingWorker], folder: Path, file: str, deadline: float
+    request: SingleRequest, case: Case, worker: RestartingWorker, folder: Path, file: str, deadline: float
 ) -> GoldenCase | None:
     """Compute a case's outputs, and write them to ``file`` in ``folder``; None when the time was up before they were
     computed."""
     fork = request.framework.can_fork(request.configuration.threads, case.context)
     determinants = determinants_of(case)
     with tempfile.TemporaryDirectory(prefix="opduel-outputs-") as parent:
-        answers = [
-            ask_results(worker, case, request.seed, Path(parent) / str(number), fork, deadline, digest=True)
-            for number, worker in enumerate(workers)
-        ]
-        first, second = (answer.results for answer in answers)
-        if isinstance(first, Failure) or isinstance(second, Failure):
-            failure = next(results for results in (first, second) if isinstance(results, Failure))
-            return None if time.monotonic() >= deadline else GoldenCase(determinants, failure=failure)
-        itself = difference(first, second, case.tolerance, ("first", "second"))
-        np.savez(folder / file, *(elements(array).reshape(-1) for array in first))
+        answer = ask_results(worker, case, request.seed, Path(parent) / "arrays", fork, deadline, digest=True)
+        arrays = answer.results
+        if isinstance(arrays, Failure):
+            return None if time.monotonic() >= deadline else GoldenCase(determinants, failure=arrays)
+        np.savez(folder / file, *(elements(array).reshape(-1) for array in arrays))
     return GoldenCase(
         determinants,
-        inputs=answers[0].inputs,
-        arrays=[ArrayInfo(**{name: vars(array)[name] for name in ARRAY_FIELDS}) for array in first],
+        inputs=answer.inputs,
+        arrays=[ArrayInfo(**{name: vars(array)[name] for name in ARRAY_FIELDS}) for array in arrays],
         file=file,
         sha256=file_digest(folder / file),
-        differs=itself.words,
-        figure=itself.figure if math.isfinite(itself.figure) else None,
     )
 
 
@@ -232,16 +221,15 @@ class Golden:
         """Return what was computed of the case, which was checked, the elements in files of ``folder``, which is made;
         or why there is nothing."""
         golden_case = self.manifest.cases[case.time_id]
-        itself = Difference(golden_case.differs, math.inf if golden_case.figure is None else golden_case.figure)
         if golden_case.failure is not None:
-            return Answer(replace(golden_case.failure, side="control"), golden_case.inputs, itself)
+            return Answer(replace(golden_case.failure, side="control"), golden_case.inputs)
         folder.mkdir()
         outputs = []
         with np.load(self.folder / golden_case.file, allow_pickle=False) as arrays:
             for place, description in enumerate(golden_case.arrays):
                 arrays[f"arr_{place}"].tofile(folder / f"{place}.bin")
                 outputs.append(Array(**vars(description), file=str(folder / f"{place}.bin")))
-        return Answer(outputs, golden_case.inputs, itself)
+        return Answer(outputs, golden_case.inputs)
 
     def _check_file(self, golden_case: GoldenCase) -> None:
         """Raise UsageError: the file can't be read, or is not the one that was written."""

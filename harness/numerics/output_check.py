@@ -1,8 +1,9 @@
 """Do both builds compute the same? Outputs and gradients of every case, on the same inputs, once.
 
-A case is computed by the control, again by the control in a second process, and by the treatment.  Where the control
-agrees with itself but not with the treatment, all three compute it again: only what differs twice is a finding.  Golden
-outputs may stand in for the control. A run of two frameworks asks before whether both make the same inputs.
+A case is computed by the control, again by the control in a second process, and by the treatment. Where the control
+agrees with itself but not with the treatment, all three compute it again: only what differs twice is a finding. Golden
+outputs may stand in for the control; then the treatment is compared with itself. A run of two frameworks asks before
+whether both make the same inputs.
 """
 
 import math
@@ -25,7 +26,9 @@ from opduel.records.measurement import SIDES, Side
 
 NOT_COMPARED, NOT_AGAIN = "not compared", "not compared again"  # for lack of what follows behind a colon
 OTHER_INPUTS = "its inputs differ from those of the golden outputs: write the golden outputs again"
+# Whose processes compute a case: the first one's twin tells whether it agrees with itself.
 WORKERS: Mapping[str, Side] = {"control": "control", "twin": "control", "treatment": "treatment"}
+WORKERS_WITH_GOLDEN: Mapping[str, Side] = {"treatment": "treatment", "twin": "treatment"}
 # of the time that is left, at most, for comparing outputs, if there is anything else to measure
 OUTPUT_CHECK_SHARE = 0.5
 INPUT_CHECK_SHARE = 0.25  # likewise, for comparing inputs, which comes before
@@ -86,12 +89,12 @@ class OutputCheck:
     def _look_at(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Comparison]]:
         if not cases:
             return
-        bench, names = self.bench, ("treatment",) if self.reference else tuple(WORKERS)
+        bench, sides = self.bench, WORKERS_WITH_GOLDEN if self.reference else WORKERS
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="opduel-outputs-")))
             workers = {
-                name: stack.enter_context(bench.worker(WORKERS[name], bench.environment, bench.cpus.start))
-                for name in names
+                name: stack.enter_context(bench.worker(side, bench.environment, bench.cpus.start))
+                for name, side in sides.items()
             }
             for number, case in enumerate(cases):
                 comparison = self._look(case, workers, folder) if time.monotonic() < self.deadline else None
@@ -114,15 +117,14 @@ class OutputCheck:
             arrays = {
                 name: answer.results for name, answer in answers.items() if not isinstance(answer.results, Failure)
             }
-            itself = answers["control"].itself
-            if itself is None:
-                itself = difference(arrays["control"], arrays["twin"], case.tolerance, ("first", "second"))
-            elif answers["control"].inputs not in ("", answers["treatment"].inputs):
+            if self.reference and answers["control"].inputs not in ("", answers["treatment"].inputs):
                 return _open(case, OTHER_INPUTS)
+            twice = next(iter(workers))
+            itself = difference(arrays[twice], arrays["twin"], case.tolerance, ("first", "second"))
             other = difference(arrays["control"], arrays["treatment"], case.tolerance, SIDES)
         comparison = replace(_open(case, ""), control=itself.figure, treatment=other.figure, rounds=1)
         if itself.words:
-            return replace(comparison, note=f"the control differs from itself in a second process: {itself.words}")
+            return replace(comparison, note=f"the {twice} differs from itself in a second process: {itself.words}")
         if other.words:
             return replace(comparison, verdict="regressed", note="; ".join(filter(None, (other.words, other.partial))))
         return replace(comparison, verdict="unchanged", note=other.partial)

@@ -55,11 +55,10 @@ class Difference:
 @dataclass(frozen=True)
 class Answer:
     """What one process computed of a case, or why it didn't, and the digest of its inputs' values, if that was asked
-    for and is known. ``itself``: how the build differed from itself in a second process, if that is known."""
+    for and is known."""
 
     results: Sequence[Array] | Failure
     inputs: str = ""
-    itself: Difference | None = None
 
 
 def ask_results(
