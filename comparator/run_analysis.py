@@ -135,22 +135,16 @@ class RunAnalysis:
         waiting_metrics = set() if self.is_replication else {case.metric for case in unlooked}
 
         def run_test(case: Case, closing: bool) -> SequentialTest:
-            looks = self.looks.of_metric(case.metric)
-            prior = priors[case.metric]
+            looks, prior = self.looks.of_metric(case.metric), priors[case.metric]
             return run_sequential_test(case, values[case.id], prior, looks, self.alpha, closing, self.is_replication)
 
-        def run_tests(closing: bool) -> list[SequentialTest]:
-            unmeasured: dict[str, SequentialTest] = {}  # by metric: of thousands of cases a budget may measure a few
-            for case in self.cases:
-                if not len(values[case.id]) and case.metric not in unmeasured:
-                    unmeasured[case.metric] = run_test(case, closing)
-            return [run_test(case, closing) if len(values[case.id]) else unmeasured[case.metric] for case in self.cases]
-
-        tests = run_tests(closing=False)
+        tests = [run_test(case, closing=False) for case in self.cases]
         q_values = self._q_values_of_tests(tests)
         if closing:
-            closed_tests = zip(self.cases, tests, run_tests(closing=True), strict=True)
-            tests = [test if q_values[case.id] <= self.alpha else closed for case, test, closed in closed_tests]
+            tests = [
+                test if q_values[case.id] <= self.alpha else run_test(case, closing=True)
+                for case, test in zip(self.cases, tests, strict=True)
+            ]
             q_values = self._q_values_of_tests(tests)
         return [
             CaseAnalysis(

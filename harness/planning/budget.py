@@ -13,7 +13,6 @@ from opduel.harness.rounds.pair import RoundResult
 from opduel.records import Case, Comparison
 from opduel.records.run_record import BudgetRecord
 
-SPENT_S = 1.0  # with less left than this, a budget is spent
 # What is left of a time budget for profiles, which are made after measuring: no more than a share, and no more than
 # starting two workers takes on a busy machine, and profiling each case.
 PROFILING_SHARE = 0.25
@@ -241,11 +240,6 @@ def count_cause_profiles(cases: Sequence[Case], explain: str, replicates: bool) 
     if explain == "none" or (explain == "confirmed" and not replicates):
         return 0
     return PROFILES_PER_CAUSE * min(MOST_EXPLAINED, sum(case.metric in EXPLAINED_METRICS for case in cases))
-
-
-def describe_want_of_time(budget: str, left_s: float) -> str:
-    """Say why a run ended; ``budget`` is what its time budget is called."""
-    return f"{budget} was spent" if left_s < SPENT_S else f"{left_s:.0f} s of {budget} are too few for another round"
 
 
 def with_seconds(

@@ -4,7 +4,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from opduel.comparator import InterimAnalysis
 from opduel.harness.checkpoint import Checkpoint, PhaseCheckpoint
@@ -73,7 +73,8 @@ class Schedule:
         pilot_s = {case_id: costs.of_pilot() for case_id, costs in self._effort.costs.items()}
         self._durations = self.result.durations = RoundDurations(plan.can_fork, case_s=pilot_s)
         self._selector = CaseSelector(plan, self.result, self._effort, self._durations, self._clock, self._checkpoint)
-        self._outlook = _Outlook()
+        self._progress: Progress | None = None
+        self._progress_until = 0.0  # by the clock: the latest progress is good until then
         self._on_progress = on_progress
         self._doubtful: frozenset[str] = frozenset()  # settled cases in this wave, because the host is disturbed
 
@@ -209,38 +210,30 @@ class Schedule:
         self._collector.absorb(round_result, this_round)
 
     def _report_progress(self) -> None:
-        if self._clock.now() >= self._outlook.until:
-            self._outlook = self._look_ahead()
-        outlook, now = self._outlook, self._clock.now()
-        self._on_progress(
-            Progress(
-                rounds=self.result.rounds,
-                open_cases=outlook.open_cases,
-                cases=len(self._plan.cases),
-                elapsed_s=self._clock.elapsed_s,
-                left_s=max(0.0, outlook.settled_at - now),
-                verifying=self._plan.first_measurement is not None,
-                end_s=max(0.0, outlook.ends_at - now) if outlook.words else None,
-                outlook=outlook.words,
-                measured_on=outlook.measured_on,
-            )
-        )
+        now = self._clock.now()
+        if self._progress is None or now >= self._progress_until:
+            began = time.thread_time()
+            self._progress = self._look_ahead()
+            cost_s = time.thread_time() - began
+            self._progress_until = now + ANALYSES * cost_s if cost_s > QUICK_S else now
+        self._on_progress(replace(self._progress, rounds=self.result.rounds, elapsed_s=self._clock.elapsed_s))
 
-    def _look_ahead(self) -> "_Outlook":
-        began, cases, interim = time.thread_time(), self._plan.cases, self.interim()
-        needed_s = self._durations.of_rounds((case, interim[case.id].samples_needed) for case in cases)
-        ends_s, words = self._expect([case for case in cases if interim[case.id].samples_needed])
-        now, cost_s = self._clock.now(), time.thread_time() - began
-        return _Outlook(
+    def _look_ahead(self) -> Progress:
+        cases, interim = self._plan.cases, self.interim()
+        end_s, words = self._expect([case for case in cases if interim[case.id].samples_needed])
+        return Progress(
+            rounds=self.result.rounds,
             open_cases=sum(not state.settled for state in interim.values()),
-            settled_at=now + needed_s,
-            ends_at=now + ends_s,
-            until=now + ANALYSES * cost_s if cost_s > QUICK_S else now,
+            cases=len(cases),
+            elapsed_s=self._clock.elapsed_s,
+            left_s=self._durations.of_rounds((case, interim[case.id].samples_needed) for case in cases),
+            verifying=self._plan.first_measurement is not None,
+            end_s=end_s,
+            outlook=words,
             measured_on=sum(interim[case_id].settled for case_id in self._doubtful),
-            words=words,
         )
 
-    def _expect(self, open_cases: Sequence[Case]) -> tuple[float, str]:
+    def _expect(self, open_cases: Sequence[Case]) -> tuple[float | None, str]:
         """Return the seconds until the open cases are settled or given up, and words; none before all have a round, and
         none of a replication, whose cases have probably changed and are settled sooner."""
         result, looks = self.result, self._plan.looks
@@ -249,23 +242,10 @@ class Schedule:
             not self._plan.forecast
             and not all(samples or case_id in result.failures for case_id, samples in result.samples.items())
         ):
-            return 0.0, ""
+            return None, ""
         expected = forecast_run(self._effort, open_cases, self._plan.decisive_samples(result), looks)
         if expected is None:
-            return 0.0, ""
+            return None, ""
         if result.expected_s is None:
             result.expected_s = self._clock.elapsed_s + expected.total_s
         return expected.total_s, outlook_words(expected, open_cases, self._effort, self._clock.left_s)
-
-
-@dataclass(frozen=True)
-class _Outlook:
-    """How many cases are open, and how many settled ones ``measured_on``; when the former come to their next look, and
-    to their end, also in ``words``; good ``until`` then. Monotonic times."""
-
-    open_cases: int = 0
-    settled_at: float = 0.0
-    ends_at: float = 0.0
-    until: float = 0.0
-    measured_on: int = 0
-    words: str = ""

@@ -18,6 +18,7 @@ from opduel.harness.processes.case_request import CaseRequest, one_of_each_first
 from opduel.records import CLAIMS, FLAGGED, Case
 from opduel.support.text import counted
 
+SPENT_S = 1.0  # with less left than this, a budget is spent
 LIKELY_ERRORS = 2.0  # standard errors beyond its threshold, from which on a case looks changed
 
 Interim = Mapping[str, InterimAnalysis]
@@ -62,7 +63,8 @@ class CaseSelector:
 
     def describe_want_of_time(self) -> str:
         """Say that the budget leaves no room for another round."""
-        return budget.describe_want_of_time(self._plan.budget_words, self._clock.left_s)
+        left_s, words = self._clock.left_s, self._plan.budget_words
+        return f"{words} was spent" if left_s < SPENT_S else f"{left_s:.0f} s of {words} are too few for another round"
 
     def _select_open(self, interim: Interim) -> tuple[list[CaseRequest], str | None]:
         """Return the open cases, or those of them that the time budget is spent on, and why if it is on none."""

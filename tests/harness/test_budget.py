@@ -16,7 +16,6 @@ from opduel.harness.planning.budget import (
     affordable,
     budget_for,
     count_cause_profiles,
-    describe_want_of_time,
     first_affordable,
     profiling_seconds,
     with_profiling,
@@ -155,18 +154,6 @@ def test_where_no_look_can_be_reached_the_rounds_go_to_cases_for_which_they_coun
     assert [chosen.request.case.id for chosen in affordable(needs, 3.0, durations, resumable=False)] == ["b"]
     assert [chosen.request.case.id for chosen in affordable(needs, 3.0, durations, resumable=True)] == ["a"]
     assert affordable(needs, 1.0, durations, resumable=True) == []
-
-
-@pytest.mark.parametrize(
-    ("left_s", "words"),
-    [
-        (-0.2, "the time budget was spent"),
-        (0.4, "the time budget was spent"),
-        (37.4, "37 s of the time budget are too few for another round"),
-    ],
-)
-def test_why_a_run_ended(left_s: float, words: str) -> None:
-    assert describe_want_of_time("the time budget", left_s) == words
 
 
 @given(st.floats(0.1, 1e6), st.integers(0, 5000))
