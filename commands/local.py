@@ -141,11 +141,6 @@ def _base(own: CommitOptions, repository: Repository, work_tree: Snapshot) -> tu
         except UsageError as error:
             raise UsageError(f"--base_commit {error}") from None
     base = base_of(repository, work_tree.head, own.remote_repository, own.branch)
-    if base.nearer is not None:
-        log.warning(
-            "HEAD is %d commits from %s, and %d from %s: if your change is for that branch, add --branch %s",
-            *(base.ahead, base.name, base.nearer[1], base.nearer[0], base.nearer[0]),
-        )
     if base.name == work_tree.branch and base.commit.id == work_tree.head.id:
         return base.commit, "the last commit"
     return base.commit, f"where {work_tree.branch or work_tree.head.short} left {base.name}"

@@ -1,6 +1,5 @@
 """Which commits are measured, and against what. It reads the history alone."""
 
-import statistics
 from dataclasses import dataclass
 
 from opduel.driver.git.history import Commits
@@ -8,7 +7,6 @@ from opduel.records import Commit, UsageError
 
 _WEEK = 7 * 86400  # seconds
 _MONDAY = 4 * 86400  # 1970-01-01 was a Thursday; the first Monday was the 5th
-_NEIGHBORS = 5  # commits before one whose dates say whether its own is out of order
 
 
 @dataclass(frozen=True)
@@ -39,11 +37,11 @@ def week_of(moment: int) -> int:
 def control_of(treatment: Commit, base: Commit | None, exact: bool, repository: Commits) -> Choice:
     """Choose what a commit is compared with: the first commit of its week, or the base if that is later.
 
-    The week is that in which the treatment landed, from Monday 00:00 UTC: that of its committer time, unless the
-    commits before it are later (the median of five is). Its first commit is found by going back along first parents;
-    single commits with dates out of order don't end that (``Commits.since``). If it is the treatment itself, its first
-    parent is taken, so that no commit is left uncompared. Of two commits the later is the one that holds the other, and
-    only if neither does, the one with the later committer time. A base that is not before the treatment is passed over.
+    The week is that of the treatment's committer time, from Monday 00:00 UTC. Its first commit is found by going back
+    along first parents; single commits with dates out of order don't end that (``Commits.since``). If it is the
+    treatment itself, its first parent is taken, so that no commit is left uncompared. Of two commits the later is the
+    one that holds the other, and only if neither does, the one with the later committer time. A base that is not before
+    the treatment is passed over.
     ``exact``: the base. UsageError: there is no commit to compare with, or the base, asked for exactly, is the
     treatment.
     """
@@ -102,23 +100,13 @@ def pending(
 
 
 def _first_of_week(treatment: Commit, repository: Commits) -> Choice | None:
-    monday = week_of(_landed(treatment, repository))
+    monday = week_of(treatment.time)
     line = repository.since(treatment, monday)
     first = next((commit for commit in line if monday <= commit.time < monday + _WEEK), treatment)
     if first.id != treatment.id:
         return Choice(first, f"the first commit of the week of {treatment.short}")
     before = repository.parent(treatment)
     return Choice(before, f"the commit before {treatment.short}, which is the first of its week") if before else None
-
-
-def _landed(treatment: Commit, repository: Commits) -> int:
-    """Return when a commit landed (Unix time): its committer time, but no earlier than the median of five before."""
-    times: list[int] = []
-    before = repository.parent(treatment)
-    while before is not None and len(times) < _NEIGHBORS:
-        times.append(before.time)
-        before = repository.parent(before)
-    return max(treatment.time, statistics.median_low(times)) if times else treatment.time
 
 
 def _is_later(commit: Commit, other: Commit, repository: Commits) -> bool:

@@ -3,9 +3,7 @@
 import logging
 import os
 import re
-from bisect import bisect_left
 from collections.abc import Iterable
-from itertools import takewhile
 from pathlib import Path
 
 log = logging.getLogger(__name__)
@@ -41,9 +39,9 @@ class ConvertedIds:
         return self._theirs.get(ours, ours)
 
     def beginning(self, prefix: str) -> list[str]:
-        """Return the original ids that begin so, sorted."""
-        ids = sorted(self._ours)
-        return list(takewhile(lambda id: id.startswith(prefix), ids[bisect_left(ids, prefix) :]))
+        """Return the only original id that begins so; none if there are several."""
+        ids = [id for id in self._ours if id.startswith(prefix)]
+        return ids if len(ids) == 1 else []
 
     def add(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Add further pairs (original, ours), in the file first."""

@@ -4,13 +4,11 @@ Uncommitted changes become a commit of our own repository, by an index of our ow
 user's is written.
 """
 
-import difflib
 import os
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 
 from opduel.driver.git import history, refs
@@ -23,7 +21,6 @@ from opduel.records import Commit, UsageError
 from opduel.support.project_file import top_of_checkout
 
 PREFERRED = ("upstream", "origin")  # remotes, where several are there: a fork's own one comes last
-FAR = 100  # commits between a branch and HEAD from which on a nearer branch is named
 _SHOWN = 5  # branches in a line
 _NAME, _EMAIL = "opduel", "opduel@localhost"
 
@@ -47,15 +44,10 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Base:
-    """Where a branch began. ``name``: the branch that it left, as git writes it; ``ahead``: commits since.
-
-    ``nearer``: a branch of the same remote to which HEAD is much nearer, and how many commits; None if there is none.
-    """
+    """Where a branch began; ``name`` is that of the branch that it left, as git writes it."""
 
     commit: Commit
     name: str
-    ahead: int
-    nearer: tuple[str, int] | None = None
 
 
 def top_of(folder: Path) -> Path:
@@ -121,19 +113,14 @@ def base_of(repository: Repository, head: Commit, remote: str | None, branch: st
         branch = _default(ours, tips, prefix, checkout)
     if branch not in tips:
         branches = ", ".join([*sorted(tips)[:_SHOWN], *(["..."] if len(tips) > _SHOWN else [])]) or "none"
-        default = refs.usual_name(tips, refs.USUAL_BRANCHES) if branch in refs.USUAL_BRANCHES else None
-        close = difflib.get_close_matches(branch, sorted(tips), 2) or ([default] if default else [])
-        advice = f"did you mean {' or '.join(close)}? If not, " if close else ""
         raise UsageError(
             f"--branch {branch}: {name if prefix else 'the checkout'} has no such branch, as far as is known here "
-            f"({branches}): {advice}run git fetch, or name another"
+            f"({branches}): run git fetch, or name another"
         )
     merge_bases = ours.text("merge-base", tips[branch], head.id, fine=(0, 1)).split()
     if not merge_bases:
         raise UsageError(f"--branch {branch}: {prefix}{branch} and {head.short} share no history: name another branch")
-    ahead = int(ours.text("rev-list", "--count", f"^{tips[branch]}", head.id))
-    commit = history.read_commit(ours, merge_bases[0])
-    return Base(commit, f"{prefix}{branch}", ahead, _nearer(ours, tips, branch, head, ahead))
+    return Base(history.read_commit(ours, merge_bases[0]), f"{prefix}{branch}")
 
 
 def is_changed(repository: Repository) -> bool:
@@ -147,43 +134,23 @@ def is_changed(repository: Repository) -> bool:
 
 @dataclass(frozen=True)
 class _Scratch:
-    """Git commands on the user's work tree with an index and an object store of our own, in a folder of our own.
-
-    The store borrows nothing while objects are written: git gives an object that is there already a new time, be it in
-    a store that is borrowed.
-    """
+    """Git commands on the user's work tree with an index of our own, which write objects to our repository."""
 
     checkout: Checkout
     ours: Git
     folder: Path
 
-    @cached_property
-    def _isolated(self) -> bool:
-        """Whether objects are written without the others at hand: the index of a sparse checkout may name folders as a
-        whole, and is then only understood with their objects."""
-        return self.checkout.text("config", "--type=bool", "--get", "index.sparse", fine=(0, 1)) != "true"
-
-    def run(self, *arguments: str, stdin: bytes | None = None, writes: bool = False) -> bytes:
-        """Run git on the work tree; ``writes``: it writes objects."""
+    def run(self, *arguments: str, stdin: bytes | None = None) -> bytes:
+        """Run git on the work tree."""
         # A split index would be written beside the user's own.
         settings = ("-c", "core.splitIndex=false", "-c", "core.untrackedCache=false")
-        store = self.folder if writes and self._isolated else self.ours.directory  # whose objects borrow others
-        places = {"GIT_INDEX_FILE": f"{self.folder}/index", "GIT_OBJECT_DIRECTORY": f"{store}/objects"}
+        places = {"GIT_INDEX_FILE": f"{self.folder}/index", "GIT_OBJECT_DIRECTORY": f"{self.ours.directory}/objects"}
         places["GIT_OPTIONAL_LOCKS"] = "0"
         return self.checkout.git.run(*settings, *arguments, folder=self.checkout.folder, stdin=stdin, variables=places)
 
     def write_tree(self) -> str:
-        """Write the tree of what was added, with its objects, to our repository, and return its id."""
-        tree = os.fsdecode(self.run("write-tree", "--missing-ok", writes=True)).strip()
-        store = self.folder / "objects"
-        objects = {path.parent.name + path.name: path for path in store.glob("[0-9a-f][0-9a-f]/*")}
-        loose = [objects[id] for id in refs.missing(self.ours, set(objects))]
-        packs = sorted(store.glob("pack/pack-*"), key=lambda path: path.suffix == ".idx")  # of large files
-        for path in (*loose, *packs):
-            place = self.ours.directory / "objects" / path.relative_to(store)
-            place.parent.mkdir(exist_ok=True)
-            path.replace(place)
-        return tree
+        """Write the tree of what was added to our repository, and return its id."""
+        return os.fsdecode(self.run("write-tree")).strip()
 
     def copy_index(self) -> None:
         """Begin with the user's index: it knows what a sparse checkout leaves out. UsageError: it has conflicts."""
@@ -201,13 +168,13 @@ class _Scratch:
 
     def add_all(self) -> tuple[str, ...]:
         """Add what is changed, and new files in folders that git tracks; returns the others that it doesn't ignore."""
-        self.run("add", "--update", "--", ".", writes=True)
+        self.run("add", "--update", "--", ".")
         untracked = _paths(self.run("ls-files", "--others", "--exclude-standard", "-z"))
         folders = set(_paths(self.run("ls-tree", "-d", "-z", "--name-only", "HEAD")))
         new = [path for path in untracked if path.partition("/")[0] in folders and not path.endswith("/")]
         if new:
             listing = b"".join(os.fsencode(path) + b"\0" for path in new)
-            self.run("update-index", "--add", "-z", "--stdin", stdin=listing, writes=True)
+            self.run("update-index", "--add", "-z", "--stdin", stdin=listing)
         return tuple(sorted(set(untracked) - set(new)))
 
     def changed_submodules(self) -> tuple[str, ...]:
@@ -224,7 +191,7 @@ def _scratch(checkout: Checkout, ours: Git) -> Iterator[_Scratch]:
     shutil.rmtree(folder, ignore_errors=True)
     try:
         with explained_disk_errors(folder):
-            (folder / "objects").mkdir(parents=True)
+            folder.mkdir(parents=True)
             yield _Scratch(checkout, ours, folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -267,19 +234,6 @@ def _default(ours: Git, tips: Mapping[str, str], prefix: str, checkout: Checkout
     raise UsageError(
         f"{checkout.folder}: which branch did yours begin from? Name it with --branch, or a commit with --base_commit"
     )
-
-
-def _nearer(git: Git, tips: Mapping[str, str], branch: str, head: Commit, ahead: int) -> tuple[str, int] | None:
-    """Return the nearest other branch, where the chosen one is far away and it is much nearer."""
-    if ahead < FAR:
-        return None
-    counted = []
-    for name, tip in tips.items():
-        if name != branch:
-            behind, own = git.text("rev-list", "--count", "--left-right", f"{tip}...{head.id}").split()
-            counted.append((int(own), int(behind), name))
-    own_commits, _, nearest = min(counted, default=(ahead, 0, branch))
-    return (nearest, own_commits) if 2 * own_commits < ahead else None
 
 
 def _paths(listing: bytes) -> list[str]:

@@ -21,9 +21,9 @@ LOCAL_TAGS = "refs/local/tags/"
 LOCAL_HEAD = "refs/local/HEAD"
 USUAL_BRANCHES = ("main", "master", "develop", "trunk")
 
-_BEGIN = re.compile(r"[0-9a-f]{4,39}")
 _FULL_ID = re.compile(r"[0-9a-f]{40}")
-_BEFORE = re.compile(r"(?P<name>.+?)(?P<steps>([~^]\d*)+)")  # main~2, v1.0^: gitrevisions
+_ID = re.compile(r"[0-9a-f]{4,40}")
+_REVISION = re.compile(r"(?P<name>.+?)(?P<steps>([~^]\d*)*)")  # main~2, v1.0^: gitrevisions
 _SIMILAR = 5
 _LIKENESS = 0.7  # from which on names are similar: mian and main, not v9.9 and v0.0.9
 
@@ -68,40 +68,32 @@ class Names:
     git: Git
 
     def resolve(self, name: str) -> Commit:
-        """Return the commit of a full id, a branch of the remote, its tag, a tag of the user's, a branch of theirs, the
-        beginning of an id, or the remote's ``HEAD``, in that order; or one so many steps before (``main~2``).
-        UnknownCommit: there is none, or several ids begin so."""
-        if before := _BEFORE.fullmatch(name):
-            newer = self.resolve(before["name"])
-            if commit := _peeled(self.git, f"{newer.id}{before['steps']}"):
-                return commit
-            raise UnknownCommit(f"{name!r}: {newer.short} has no such commit before it")
-        if _FULL_ID.fullmatch(name.lower()) and (commit := _peeled(self.git, name.lower())):
+        """Return the commit of a branch of the remote, its tag, a tag of the user's, a branch of theirs, an id or its
+        beginning, or the remote's ``HEAD``, in that order; or one so many steps before (``main~2``). UnknownCommit:
+        there is none, or several ids begin so."""
+        revision = _REVISION.fullmatch(name)
+        base, steps = (revision["name"], revision["steps"]) if revision else (name, "")
+        prefixes = (BRANCHES, TAGS, LOCAL_TAGS, LOCAL)
+        names = [prefix + base for prefix in prefixes]
+        id = base.lower()
+        if is_id := _ID.fullmatch(id) is not None:
+            names += self.git.ids.beginning(id) if self.git.ids else [id]
+        if base == "HEAD":
+            names.append(BRANCHES + self.default_branch())
+        if commit := self._first_commit(f"{candidate}{steps}" for candidate in names):
             return commit
-        refs = read_refs(self.git)
-        if commit := self._commit_of_ref(name, refs, (BRANCHES, TAGS, LOCAL_TAGS, LOCAL)):
-            return commit
-        if _BEGIN.fullmatch(name.lower()):
-            ids = _commits_that_begin(self.git, name.lower())
-            if len(ids) == 1:
-                return read_commit(self.git, ids[0])
-            if ids:
-                some = ", ".join(sorted(ids)[:_SIMILAR])
-                raise UnknownCommit(f"{name}: {len(ids)} commits match: {some}: give more digits")
-        if name == "HEAD":
-            return self.branch(self.default_branch())
-        hint = _similar(name, refs, (BRANCHES, TAGS, LOCAL_TAGS, LOCAL))
-        raise UnknownCommit(f"{name!r}: no branch, tag or commit of that name{hint}")
+        several = ", or several commits begin so: give all 40 digits" if is_id else ""
+        hint = _similar(name, read_refs(self.git), prefixes)
+        raise UnknownCommit(f"{name!r}: no branch, tag or commit of that name{several}{hint}")
 
     def branch(self, name: str) -> Commit:
         """Return the newest commit of a branch of the remote, or else of the user's own; or the commit of a full id.
         UnknownCommit: there is none; a tag of that name, or an id that begins so, does not stand in for it."""
         if _FULL_ID.fullmatch(name):
             return Names.resolve(self, name)
-        refs = read_refs(self.git)
-        if commit := self._commit_of_ref(name, refs, (BRANCHES, LOCAL)):
+        if commit := self._first_commit(prefix + name for prefix in (BRANCHES, LOCAL)):
             return commit
-        raise UnknownCommit(f"{name!r}: no branch of that name{_similar(name, refs, (BRANCHES, LOCAL))}")
+        raise UnknownCommit(f"{name!r}: no branch of that name{_similar(name, read_refs(self.git), (BRANCHES, LOCAL))}")
 
     def has_branches(self) -> bool:
         """Tell whether there are any commits at hand: branches of the remote, or of the user's repository."""
@@ -122,10 +114,9 @@ class Names:
             return head.removeprefix(LOCAL)
         raise UsageError(f"the repository has no default branch ({len(branches)} branches): name one with --branch")
 
-    def _commit_of_ref(self, name: str, refs: Mapping[str, str], prefixes: Sequence[str]) -> Commit | None:
-        """Return the commit of the first ref of that name."""
-        commits = (_peeled(self.git, refs[prefix + name]) for prefix in prefixes if prefix + name in refs)
-        return next((commit for commit in commits if commit), None)
+    def _first_commit(self, revisions: Iterable[str]) -> Commit | None:
+        """Return the commit of the first revision that has one."""
+        return next(filter(None, (_peeled(self.git, revision) for revision in revisions)), None)
 
 
 def usual_name(names: Collection[str], preferred: Iterable[str]) -> str | None:
@@ -150,14 +141,6 @@ def _peeled(git: Git, id: str) -> Commit | None:
         if error.status == 128:
             return None
         raise
-
-
-def _commits_that_begin(git: Git, prefix: str) -> list[str]:
-    if git.ids:
-        return git.ids.beginning(prefix)
-    objects = git.text("rev-parse", f"--disambiguate={prefix}").split()
-    answer = git.run("cat-file", "--batch-check", stdin="\n".join(objects).encode()) if objects else b""
-    return [line.split()[0] for line in answer.decode().splitlines() if line.split()[1:2] == ["commit"]]
 
 
 def missing(git: Git, ids: set[str]) -> set[str]:

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ log = logging.getLogger(__name__)
 
 # Tags by --tags: a refspec of theirs would have them pruned (git-fetch, "Pruning").
 _BRANCHES = f"+refs/heads/*:{refs.BRANCHES}*"
+_HEAD = re.compile(r"HEAD([~^].*)?")
 _SHALLOW = b"because shallow roots are not allowed"  # with exit code 0
 
 
@@ -55,7 +57,7 @@ class Repository(refs.Names, history.Commits, files.Trees):
         """Resolve as `Names.resolve` does, or as the user's repository does, which ``HEAD`` is always of; without one,
         as the remote does, if it is a folder. UnknownCommit: there is none, or several ids begin so."""
         try:
-            if name != "HEAD" or not self._folder:
+            if not (_HEAD.fullmatch(name) and self._folder):
                 return super().resolve(name)
             unknown = history.UnknownCommit(f"{name!r}: has no commit")
         except history.UnknownCommit as error:
