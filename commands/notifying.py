@@ -97,7 +97,7 @@ class Notifications:
         for delivery in outbox.deliver(entries, attempt, remember=True):
             option = self._notifiers[delivery.entry.receiver].option
             if delivery.state == "damaged":
-                self._journal.put_aside_notice(delivery.entry, delivery.reason)
+                self._journal.drop_notice(delivery.entry, delivery.reason)
             elif delivery.state == "sent":
                 log.info("notified (--%s)", option)
             elif delivery.state == "expired":

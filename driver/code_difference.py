@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from types import MappingProxyType
 
-from opduel.driver.compiled_files import is_loaded_alike
 from opduel.driver.module_code import ModuleCode, compare_modules
 from opduel.records.reach import Reach
 from opduel.records.run_record import UNKNOWN
@@ -168,11 +167,10 @@ def _files(root: Path) -> dict[str, Path]:
 
 
 def _is_same(here: Path, there: Path) -> bool:
-    """Tell whether two files have the same content, or do the same: builds share most of theirs by hard links."""
+    """Tell whether two files have the same content: builds share most of theirs by hard links."""
     if here.samefile(there):
         return True
-    is_equal = here.stat().st_size == there.stat().st_size and here.read_bytes() == there.read_bytes()
-    return is_equal or (".so" in here.name and is_loaded_alike(here, there))
+    return here.stat().st_size == there.stat().st_size and here.read_bytes() == there.read_bytes()
 
 
 def _package_of(path: str, root: Path) -> str | None:

@@ -6,12 +6,11 @@ are found by their names and by what definitions look like.
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from opduel.driver.function_lines import changes_function, defines, function_ranges
 from opduel.driver.git.patch import ChangedFile
@@ -45,15 +44,11 @@ _DEPENDENCIES = (
 _BUILD = (
     *("CMakeLists.txt", "*.cmake", "CMakePresets.json", "meson.build", "meson.options", "meson_options.txt"),
     *("Makefile*", "*.mk", "*.bzl", "BUILD", "BUILD.bazel", "WORKSPACE", ".bazelrc", "configure", "configure.ac"),
-    *("setup.py", "setup.cfg", "Dockerfile*", "*.Dockerfile"),
+    *("pyproject.toml", "setup.py", "setup.cfg", "Dockerfile*", "*.Dockerfile"),
 )
 _COMPILED = (
     *(".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inc", ".cu", ".cuh", ".m", ".s", ".S", ".asm"),
     *(".pyx", ".pxd", ".pxi", ".rs", ".f", ".for", ".f90", ".f95", ".F90", ".go", ".zig", ".src", ".tp", ".cl"),
-)
-_PROJECT = "pyproject.toml"
-_BACKENDS = (
-    *("setuptools", "scikit-build", "meson-python", "hatch", "poetry", "flit", "maturin", "cython", "cibuildwheel"),
 )
 _WHERE = re.compile(r"(.+?)(?::\d+|(?<=\.cc)|(?<=\.cpp)|(?<=\.cxx)|(?<=\.c)|(?<=\.cu)|(?<=\.h))$")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[\w<>]+)+")
@@ -168,18 +163,11 @@ class _Code:
         self._repository, self._commits = repository, (good, bad)
         self._texts: dict[str, tuple[str, str]] = {}
         files = repository.changes(good, bad)
-        submodules = {file.path for file in files if file.is_submodule}
-        projects = [file for file in files if file.path not in submodules and _matches(file.path, (_PROJECT,))]
-        required = {file.path for file in projects if _differs(self._text(file), _required)}
-        compiled = {file.path for file in projects if _differs(self._text(file), _compiled)}
-        paths = [file.path for file in files]
         self.dependencies = tuple(
-            path for path in paths if path in submodules | required or _matches(path, _DEPENDENCIES)
+            file.path for file in files if file.is_submodule or _matches(file.path, _DEPENDENCIES)
         )
-        self.build = tuple(
-            path for path in paths if path in compiled or (path not in submodules and _matches(path, _BUILD))
-        )
-        configured = (_PROJECT, *_DEPENDENCIES, *_BUILD)
+        self.build = tuple(file.path for file in files if not file.is_submodule and _matches(file.path, _BUILD))
+        configured = (*_DEPENDENCIES, *_BUILD)
         self._files = [file for file in files if not file.is_submodule and not _matches(file.path, configured)]
         self.compiled = tuple(file.path for file in self._files if PurePosixPath(file.path).suffix in _COMPILED)
 
@@ -263,30 +251,6 @@ class _Code:
 
 def _decoded(content: bytes) -> str:
     return content.decode("utf-8", "replace") if len(content) <= LARGEST_FILE else ""
-
-
-def _differs(texts: tuple[str, str], part: Any) -> bool:
-    """Tell whether a part of a project file differs, or can't be read."""
-    try:
-        before, after = (part(tomllib.loads(text)) for text in texts)
-    except (tomllib.TOMLDecodeError, RecursionError, AttributeError):
-        return True
-    return bool(before != after)
-
-
-def _required(project: Mapping[str, Any]) -> list[Any]:
-    """Return the dependencies of a project, to build and to run it."""
-    data = project.get("project", {})
-    own = project.get("tool", {}).get("poetry", {}).get("dependencies")
-    return [project.get("build-system", {}).get("requires"), data.get("dependencies"), own]
-
-
-def _compiled(project: Mapping[str, Any]) -> list[Any]:
-    """Return the settings by which a project is built."""
-    system = {key: value for key, value in project.get("build-system", {}).items() if key != "requires"}
-    tools = {name: dict(project.get("tool", {}).get(name, {})) for name in _BACKENDS}
-    tools["poetry"].pop("dependencies", None)
-    return [system, tools]
 
 
 def _is_module_of(file: ChangedFile, name: str) -> bool:

@@ -27,7 +27,6 @@ CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS troubled (item TEXT PRIMARY KEY, attempts INTEGER NOT NULL, retry_at REAL NOT NULL,
     text TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS events (at REAL NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS damaged (at REAL NOT NULL, name TEXT NOT NULL, reason TEXT NOT NULL, text TEXT);
 """
 
 log = logging.getLogger(__name__)
@@ -121,24 +120,22 @@ class Journal(SqliteFile):
                 connection.execute(f"DELETE FROM {table} WHERE run = ?", (run,))
             self.outbox.remove_all(RUN, run)
 
-    def put_aside_report(self, run: str, reason: str) -> None:
-        """Keep a report that can't be read among what is damaged, say so, and let the run go: it is made again."""
+    def drop_report(self, run: str, reason: str) -> None:
+        """Let go of a run whose report can't be read, and say so: it is made again."""
         with self.transaction():
-            self._keep_damaged(run, reason, "SELECT text FROM reports WHERE run = ?", (run,))
+            self._note_damage(run, reason)
             self.forget_run(run)
 
-    def put_aside_notice(self, entry: Entry, reason: str) -> None:
+    def drop_notice(self, entry: Entry, reason: str) -> None:
         """Do the same with a notice; what it reports may be queued again."""
         with self.transaction() as connection:
-            query = "SELECT CAST(payload AS TEXT) FROM outbox WHERE number = ?"
-            self._keep_damaged(f"{entry.key} for {entry.receiver}", reason, query, (entry.number,))
+            self._note_damage(f"{entry.key} for {entry.receiver}", reason)
             self.outbox.remove(entry)
             connection.execute("DELETE FROM facts WHERE name LIKE 'notified/%' AND text = ?", (entry.key,))
 
-    def _keep_damaged(self, name: str, reason: str, query: str, values: Sequence[object]) -> None:
-        text = f"{name} can't be read ({reason}): kept in the journal's table damaged"
+    def _note_damage(self, name: str, reason: str) -> None:
+        text = f"{name} can't be read ({reason}): dropped"
         log.warning("damage: %s", text)
-        self.write(f"INSERT INTO damaged VALUES (?, ?, ?, ({query}))", (self._clock(), name, reason, *values))
         self.note("damage", text)
 
     def queue_notice(

@@ -285,12 +285,12 @@ class Runs:
             log.debug("%s: %s", delivery.entry.key, delivery.state)
 
     def _finished(self, name: str) -> Report | None:
-        """Return the report of a finished run; put it aside if it can't be read, so that the run is made again."""
+        """Return the report of a finished run; drop it if it can't be read, so that the run is made again."""
         text = self._journal.report(name)
         try:
             return None if text is None else self.harness.parse(text)
         except UsageError as error:
-            self._journal.put_aside_report(name, str(error))
+            self._journal.drop_report(name, str(error))
             return None
 
 

@@ -31,7 +31,6 @@ class PackagePart(_Part):
     distribution: str  # "scikit-learn"
     imports: list[str]  # what its packages are called when they are imported
     locked: str  # a requirements file of the packages beside it
-    ccache: dict[str, int]  # what ccache counted -> how often; empty for an overlay, or without ccache
     built_by: str = ""  # of an asv suite with a build_command: that, or the build backend where it failed
 
 

@@ -6,7 +6,7 @@ import shutil
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from packaging.metadata import parse_email
@@ -47,10 +47,9 @@ class Donor:
 
 @dataclass(frozen=True)
 class BuiltWheel:
-    """A wheel, what ccache counted while it was built, and ``built_by`` of its part of the manifest."""
+    """A wheel, and ``built_by`` of its part of the manifest."""
 
     path: Path
-    ccache: Mapping[str, int] = field(default_factory=dict)
     built_by: str = ""
 
 
@@ -130,7 +129,6 @@ def _install(
         distribution=name,
         imports=_imports(wheel.path, name),
         locked=beside.locked,
-        ccache=dict(wheel.ccache),
         built_by=wheel.built_by,
     )
 
@@ -147,7 +145,7 @@ def overlay(commit: Commit, donor: Donor, directory: Path) -> PackagePart:
             "try again"
         ) from None
     assert source is not None, "donors are builds of packages"
-    return source.model_copy(update={"commit": commit.id, "ccache": {}})
+    return source.model_copy(update={"commit": commit.id})
 
 
 def lay_over(donor: Donor, directory: Path) -> None:

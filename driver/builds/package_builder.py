@@ -3,7 +3,6 @@
 import logging
 import shutil
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -279,13 +278,11 @@ class PackageBuilder(Builder):
         """Build the commit's wheel in ``destination``: by the suite's build_command, if it has one and ``by_command``.
         If that fails for the first of all commits, the build backend builds this one and all others, so that both sides
         are built alike; a later one that it fails for can't be built."""
-        stats_log = self._work / "ccache.log"
-        stats_log.unlink(missing_ok=True)
         variables = dict(self._settings.variables)
         if not by_command or (self._maker and self._maker[0] != _COMMAND):
             variables.pop(BUILD_COMMANDS, None)
         by = _COMMAND if BUILD_COMMANDS in variables else recipe.backend
-        compiler = self._compiler(commit, recipe, stats_log, variables)
+        compiler = self._compiler(commit, recipe, variables)
         try:
             seconds = self._compile(compiler, commit, destination, processors, by)
         except BrokenBuildError as error:
@@ -297,13 +294,11 @@ class PackageBuilder(Builder):
             log.warning("build_command failed for %s (%s): %s", commit.short, error, by)
             return self._wheel(commit, recipe, destination, processors, by_command=False)
         built_by = by if BUILD_COMMANDS in self._settings.variables else ""
-        wheel = BuiltWheel(find_wheel(destination), _ccache_counts(stats_log), built_by)
-        log.info("built %s in %.0f s%s", wheel.path.name, seconds, _ccache_words(wheel))
+        wheel = BuiltWheel(find_wheel(destination), built_by)
+        log.info("built %s in %.0f s", wheel.path.name, seconds)
         return wheel
 
-    def _compiler(
-        self, commit: Commit, recipe: PackageRecipe, stats_log: Path, variables: Mapping[str, str]
-    ) -> Compiler:
+    def _compiler(self, commit: Commit, recipe: PackageRecipe, variables: Mapping[str, str]) -> Compiler:
         """Return the compiler for all commits that are built with the same tools, in a folder of their own."""
         project, rules, _ = self._facts(commit)
         locked = self._built_with(project, rules, recipe.python)
@@ -327,7 +322,6 @@ class PackageBuilder(Builder):
                     "BUILD_BACKEND": recipe.backend,
                     "BUILD_BACKEND_PATH": backend_path,
                     "UV": uv.executable(),
-                    "CCACHE_STATSLOG": str(stats_log),
                 },
                 self._settings.subfolder,
             )
@@ -343,16 +337,3 @@ class PackageBuilder(Builder):
     @cached_property
     def _toolchain(self) -> tuple[str, ...]:
         return toolchain_of(self._platform)
-
-
-def _ccache_counts(path: Path) -> dict[str, int]:
-    """Return how often each event is in ccache's log, which has a line for each, and comments."""
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []
-    events = ("direct_cache_hit", "preprocessed_cache_hit", "cache_miss")
-    return dict(Counter(line for line in lines if line in events))
-
-
-def _ccache_words(wheel: BuiltWheel) -> str:
-    hits = sum(count for name, count in wheel.ccache.items() if name.endswith("_hit"))
-    misses = wheel.ccache.get("cache_miss", 0)
-    return f" (ccache: {hits} of {hits + misses} compiles from its cache)" if hits + misses else ""

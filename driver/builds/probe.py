@@ -3,12 +3,13 @@
 import functools
 import json
 import re
-import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import IO
 
+from elftools.common.exceptions import ELFError
+from elftools.construct import ConstructError
+from elftools.elf.elffile import ELFFile
 from packaging.version import Version
 
 from opduel.driver.builds.process import run
@@ -17,8 +18,6 @@ from opduel.records import OpduelError
 from opduel.support.digests import data_digest
 
 _INSIDE = Path(__file__).with_name("inside.py")
-_MOST_BYTES = 1 << 20  # of a section
-_WITHOUT_CONTENT = 8  # SHT_NOBITS: a section that only a separate file of debug information leaves empty
 TIMEOUT_S = 180.0  # an import takes 1 to 4 s; a cold disk or an emulated CPU much longer
 
 
@@ -116,38 +115,7 @@ def _comment(library: Path) -> bytes:
     """Return the section of a library that names its compilers; empty where there is none."""
     try:
         with library.open("rb") as stream:
-            return section_of(stream, b".comment")
-    except (OSError, OverflowError, struct.error, IndexError):
+            section = ELFFile(stream).get_section_by_name(".comment")
+            return bytes(section.data()) if section else b""
+    except (OSError, ELFError, ConstructError, ValueError, AttributeError, KeyError):
         return b""  # no ELF file, or not a whole one
-
-
-def section_of(stream: IO[bytes], name: bytes) -> bytes:
-    """Return an ELF file's section, at most ``_MOST_BYTES`` of it; empty where there is none.
-
-    An environment has hundreds of libraries, for which pyelftools takes seconds. Raise struct.error or IndexError if
-    the file is not whole. https://refspecs.linuxfoundation.org/elf/gabi4+/ch4.sheader.html
-    """
-    header = stream.read(64)
-    if not header.startswith(b"\x7fELF"):
-        return b""
-    order, has_64_bits = "<>"[header[5] - 1], header[4] == 2
-    table_at, entry_size, count, of_names = struct.unpack_from(*(
-        (f"{order}Q10x3H", header, 40) if has_64_bits else (f"{order}I10x3H", header, 32)
-    ))  # fmt: skip
-    entry = struct.Struct(f"{order}2I16x2Q24x" if has_64_bits else f"{order}2I8x2I16x")
-    if entry_size != entry.size:
-        return b""
-    stream.seek(table_at)
-    sections = [*entry.iter_unpack(stream.read(entry.size * count))]
-    if not sections:
-        return b""
-
-    def content(at: int, size: int) -> bytes:
-        stream.seek(at)
-        return stream.read(min(size, _MOST_BYTES))
-
-    names = content(*sections[of_names][2:])
-    for start, kind, at, size in sections:
-        if names.startswith(name + b"\0", start) and kind != _WITHOUT_CONTENT:
-            return content(at, size)
-    return b""

@@ -1,6 +1,5 @@
 """Run a program of a build in a clean environment with a time limit, and explain a failure in one line."""
 
-import logging
 import os
 import signal
 import subprocess
@@ -13,9 +12,6 @@ from pathlib import Path
 from typing import IO
 
 from opduel.support.output import key_line
-from opduel.support.text import clipped
-
-log = logging.getLogger(__name__)
 
 # What would make another interpreter or another set of packages answer than the one that was asked.
 _INTERPRETER_VARIABLES = ("VIRTUAL_ENV", "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "__PYVENV_LAUNCHER__", "PYENV_VERSION")
@@ -25,8 +21,6 @@ _UV_VARIABLES = (
 )
 
 MOST_OUTPUT = 64 * 2**20  # bytes, on both streams together: what is asked for is some MiB of JSON
-SAYS_AFTER_S = 60.0  # that a program is still running, and again after as long
-_END = 4096  # bytes
 _LOOK_S = 0.1  # between looks at how much it has printed
 
 
@@ -101,7 +95,7 @@ def run(
             process_group=0,
         )
         code, flooded = None, False
-        began = says_at = time.monotonic()
+        began = time.monotonic()
         try:
             while code is None and not flooded and (seconds := began + timeout - time.monotonic()) > 0:
                 with suppress(subprocess.TimeoutExpired):
@@ -109,22 +103,11 @@ def run(
                 flooded = (
                     code is None and sum(os.fstat(file.fileno()).st_size for file in (stdout, stderr)) > MOST_OUTPUT
                 )
-                if (now := time.monotonic()) >= says_at + SAYS_AFTER_S:
-                    says_at = now
-                    _say_that_it_runs(command, now - began, stderr.fileno())
         finally:
             with suppress(ProcessLookupError, PermissionError):  # what it leaves behind would hold on to the lock
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
         return Outcome(code, _text(stdout), _text(stderr), flooded)
-
-
-def _say_that_it_runs(command: Sequence[str | Path], seconds: float, errors: int) -> None:
-    """Log for how long a program runs, and the last line of its errors, in the file of that descriptor."""
-    words = " ".join(Path(word).name for word in command[:2])
-    end = os.pread(errors, _END, max(0, os.fstat(errors).st_size - _END))  # which leaves the program's place as it is
-    last = end.decode(errors="replace").strip().splitlines()[-1:]
-    log.info("%s has been running for %.0f s%s", words, seconds, f": {clipped(last[0], 200)}" if last else "")
 
 
 def _text(file: IO[bytes]) -> str:

@@ -19,7 +19,7 @@ from opduel.records.measurement import SIDES, Side
 
 log = logging.getLogger(__name__)
 
-CACHE_BYTES = 512 * 2**20  # the most that one setup_cache may write, into its folder and into the suite's
+CACHE_BYTES = 512 * 2**20  # the most that one setup_cache may write into its folder
 RESERVE_BYTES = 2**30  # free on the disk after that
 _COPY, _WORK = "OPDUEL_SUITE", "OPDUEL_SUITE_WORK"  # a side's variables
 _PRELOADED = "OPDUEL_SUITE_PRELOADED"  # of both
@@ -141,15 +141,13 @@ class SuiteWork:
     ) -> list[str]:
         """Run each ``setup_cache``, with the user's variables ``env``; return a line for each that failed, whose
         cases then fail."""
-        written = {
-            side: _WrittenFiles(self.copies[side], _make_folder(self.place(side) / "written")) for side in builds
-        }
+        written = {side: _WrittenFiles(self.copies[side], self.place(side) / "written") for side in builds}
         for order in orders:
             log.info("setup_cache of %s on the %s", order.benchmark, order.side)
             environment = suite_environment(builds[order.side], framework, env)
             why = self._make_cache(order, builds[order.side], framework, environment)
-            copy_problem = written[order.side].keep()  # also after a failure, or the next one would be blamed for it
-            if why := why or copy_problem:
+            written[order.side].keep()
+            if why:
                 text = f"setup_cache of {order.benchmark}: {why}"
                 (self.place(order.side) / order.key / FAILED_FILE).write_text(text, encoding="utf-8")
         for files in written.values():
@@ -209,39 +207,27 @@ def without_suite(environment: Mapping[str, str]) -> dict[str, str]:
 class _WrittenFiles:
     """The files that setup_cache writes into a side's copy of the suite.
 
-    Some suites clear there what an earlier one has written: asv runs the benchmarks of one before the next, while here
-    all are run before any benchmark.
+    Some suites, such as scikit-learn's, clear there what an earlier one has written: asv runs the benchmarks of one
+    before the next, while here all are run before any benchmark.
     """
 
     def __init__(self, copy: Path, stash: Path) -> None:
         self._copy, self._stash = copy, stash
-        self._states = self._files(copy)
-        self._own_files = frozenset(self._states)
+        self._own_files = frozenset(_files_in(copy))
 
-    def keep(self) -> str | None:
-        """Keep what the last ``setup_cache`` wrote; if it is too much, remove it and return that as the reason."""
-        states = self._files(self._copy)
-        new = [
-            path for path, state in states.items() if path not in self._own_files and self._states.get(path) != state
-        ]
-        if sum((self._copy / path).stat().st_size for path in new) > CACHE_BYTES:
-            for path in new:
-                (self._copy / path).unlink()
-            self._states = self._files(self._copy)
-            return f"wrote more than {CACHE_BYTES >> 20} MiB into the suite's folder"
-        _copy_files(self._copy, new, self._stash)
-        self._states = states
-        return None
+    def keep(self) -> None:
+        """Keep what was written."""
+        _copy_files(self._copy, [path for path in _files_in(self._copy) if path not in self._own_files], self._stash)
 
     def put_back(self) -> None:
         """Restore all files that were kept and are missing."""
-        missing = [path for path in self._files(self._stash) if not (self._copy / path).exists()]
+        missing = [path for path in _files_in(self._stash) if not (self._copy / path).exists()]
         _copy_files(self._stash, missing, self._copy)
 
-    def _files(self, folder: Path) -> dict[Path, tuple[int, int]]:
-        """Return each file, and what changes when it is written: its size and time."""
-        paths = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-        return {path.relative_to(folder): (path.stat().st_size, path.stat().st_mtime_ns) for path in paths}
+
+def _files_in(folder: Path) -> list[Path]:
+    paths = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return [path.relative_to(folder) for path in paths]
 
 
 def _copy_files(source: Path, paths: Sequence[Path], destination: Path) -> None:

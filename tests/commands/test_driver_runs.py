@@ -190,7 +190,7 @@ def test_releases_whose_verdicts_were_held_back_are_measured_again_by_the_next_s
 @pytest.mark.parametrize(
     "damaged", ['\'{"schema_version": 1, "run\'', "''", "'[]'", "'{}'", "x'ff00'", "17", "CAST(x'80ff' AS TEXT)"]
 )
-def test_a_journalled_report_that_cannot_be_read_is_put_aside_and_its_run_made_again(
+def test_a_journalled_report_that_cannot_be_read_is_dropped_and_its_run_made_again(
     drive: Drive, harness: MadeHarness, home: Path, damaged: str
 ) -> None:
     harness.verdicts = ["unchanged", "unchanged"]
@@ -205,7 +205,6 @@ def test_a_journalled_report_that_cannot_be_read_is_put_aside_and_its_run_made_a
     assert len(harness.orders) == 2
     assert "damage" not in drive(*RELEASES).err
     with closing(sqlite3.connect(home / "work" / "journal.db")) as journal:
-        assert journal.execute(f"SELECT name, text = {damaged} FROM damaged").fetchall() == [(run, 1)]
         assert [kind for (kind,) in journal.execute("SELECT kind FROM events")] == ["damage"]
 
 

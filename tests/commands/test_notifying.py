@@ -261,7 +261,7 @@ def test_one_that_nobody_takes_holds_up_no_other(start: Start) -> None:
     assert [alert.causes[0].key for alert in start.first.sent] == [COMMITS[6].short, COMMITS[4].short]
 
 
-def test_a_notice_that_cannot_be_read_is_put_aside_and_queued_again_when_it_is_found_again(
+def test_a_notice_that_cannot_be_read_is_dropped_and_queued_again_when_it_is_found_again(
     start: Start, caplog: pytest.LogCaptureFixture
 ) -> None:
     start.first.fails = [RunError("the network is down")]

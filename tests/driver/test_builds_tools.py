@@ -1,24 +1,20 @@
-"""What the strategies stand on: interpreters found, uv's words understood, the probe inside a build, the check."""
+"""What the strategies stand on: interpreters found, uv's words understood, the probe inside a build."""
 
-import io
 import json
 import os
-import re
 import runpy
 import shutil
-import struct
 import subprocess
 import sys
 import time
 from pathlib import Path
 
 import pytest
-from elftools.elf.elffile import ELFFile
 from toy_framework import PYTHON, Toy
 
-from opduel.driver.builds import check, interpreters, process, uv
+from opduel.driver.builds import interpreters, uv
 from opduel.driver.builds.interpreters import find_interpreter
-from opduel.driver.builds.probe import ProbeError, compilers_in, probe, section_of
+from opduel.driver.builds.probe import ProbeError, compilers_in, probe
 from opduel.driver.builds.process import MOST_OUTPUT, Outcome, clean_environment, run
 from opduel.driver.builds.uv import explain
 from opduel.records import NoSpaceError, RunError
@@ -188,15 +184,6 @@ def test_a_program_is_waited_for_when_it_has_closed_its_output(tmp_path: Path) -
     assert not command.exists() or not command.read_bytes(), "it would hold on to the build's lock"
 
 
-def test_a_program_that_runs_for_long_is_told_of(
-    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(process, "SAYS_AFTER_S", 0.2)
-    caplog.set_level("INFO")
-    run(["sh", "-c", "echo begun >&2; echo retrying in 12 seconds >&2; exec sleep 60"], timeout=1)
-    assert re.match(r"sh -c has been running for \d+ s: retrying in 12 seconds", caplog.messages[-1])
-
-
 @pytest.mark.parametrize("command", ["sleep 60", "yes"])
 def test_what_a_program_leaves_behind_is_ended(command: str) -> None:
     """It would hold on to the build's lock, as an executor's processes do that was not shut down."""
@@ -255,21 +242,6 @@ def test_inside_reads_metadata_of_every_kind(tmp_path: Path) -> None:
     assert set(answer["files"]) == {"__init__.py"}
 
 
-def test_the_check_prints_a_line_for_each_build(
-    toy: Toy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(check, "get_framework", lambda name: toy)
-    computes = tmp_path / "computes.py"
-    computes.write_text("import toy; print('computed', 1 + 1)")
-    cache = ["--exec_dir", str(tmp_path / "cache")]
-    assert check.main(["toy==1.0", *cache, "--run", str(computes)]) == 0
-    assert "computed 2" in capsys.readouterr().out
-    assert check.main(cache) == 3
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split("\t")[0] for line in lines] == [f"toy=={v}" for v in ("1.0", "2.0", "3.0", "4.0", "5.0", "0.1")]
-    assert ["FAILED" in line for line in lines] == [False, False, True, True, True, True]
-
-
 @pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
 def test_a_library_names_its_compiler(tmp_path: Path) -> None:
     (tmp_path / "a.c").write_text("int f(void) { return 1; }\n")
@@ -285,42 +257,6 @@ def test_a_library_names_its_compiler(tmp_path: Path) -> None:
     for content in (old, b"", b"\x7fELF\x02\x01", old[:100], old[: len(old) // 2], b"#!/bin/sh\n"):
         library.write_bytes(content)
         assert probe(interpreter, Toy(tmp_path)).details == {}
-
-
-@pytest.mark.parametrize("options", [[], ["-Wa,--compress-debug-sections", "-g"], ["-s"]])
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
-def test_a_section_is_what_pyelftools_finds(tmp_path: Path, options: list[str]) -> None:
-    library = tmp_path / "a.so"
-    command = ["gcc", "-shared", *options, "-x", "c", "-", "-o", str(library)]
-    subprocess.run(command, input="int f(void) { return 1; }\n", text=True, check=True)
-    with library.open("rb") as stream:
-        sections = {section.name: section for section in ELFFile(stream).iter_sections()}
-        for name in (".comment", ".text", ".bss", ".shstrtab", ".no_such"):
-            section = sections.get(name)
-            has_content = section is not None and section["sh_type"] != "SHT_NOBITS"
-            stream.seek(0)
-            assert section_of(stream, name.encode()) == (section.data() if has_content else b"")
-
-
-@pytest.mark.parametrize(("bits", "order"), [(1, "<"), (1, ">"), (2, "<"), (2, ">")])
-def test_sections_are_read_in_every_class_and_byte_order(bits: int, order: str) -> None:
-    """An ELF file of the comment, the names of sections and their table, in this order."""
-    word, comment, names = "IQ"[bits - 1], b"GCC: (GNU) 10.2.1\0", b"\0.comment\0.names\0"
-    size = 64 if bits == 2 else 52
-    table_at = size + len(comment) + len(names)
-    header = b"\x7fELF" + bytes([bits, "<>".index(order) + 1, 1]) + bytes(9)
-    header += struct.pack(f"{order}HHI3{word}I6H", 3, 0, 1, 0, 0, table_at, 0, size, 0, 0, struct.calcsize(
-        f"{order}II4{word}II2{word}"), 3, 2)  # fmt: skip
-    rows = [(0, 0, 0, 0), (1, 1, size, len(comment)), (10, 3, size + len(comment), len(names))]
-    table = [
-        struct.pack(f"{order}II4{word}II2{word}", start, kind, 0, 0, at, count, 0, 0, 0, 0)
-        for start, kind, at, count in rows
-    ]
-    content = b"".join([header, comment, names, *table])
-    assert section_of(io.BytesIO(content), b".comment") == comment
-    section = ELFFile(io.BytesIO(content)).get_section_by_name(".comment")
-    assert section is not None
-    assert section.data() == comment
 
 
 def test_files_are_described_as_by_their_real_paths(tmp_path: Path) -> None:

@@ -272,41 +272,6 @@ def test_python_that_this_python_cannot_parse_and_lines_that_look_like_a_patch(o
     assert changes.matches == (Match("a", "array.reshape", "array.py", "changed"),)
 
 
-PROJECT = """[build-system]
-requires = ["setuptools"]
-build-backend = "setuptools.build_meta"
-[project]
-name = "lib"
-version = "1"
-dependencies = ["numpy"]
-[tool.setuptools]
-packages = ["lib"]
-[tool.ruff]
-line-length = 80
-"""
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "dependencies", "build"),
-    [
-        ('version = "1"', 'version = "2"', False, False),
-        ("line-length = 80", "line-length = 100", False, False),
-        ('"numpy"', '"numpy<2"', True, False),
-        ('requires = ["setuptools"]', 'requires = ["setuptools<80"]', True, False),
-        ('packages = ["lib"]', 'packages = ["lib", "lib.core"]', False, True),
-        ("setuptools.build_meta", "mesonpy", False, True),
-        ("[project]", "[project", True, True),  # nobody knows
-    ],
-)
-def test_a_project_file_is_what_differs_in_it(
-    origin: RemoteRepository, old: str, new: str, dependencies: bool, build: bool
-) -> None:
-    good = origin.commit({"pyproject.toml": PROJECT, "uv.lock": "1"})
-    bad = origin.commit({"pyproject.toml": PROJECT.replace(old, new), "uv.lock": "1"})
-    changes = changed(origin, good, bad)
-    assert (bool(changes.dependencies), bool(changes.build)) == (dependencies, build)
-
-
 def test_a_submodule_counts_whatever_the_repository_says_of_it(origin: RemoteRepository) -> None:
     modules = '[submodule "dep"]\n path = dep\n url = https://dep.example/dep\n ignore = all\n'
     good = origin.commit({".gitmodules": modules, "dep": Submodule("1" * 40)})

@@ -1,7 +1,6 @@
 """Commits of a package with a C extension, built for real by setuptools: from source, as overlays, and not at all."""
 
 import json
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -89,11 +88,6 @@ def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny,
         assert [len(first_commit.stem) for first_commit in place.glob(f".{purpose}-*")] == [
             len(f".{purpose}-tiny-sum-0123456789")
         ]
-    if shutil.which("ccache"):  # the same native sources were compiled before
-        assert list(manifest["source"]["ccache"].items()) in (
-            [("direct_cache_hit", 1)],
-            [("preprocessed_cache_hit", 1)],
-        )
 
 
 def test_a_commit_that_does_not_compile_leaves_nothing(tiny: Tiny) -> None:
@@ -280,7 +274,6 @@ def test_where_build_command_fails_the_backend_builds_all(plain: Tiny, caplog: p
     (line,) = (record.getMessage() for record in caplog.records if record.levelname == "WARNING")
     assert line.startswith(f"build_command failed for {first.short} (error: no six 1.16.0; build.sh ")
     assert line.endswith("own build backend, setuptools.build_meta, builds it and later commits instead")
-    assert "ccache" not in caplog.text  # nothing is compiled
     assert "retrying" not in caplog.text
     assert f'building {second.short} "second" by setuptools.build_meta; log: ' in caplog.text
 

@@ -46,61 +46,6 @@ def test_each_side_works_in_a_copy_of_its_own_and_a_cache_that_fails_names_its_s
     assert not folder.exists()
 
 
-WRITERS = """
-from pathlib import Path
-HERE = Path(__file__).parent
-
-class Writer:
-    files = 0
-    def setup_cache(self):
-        for number in range(self.files):
-            with open(HERE / f"of-{type(self).__name__}-{number}", "wb") as stream:
-                stream.truncate(700 << 10)
-    def time_nothing(self, cache=None):
-        pass
-
-class Small(Writer):
-    files = 1
-    def setup_cache(self): super().setup_cache()
-
-class Large(Writer):
-    files = 2
-    def setup_cache(self): super().setup_cache()
-
-class Fails(Writer):
-    files = 1
-    def setup_cache(self):
-        super().setup_cache()
-        raise OSError("no data set")
-
-class Another(Writer):
-    files = 1
-    def setup_cache(self): super().setup_cache()
-"""
-
-
-def test_one_setup_cache_that_writes_too_much_into_the_suite_costs_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(suite_work, "CACHE_BYTES", 1 << 20)
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "one.py").write_text(WRITERS)
-    own_work = SuiteWork.of(opened(str(tmp_path / "own"), tmp_path), new_work_folder())
-    builds = {"control": own_work.on_side("control", BUILD)}
-    discovered = discover(builds["control"], FRAMEWORK, own_work.copies["control"], own_work.place("control"))
-    chosen = {case.benchmark.name.split(".")[1]: case for case in all_cases({"control": discovered})}
-    order = [chosen[name] for name in ("Small", "Large", "Fails", "Another", "Writer")]
-    too_large, failed = own_work.make_caches(builds, FRAMEWORK, cache_orders(order, None))
-    assert "setup_cache of one.Large.time_nothing" in too_large
-    assert "more than 1 MiB" in too_large
-    assert failed == "control: setup_cache of one.Fails.time_nothing: OSError: no data set"
-    assert {path.name for path in own_work.copies["control"].glob("of-*")} == {
-        "of-Small-0",
-        "of-Fails-0",
-        "of-Another-0",
-    }
-
-
 def test_a_shared_cache_is_made_by_a_benchmark_that_the_side_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
