@@ -85,7 +85,7 @@ def leave_out(request: RunRequest, level: int = logging.INFO) -> NotMeasured | N
     suite = request.control.environment.get(SUITE)
     likely = LikelyReach(_site_of(request.control), difference.parts, Path(suite) if suite else None)
     ranks = {case.id: likely.rank(case) for case in request.cases}
-    cases = sorted(request.cases, key=lambda case: (*ranks[case.id], case.operator, case.id))
+    cases = sorted(request.cases, key=lambda case: (ranks[case.id], case.operator, case.id))
 
     def is_reached(reach: Reach) -> bool:
         reason = difference.reason(reach)

@@ -31,8 +31,8 @@ class Branch:
     def __init__(
         self, services: Services, settings: WatchSettings, turns: BuildTurns, restarted: set[str], alone: bool = True
     ) -> None:
-        """``turns``: in which all branches make their builds. ``restarted``: names of investigations and facts that
-        --again has restarted in this start, on any branch. ``alone``: the pass measures no other branch."""
+        """``turns``: in which all branches make their builds. ``restarted``: names of investigations that --again
+        has restarted in this start, on any branch. ``alone``: the pass measures no other branch."""
         self._repository, self._builder, self._runs = services.repository, services.builder, services.runs
         self._restarted = restarted
         self._journal, self._listener = services.journal, services.listener
@@ -61,14 +61,9 @@ class Branch:
                 log.info("%s contains 0: stopping before %s", self._settings.status_file, commit.short)
                 break
             alone = self._alone and len(queue) == 1
-            settled = self._was_settled(commit) or self._attempt(commit, tally, alone, ahead)
-            has_open |= not settled
-            if position >= len(new):  # one that is tried again may be on no branch any more, or on another
-                continue
-            if not has_open:
+            has_open |= not self._attempt(commit, tally, alone, ahead)
+            if position < len(new) and not has_open:  # one that is tried again may be on no branch any more
                 self._finish(commit)
-            elif settled:
-                self._journal.set_fact(self._beyond(commit), "")
         tally.waiting += len(self._troubled())
 
     def due(self) -> list[Commit]:
@@ -88,7 +83,7 @@ class Branch:
 
     def _expect(self, queue: Sequence[Commit], ahead: CommitsAhead) -> None:
         if self._settings.ahead:
-            ahead.expect([commit for commit in queue if not self._was_settled(commit)], self._begin_ahead)
+            ahead.expect(queue, self._begin_ahead)
 
     def _begin_ahead(self, commit: Commit, rank: int, measures: bool, given_up: threading.Event) -> None:
         """Build a commit before its turn, on the processors for that, and perhaps measure it."""
@@ -120,11 +115,12 @@ class Branch:
         return pending(tip, last, start, settings.step, repository, with_tip)
 
     def _queue(self, selection: Pending) -> tuple[list[Commit], list[Commit]]:
-        """Return the chosen commits, and those that failed in earlier passes and are due again. Going on for ever,
-        chosen ones that failed and are not due yet are left out."""
+        """Return the chosen commits, and those that failed in earlier passes and are due again. Unless a commit was
+        asked for, chosen ones that failed and are not due yet are left out."""
         is_due = {id: self._journal.is_due(item) for id, item in self._troubled().items()}
-        once = self._settings.interval_s is None
-        new = [commit for commit in selection.commits if once or is_due.get(commit.id, True)]
+        settings = self._settings
+        is_asked = settings.interval_s is None and (settings.commit is not None or not settings.retries)
+        new = [commit for commit in selection.commits if is_asked or is_due.get(commit.id, True)]
         new_ids = {commit.id for commit in new}
         retried: list[Commit] = []
         for id, due in is_due.items() if self._settings.retries else ():
@@ -193,21 +189,6 @@ class Branch:
                 self._journal.clear_trouble(self._item(commit))
         return True
 
-    def _was_settled(self, commit: Commit) -> bool:
-        """Tell whether an earlier pass processed a commit beyond the one in the commit file."""
-        settings = self._settings
-        if (settings.again and self._beyond(commit) not in self._restarted) or (
-            settings.commit is not None and settings.interval_s is None
-        ):
-            return False
-        trouble = self._troubled().get(commit.id)
-        is_due = trouble is not None and self._journal.is_due(trouble)
-        return not is_due and self._journal.get_fact(self._beyond(commit)) is not None
-
-    def _beyond(self, commit: Commit) -> str:
-        """Return the fact that a commit was processed while the commit file stayed at an earlier one."""
-        return f"beyond the commit file/{self._item(commit)}"
-
     def _fail(self, commit: Commit, error: OpduelError, tally: Tally, soon: bool = False, kind: str = "failed") -> None:
         """Write down that a commit failed, or isn't settled: to be tried again by the next pass (``soon``), or after a
         pause."""
@@ -227,11 +208,9 @@ class Branch:
         why, line, strategy = self.plan(treatment)
         self._listener.begin_line(why, line, strategy, self.holder(treatment))
         investigation = self._investigation(line, strategy)
-        if settings.again and self._beyond(treatment) not in self._restarted:
-            self._journal.forget_each([self._beyond(treatment)])
         if settings.again and investigation.name not in self._restarted:  # once in this start, whatever its passes
             self._runs.forget(investigation.name)
-        self._restarted |= {investigation.name, self._beyond(treatment)}
+        self._restarted.add(investigation.name)
         builds = investigation.build_ends()
         info = settings.work / "info" / f"{line[0].short}..{treatment.short}.json"
         write_document(info, info_document(*builds))

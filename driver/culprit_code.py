@@ -29,7 +29,6 @@ PYTHON: Source = "Python functions"
 OPERATORS: Source = "operators"  # some are Python functions: all that Python's own profiler sees
 MOST_FILES = 200  # changed files that are searched for a function's definition; a larger change says little
 LARGEST_FILE = 4_000_000  # bytes
-MOST_NAMED = 3  # files of compiled code
 SHORTEST_NAME = 3  # characters: a shorter one is found everywhere
 
 _WORDS: Mapping[Relation, str] = {
@@ -45,10 +44,6 @@ _BUILD = (
     *("CMakeLists.txt", "*.cmake", "CMakePresets.json", "meson.build", "meson.options", "meson_options.txt"),
     *("Makefile*", "*.mk", "*.bzl", "BUILD", "BUILD.bazel", "WORKSPACE", ".bazelrc", "configure", "configure.ac"),
     *("pyproject.toml", "setup.py", "setup.cfg", "Dockerfile*", "*.Dockerfile"),
-)
-_COMPILED = (
-    *(".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".hxx", ".inc", ".cu", ".cuh", ".m", ".s", ".S", ".asm"),
-    *(".pyx", ".pxd", ".pxi", ".rs", ".f", ".for", ".f90", ".f95", ".F90", ".go", ".zig", ".src", ".tp", ".cl"),
 )
 _WHERE = re.compile(r"(.+?)(?::\d+|(?<=\.cc)|(?<=\.cpp)|(?<=\.cxx)|(?<=\.c)|(?<=\.cu)|(?<=\.h))$")
 _DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[\w<>]+)+")
@@ -69,26 +64,22 @@ class Match:
 class ChangedCode:
     """What a culprit changed.
 
-    ``looked_at`` are the cases that functions explain, ``matches`` those functions that it has to do with.
-    ``dependencies`` are changed submodules and lists of dependencies, ``build`` changed files that configure the build,
-    ``compiled`` changed sources of compiled code.
+    ``matches`` are the functions of causes that it has to do with, ``dependencies`` changed submodules and lists of
+    dependencies, ``build`` changed files that configure the build.
     """
 
     matches: Sequence[Match] = ()
-    looked_at: Sequence[str] = ()
     dependencies: Sequence[str] = ()
     build: Sequence[str] = ()
-    compiled: Sequence[str] = ()
 
 
 def changed_code(repository: Repository, good: Commit, bad: Commit, causes: Mapping[str, Cause]) -> ChangedCode:
     """Compare what changed between the last good and the first bad commit with the causes of cases. RunError: git can't
     read the changes."""
     code = _Code(repository, good, bad)
-    functions = {case: parts for case, cause in causes.items() if (parts := _functions_of(cause))}
-    matches = [match for case, parts in functions.items() for part in parts for match in code.matches(case, *part)]
-    explained = tuple(case for case in functions if causes[case].is_explained)
-    return ChangedCode(tuple(matches), explained, code.dependencies, code.build, code.compiled)
+    parts = ((case, part) for case, cause in causes.items() for part in _functions_of(cause))
+    matches = tuple(match for case, part in parts for match in code.matches(case, *part))
+    return ChangedCode(matches, code.dependencies, code.build)
 
 
 def names_functions(cause: Cause) -> bool:
@@ -123,12 +114,6 @@ def changed_code_lines(code: ChangedCode) -> Iterable[str]:
                 files.setdefault(match.file, {})[match.function] = None
         for file, functions in files.items():
             yield f"{words}: {file} ({', '.join(functions)})"
-    if code.looked_at and not code.matches and code.compiled:  # of which a cause may have no names
-        more = f" and {len(code.compiled) - MOST_NAMED} more" if len(code.compiled) > MOST_NAMED else ""
-        names = ", ".join(code.compiled[:MOST_NAMED])
-        yield f"the culprit changes compiled code, of which the cause names no function: {names}{more}"
-    elif code.looked_at and not code.matches:
-        yield "the functions that the cause names are in files that the culprit didn't change"
     if code.dependencies:
         yield f"the culprit changes dependencies: {', '.join(code.dependencies)}"
     if code.build:
@@ -169,7 +154,6 @@ class _Code:
         self.build = tuple(file.path for file in files if not file.is_submodule and _matches(file.path, _BUILD))
         configured = (*_DEPENDENCIES, *_BUILD)
         self._files = [file for file in files if not file.is_submodule and not _matches(file.path, configured)]
-        self.compiled = tuple(file.path for file in self._files if PurePosixPath(file.path).suffix in _COMPILED)
 
     def matches(self, case: str, is_native: bool, part: Candidate) -> Iterator[Match]:
         """Return the files with the strongest relation to a function; none if it has no name to look for."""

@@ -5,7 +5,7 @@ are all that is compared, so that most guesses are wrong where names are usual o
 """
 
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,13 +14,11 @@ from pathlib import Path
 from opduel.records import Case
 
 STEPS = 4
-UNRELATED = (STEPS + 1, 0, True)
+UNRELATED = STEPS + 1
 _TESTS = re.compile(r"tests?|testing|_?vendor(ed)?")
 _DOCUMENTATION = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''|#[^\n]*", re.DOTALL)
 _DEFINITION = re.compile(r"^([ \t]*)(?:async[ \t]+)?(def|class)[ \t]+(\w+)", re.MULTILINE)
 _NAME = re.compile(r"[A-Za-z_]\w{2,}")
-
-Rank = tuple[int, int, bool]
 
 
 @dataclass(frozen=True)
@@ -43,26 +41,19 @@ class LikelyReach:
         packages = {root / part.partition(":")[0].partition("/")[0] for part in parts}
         package = {path: [*definitions(path)] for path in _sources(packages)}
         changed |= {definition.name for path in files & package.keys() for definition in package[path]}
-        self._changed_words = {
-            word for part in parts for word in re.findall(r"[a-z]{4,}", part.partition("/")[2].lower())
-        }
         own = {path: [*definitions(path)] for path in _sources({suite})} if suite is not None else {}
         self._own = {
             (path.stem, definition.name): definition.names for path, items in own.items() for definition in items
         }
         everything = [definition for items in (*package.values(), *own.values()) for definition in items]
         self._steps = steps_from(changed, everything)
-        self._uses = Counter(name for names in self._own.values() for name in names)
 
-    def rank(self, case: Case) -> Rank:
-        """Return the fewest steps from what the case mentions to what changed, how many functions of the suite mention
-        the same, and whether the case's name has no word of the change: the smaller, the likelier."""
+    def rank(self, case: Case) -> int:
+        """Return the fewest steps from what the case mentions to what changed, or ``UNRELATED``."""
         words = re.findall(r"\w+", case.operator)
         modules = {name: names for (stem, name), names in self._own.items() if stem in words and name in words[-1:]}
         mentioned = {*_NAME.findall(str(dict(case.inputs))), *modules.get(words[-1] if words else "", ())}
-        ranks = [(self._steps[name], self._uses[name]) for name in mentioned if name in self._steps]
-        is_akin = any(word in case.operator.lower() for word in self._changed_words)
-        return (*min(ranks, default=UNRELATED[:2]), not is_akin)
+        return min((self._steps[name] for name in mentioned if name in self._steps), default=UNRELATED)
 
 
 def steps_from(changed: Iterable[str], definitions: Iterable[Definition]) -> dict[str, int]:

@@ -1,6 +1,5 @@
 """Commits that the name of a build means: main, HEAD~3, v1.2 and . in a checkout, and NAME @ git+ADDRESS@REF."""
 
-import difflib
 import logging
 import os
 import re
@@ -22,7 +21,6 @@ from opduel.driver.git.access import check_remote
 from opduel.driver.git.at_hand import errors_about, repository_at
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.local import snapshot, top_above
-from opduel.driver.git.refs import USUAL_BRANCHES
 from opduel.driver.git.repository import Repository
 from opduel.frameworks import Framework
 from opduel.records import BrokenBuildError, Build, Commit, UsageError
@@ -34,14 +32,11 @@ log = logging.getLogger(__name__)
 
 _RELEASE = "numpy==2.2.6"  # an example
 _ADDRESS = re.compile(r"\s*(?:[A-Za-z0-9][\w.-]*(?:\[[^]]*\])?\s*@\s*)?git\+(?P<url>\S+)(?P<besides>(?:\s.*)?)", re.S)
-_RANGE = re.compile(r"(?P<older>[^\s./]\S*?)\.\.\.?(?P<newer>[^\s./]\S*)?")
 _SPECIFIER = re.compile(r"[=<>!;[]|~=")
 _PYTHON = re.compile(r"python\s*==.*", re.IGNORECASE)
 # What can only be a commit's name.
 _NO_PACKAGE = re.compile(r"HEAD|@|main|master|trunk|develop|(HEAD|@|[\w./-]+)([~^]\d*|@\{[^}]*\})+|[0-9a-f]{12,40}")
-_PROJECT = re.compile(rb"^\[(project|build-system)\b", re.MULTILINE)
 _PACKAGE_FILES = (PROJECT_FILE, "setup.py", "setup.cfg")
-_SUITE_FILES = ("asv.conf.json", "bench*.py", "test_bench*.py", "*_bench*.py")
 _SHOWN = 3  # files in a line
 _LIMITS = Limits(time_s=4 * 3600.0, free_bytes=2**30, jobs=len(os.sched_getaffinity(0)))
 
@@ -68,8 +63,8 @@ def named_commit(request: str, here: Path | None = None) -> NamedCommit | None:
     it means a release, requirements, an environment or an interpreter.
 
     Raises:
-        UsageError: it is a commit and a file, a range, or a folder that is neither an environment nor a package's
-            checkout; or it can only be a commit, and there is none of that name.
+        UsageError: it is a commit and a file, or a folder that is neither an environment nor a package's checkout; or
+            it can only be a commit, and there is none of that name.
     """
     here = Path.cwd() if here is None else here
     if match := _ADDRESS.fullmatch(request):
@@ -77,8 +72,6 @@ def named_commit(request: str, here: Path | None = None) -> NamedCommit | None:
     word, *besides = [request] if _exists(here, request) else request.split() or [""]
     if _exists(here, word) and word.startswith((".", "~", os.sep)):
         return _of_folder(here, word, besides)
-    if (match := _RANGE.fullmatch(word)) and "/.." not in word and not _exists(here, word):
-        raise UsageError(f"{word}: is a range: give both ends as builds: {match['older']} {match['newer'] or 'HEAD'}")
     if _SPECIFIER.search(word) or word.startswith((".", "~", os.sep)) or not word:
         return None
     top = top_above(here)
@@ -100,7 +93,7 @@ def commit_build(commit: NamedCommit, framework: Framework, cache: BuildCache, s
     """Return the build of the commit, from the cache or made now.
 
     Raises:
-        UsageError: there is no such commit, or no Python package in it.
+        UsageError: there is no such commit.
         RunError: it can't be built.
     """
     with resolved_commit(commit) as (repository, resolved):
@@ -112,7 +105,6 @@ def commit_build(commit: NamedCommit, framework: Framework, cache: BuildCache, s
             subfolder=commit.subfolder or framework.builds.suite_subfolder,
             variables=framework.builds.suite_build_variables,
         )
-        _check_package(repository, resolved, settings.subfolder)
         builder = PackageBuilder(framework, repository, cache, settings, repository.directory.with_name("builds"))
         try:
             build = builder.build(resolved, "auto")
@@ -162,8 +154,7 @@ def _of_folder(here: Path, word: str, besides: Sequence[str]) -> NamedCommit | N
     if (path / "bin" / "python").exists() and not (path / ".git").exists():
         return None
     top = top_above(path)
-    is_suite = not _is_package(path) and any(next(path.glob(pattern), None) for pattern in _SUITE_FILES)
-    if top is None or is_suite or not (_is_package(path) or path.samefile(top) or path.samefile(here)):
+    if top is None or not (_is_package(path) or path.samefile(top) or path.samefile(here)):
         raise refused
     return NamedCommit(word, str(top), None, _package_folder(path, top), tuple(besides), is_work_tree=True)
 
@@ -182,26 +173,8 @@ def _refuse_unknown(word: str, besides: Sequence[str], here: Path, top: Path | N
     is_package = is_requirement or word.endswith(".txt") or canonicalize_name(word) == _project(here, top)
     if is_package and not only_commit:
         return
-    nearest = _nearest(top, word)
-    if not nearest:
-        raise UsageError(f"{word}: {top} has no commit yet: commit something")
-    release = "" if only_commit else f" A release is written as {_project(here, top)}==VERSION"
-    meant = " or ".join(nearest)
-    raise UsageError(f"{word}: no branch, tag or commit of {top} has that name: did you mean {meant}?{release}")
-
-
-def _nearest(top: Path, word: str) -> list[str]:
-    """Return the default branch, where a word is another name that such a branch usually has; or else the two names
-    that are most like it, or the newest branch and HEAD. None where nothing is committed."""
-    places = ("refs/heads", "refs/tags", "refs/remotes")
-    names = _git(top, "for-each-ref", "--sort=-committerdate", "--format=%(refname:short)", *places).splitlines()
-    if word in USUAL_BRANCHES:
-        remote = _git(top, "symbolic-ref", "--short", "refs/remotes/origin/HEAD")
-        usual = (remote.removeprefix("origin/"), remote, *USUAL_BRANCHES)
-        if default := next((name for name in usual if name in names), None):
-            return [default]
-    nearest = difflib.get_close_matches(word, names, 2) or list(dict.fromkeys([*names[:1], "HEAD"]))
-    return nearest if names else []
+    release = "" if only_commit else f", or a release as {_project(here, top)}==VERSION"
+    raise UsageError(f"{word}: no branch, tag or commit of {top} has that name: give one that has{release}")
 
 
 def _commit_id(top: Path, word: str) -> str:
@@ -260,18 +233,6 @@ def _project(folder: Path, top: Path) -> str:
 
 def _is_package(folder: Path) -> bool:
     return any((folder / name).is_file() for name in _PACKAGE_FILES)
-
-
-def _check_package(repository: Repository, commit: Commit, subfolder: str) -> None:
-    """Raise UsageError if the commit has no Python package in that folder."""
-    folder = f"{subfolder}/" if subfolder else ""
-    project = repository.content(commit, folder + PROJECT_FILE)
-    has_script = any(f"{folder}{name}" in repository.listing(commit) for name in _PACKAGE_FILES[1:])
-    if not has_script and not _PROJECT.search(project or b""):
-        raise UsageError(
-            f"{commit.short} is no Python package: {folder or 'its top '}has neither setup.py nor {PROJECT_FILE} "
-            "with [project] or [build-system]: give the commit of one, or change into the folder of the package"
-        )
 
 
 def _exists(here: Path, word: str) -> bool:

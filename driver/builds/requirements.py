@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -95,18 +94,16 @@ def lock(
 
 def lock_with_suite(suite: Sequence[str], lock_with: Callable[[Sequence[str]], LockedRecipe]) -> LockedRecipe:
     """Return what ``lock_with`` returns for the requirements of a suite. UsageError: they, or those besides, can't be
-    met; says which of them, and how the suite's are left out."""
+    met; says how the suite's are left out."""
     try:
         return lock_with(suite)
     except uv.UnresolvableError as error:
         if not suite:
             raise
         lock_with(())  # what can't be met without the suite's is the user's own
-        named = [line for line in suite if re.search(rf"\b{re.escape(package_of(line))}\b", error.reason)] or suite
-        rest = shlex.quote(" ".join(line for line in suite if line not in named) or "none")
-        why = f"{' '.join(named)}, which its project or --suite_packages lists, can't be resolved: {error.reason}"
+        why = f"{' '.join(suite)}, which its project or --suite_packages lists, can't be resolved: {error.reason}"
         raise UsageError(
-            f"--suite: {why}: leave it out with --suite_packages {rest}, or name another version there{error.hint}"
+            f"--suite: {why}: leave packages out with --suite_packages, or name other versions there{error.hint}"
         ) from None
 
 

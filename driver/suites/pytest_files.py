@@ -87,14 +87,6 @@ def timed_files(folder: Path) -> list[Path]:
     ]
 
 
-def untimed_files(folder: Path) -> int:
-    """Return how many files a folder has that pytest would collect, if it has no benchmarks for asv beside them."""
-    paths = list(_walked(folder.absolute()))
-    of_asv = re.compile(r"\bdef (time|timeraw|track|mem|peakmem)_\w|\bclass (Time|Track|Mem|PeakMem)", re.IGNORECASE)
-    sources = (_text(path) for path in paths if path.suffix == ".py")
-    return 0 if any(map(of_asv.search, sources)) else sum(path.name.startswith("test_") for path in paths)
-
-
 def _walked(folder: Path) -> Iterator[Path]:
     """Yield the files in a folder that may be the project's own, sorted."""
     for place, folders, names in os.walk(folder):

@@ -21,12 +21,11 @@ from opduel.driver.suites.configuration import (
     names_on_pypi,
     read_configuration,
 )
-from opduel.driver.suites.pytest_files import in_project, named_files, timed_files, untimed_files
+from opduel.driver.suites.pytest_files import in_project, named_files, timed_files
 from opduel.records import RunError, UsageError
 from opduel.support.atomic import path_part
 from opduel.support.digests import file_digest
 from opduel.support.redaction import bare_address, redact, without_user
-from opduel.support.text import counted
 
 USUAL_FOLDER = "benchmarks"  # as asv has it, where the configuration doesn't say
 MOST_BYTES = 2**30  # of a suite's files: each side gets a copy
@@ -209,11 +208,6 @@ def find_benchmarks(folder: Path, label: str | None = None) -> tuple[Path, str, 
         if not benchmarks.is_dir():
             raise UsageError(f"--suite {place}: {CONFIGURATION}: benchmark_dir: there is no folder {inner}: correct it")
     elif any(folder.glob("*.py")) or any(folder.glob("*/*.py")):
-        if not configuration and (count := untimed_files(folder)):
-            raise UsageError(
-                f"--suite {place}: {counted(count, 'test file')}, but no test uses pytest-benchmark's fixture "
-                "benchmark, or its mark: name the folder that has such tests, or benchmarks for asv"
-            )
         benchmarks = folder
         if (beside / inner).resolve() != folder.resolve():  # the configuration is another suite's
             configuration = {}

@@ -111,7 +111,6 @@ def test_files_are_named_by_words_and_patterns(project: Path, monkeypatch: pytes
         ("{}/tests/gone.py", "/tests/gone.py: no such file: correct it"),
         ("{}/tests/gone_*.py", "gone_*.py: no such file: correct it"),
         ("{}/bench_top.py::test_it", "names a test: give the file, and the test as --bench test_it"),
-        ("{}/tests/plain", "plain: 1 test file, but no test uses pytest-benchmark's fixture benchmark, or its mark"),
         ("{}/gone", "no such folder or file: give a folder that has asv.conf.json or tests for pytest-benchmark"),
     ],
 )
