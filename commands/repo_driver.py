@@ -23,7 +23,7 @@ from opduel.commands.programs import program_of
 from opduel.commands.session import Session, plan_session, refuse_two_sided
 from opduel.commands.suite_selection import SuiteSelection, suite_of_driver
 from opduel.driver.builds import BuildCache, recipe_of, resolve_build
-from opduel.driver.builds.builder import IN_CACHE, Builder
+from opduel.driver.builds.builder import Builder
 from opduel.driver.builds.builders import builder_of, platform_of
 from opduel.driver.builds.cache import prune
 from opduel.driver.builds.framework_data import load_repository_data
@@ -37,7 +37,7 @@ from opduel.driver.outcome import write_culprits
 from opduel.driver.revisions import Revision
 from opduel.driver.runs import RunOrder, Runs
 from opduel.driver.watch import Services, Tally, Watch, WatchSettings
-from opduel.frameworks import FRAMEWORKS_DIR
+from opduel.frameworks import FRAMEWORKS_DIR, Framework
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.records import WORSE, Build, Case, Commit, OpduelError, Report, RunError, UsageError, Verdict
 from opduel.reporters import Reporter
@@ -202,8 +202,7 @@ class _Driver:
             return self._dry_run(watch, builder)
         if own.local is not None:
             _, line, strategy = watch.branches[0].plan(repository.commit(str(own.commit)))
-            to_compile = builder.to_compile([line[0], line[-1]], strategy)
-            for text in compile_lines(*to_compile, framework.builds.has_repository):
+            for text in _compile_lines(builder, [line[0], line[-1]], strategy, framework):
                 log.info("%s", text)
         codes = [DONE]
 
@@ -282,10 +281,7 @@ class _Driver:
             why, line, strategy = branch.plan(treatment)
             control = line[0]
             say(plan_lines(why, line, strategy, branch.holder(treatment)))
-            has_releases = self._measuring.framework.builds.has_repository
-            say(compile_lines(*builder.to_compile(line, strategy), has_releases))
-            say([f"  {control.short}: {builder.describe(control, strategy)}"])
-            say([f"  {treatment.short}: {builder.describe(treatment, strategy, [control])}"])
+            say(_compile_lines(builder, line, strategy, self._measuring.framework))
             if self._suite and not cases:
                 cases = self._suite_cases(builder, control, strategy)
         follow = ", then verify and bisect" if self._sought() else ""
@@ -295,8 +291,8 @@ class _Driver:
         return INCOMPLETE if tally.failures else DONE
 
     def _suite_cases(self, builder: Builder, control: Commit, strategy: str) -> Sequence[Case]:
-        """List the cases that a suite has on the control, if its build is there; else say so, and return none."""
-        if self._suite is None or builder.describe(control, strategy) != IN_CACHE:
+        """List the cases that a suite has on the control, if that needs no compiler; else say so, and return none."""
+        if self._suite is None or not builder.is_cached(control, strategy):
             say([f"  the suite's cases are listed here once {control.short} is built"])
             return ()
         cases = self._suite.collect(self._suite.on_sides({"control": builder.build(control, strategy)})).cases
@@ -338,3 +334,8 @@ class _Driver:
         reports = [report for _, outcome in tally.outcomes for report in (outcome.benchmark, outcome.verification)]
         keep = {str(build.directory) for report in reports if report for build in (report.control, report.treatment)}
         prune(self._cache, self._own.cache_size * GIB, keep)
+
+
+def _compile_lines(builder: Builder, line: Sequence[Commit], strategy: str, framework: Framework) -> list[str]:
+    commits = builder.to_compile(line, strategy)
+    return compile_lines(commits, builder.compile_minutes if commits else None, framework.builds.has_repository)

@@ -7,6 +7,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -16,10 +17,9 @@ from opduel.driver.code_difference import CodeDifference
 from opduel.driver.git.repository import Repository
 from opduel.driver.lock import explained_disk_errors
 from opduel.frameworks import Framework
-from opduel.records import Build, Commit
+from opduel.records import Build, Commit, OpduelError
 
 COMPILED = (".c", ".cc", ".cpp", ".cxx", ".cu", ".pyx", ".pxd", ".rs", ".go", ".f", ".f90")  # ends of files' names
-IN_CACHE = "in the build cache"  # what is said of a commit whose build is there
 
 log = logging.getLogger(__name__)
 
@@ -64,17 +64,29 @@ class Builder(ABC):
         RunError if it can't be built; it says why, and for a compile where the log is."""
 
     @abstractmethod
+    def compile_key(self, commit: Commit, strategy: str) -> str | None:
+        """Return what identifies the compile that the commit's build needs, equal for commits that share one; None if
+        it needs none. Raise OpduelError if the commit can't be built."""
+
     def is_cached(self, commit: Commit, strategy: str) -> bool:
-        """Tell whether the build is there, or needs no compiler."""
+        """Tell whether the build is there, or needs no compiler; False, too, for a commit that can't be built."""
+        with suppress(OpduelError):  # said when it is built
+            return self.compile_key(commit, strategy) is None
+        return False
 
-    @abstractmethod
-    def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
-        """Describe how the commit would be built, when the commits ``earlier`` are built before it."""
+    def to_compile(self, commits: Sequence[Commit], strategy: str) -> list[Commit]:
+        """Return the commits that need a compile, one of those that share it, as far as can be foreseen."""
+        commit_by_key: dict[str, Commit] = {}
+        for commit in commits:
+            with suppress(OpduelError):
+                if (key := self.compile_key(commit, strategy)) is not None:
+                    commit_by_key.setdefault(key, commit)
+        return list(commit_by_key.values())
 
-    @abstractmethod
-    def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
-        """Return the commits that need a compile, as far as can be foreseen, and about how many minutes the first of
-        them takes here without a cache (None: not known)."""
+    @property
+    def compile_minutes(self) -> float | None:
+        """About how many minutes a compile takes here without a cache; None if that isn't known."""
+        return None
 
     def difference(self, build: Build, commit: Commit) -> CodeDifference | None:
         """Return how the build of another commit would differ from this one, without making it; None if that isn't
@@ -108,10 +120,6 @@ class Builder(ABC):
             began = time.monotonic()
             compiler.compile(commit, destination, log_path, limits)
             return time.monotonic() - began
-
-    def _earlier_compile(self, commit: Commit, earlier: Sequence[Commit], strategy: str) -> Commit | None:
-        """Return the first of the earlier commits whose compile serves this commit, too; None if there is none."""
-        return next((other for other in earlier if self.to_compile([other, commit], strategy)[0] == [other]), None)
 
     def _log_path(self, commit: Commit) -> Path:
         path = self._work / "logs" / f"{commit.short}-{time.strftime('%Y%m%dT%H%M%S')}.log"

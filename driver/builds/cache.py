@@ -1,11 +1,9 @@
 """The build cache: a build in its place is complete."""
 
-import itertools
 import logging
 import os
 import shutil
 import sysconfig
-from collections import Counter
 from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -104,18 +102,15 @@ def prune(cache: BuildCache, limit_bytes: float, keep: Collection[str] = ()) -> 
         if (path / FILE_NAME).is_file()  # else no build: somebody else's folder
     ]
     sizes = {place: _file_sizes(place) for place in places}
-    holders = Counter(itertools.chain.from_iterable(sizes.values()))  # of each file
-    total = sum({file: size for files in sizes.values() for file, size in files.items()}.values())
     removed: list[Path] = []
     for place in sorted(places, key=last_used):
-        if total <= limit_bytes:
+        size_by_file = {file: size for files in sizes.values() for file, size in files.items()}
+        if sum(size_by_file.values()) <= limit_bytes:
             break
-        if str(place) in keep or not remove_unlocked(place):
-            continue
-        removed.append(place)
-        log.info("removed %s from the build cache, which may hold %.1f GiB", place.name, limit_bytes / 2**30)
-        holders.subtract(sizes[place].keys())
-        total -= sum(size for file, size in sizes[place].items() if not holders[file])
+        if str(place) not in keep and remove_unlocked(place):
+            removed.append(place)
+            log.info("removed %s from the build cache, which may hold %.1f GiB", place.name, limit_bytes / 2**30)
+            del sizes[place]
     return removed
 
 

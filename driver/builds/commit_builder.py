@@ -80,33 +80,16 @@ class CommitBuilder(Builder):
                 library,
             )
 
-    def is_cached(self, commit: Commit, strategy: str) -> bool:
+    def compile_key(self, commit: Commit, strategy: str) -> str | None:
         if strategy != "source":
-            return True
-        return self._cached_library(self._source_library_id(commit)) is not None
+            return None
+        library_id = self._source_library_id(commit)
+        return None if self._cached_library(library_id) else library_id
 
-    def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
-        if strategy == "release":
-            release = self._release_of(commit)
-            return f"release {release.recipe.request}" if release else "no release"
-        if strategy == "overlay":
-            donor = self._donor(commit)
-            return f"its Python code over the library of {donor.recipe.request}" if donor else "no release's library"
-        if self.is_cached(commit, strategy):
-            return "its Python code over a cached library"
-        first = self._earlier_compile(commit, earlier, strategy)
-        return f"its Python code over the library of {first.short}" if first else "compiled from source"
-
-    def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
-        """Return one commit for each library. UsageError: there is no such platform; RunError: a tool is missing."""
-        if strategy != "source":
-            return [], None
-        commit_by_library: dict[str, Commit] = {}
-        for commit in commits:
-            if not self.is_cached(commit, strategy):
-                commit_by_library.setdefault(self._source_library_id(commit), commit)
+    @property
+    def compile_minutes(self) -> float | None:
         minutes = self._compiler.platform.processor_minutes
-        return list(commit_by_library.values()), None if minutes is None else minutes / self._settings.limits.jobs
+        return None if minutes is None else minutes / self._settings.limits.jobs
 
     def _plan(
         self, commit: Commit, strategy: str, processors: frozenset[int] | None, leftovers: ExitStack

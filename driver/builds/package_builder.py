@@ -4,14 +4,13 @@ import logging
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 
 from opduel.driver.builds import uv
-from opduel.driver.builds.builder import IN_CACHE, Builder
+from opduel.driver.builds.builder import Builder
 from opduel.driver.builds.compiler import Compiler, toolchain_of
 from opduel.driver.builds.environment_build import release_build, site_packages
 from opduel.driver.builds.framework_data import load_platform
@@ -99,39 +98,13 @@ class PackageBuilder(Builder):
                 )
         return build
 
-    def is_cached(self, commit: Commit, strategy: str) -> bool:
-        """Tell whether the build exists, or needs no compiler; False, too, for a commit that can't be built."""
-        try:
-            recipe = self._recipe(commit)
-        except OpduelError:  # said when it is built
-            return False
+    def compile_key(self, commit: Commit, strategy: str) -> str | None:
+        recipe = self._recipe(commit)
         if self._cache.find(self._framework.name, recipe) is not None:
-            return True
-        return strategy != "source" and self._donor(commit, recipe) is not None
-
-    def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
-        try:
-            recipe = self._recipe(commit)
-        except OpduelError as error:
-            return f"can't be built: {error}"
-        if self._cache.find(self._framework.name, recipe) is not None:
-            return IN_CACHE
-        if strategy != "source" and self._donor(commit, recipe) is not None:
-            return "its Python code over a cached build"
-        first = self._earlier_compile(commit, earlier, strategy)
-        if first is not None:
-            return f"{'' if strategy == 'source' else 'its Python code over '}the build of {first.short}"
-        return f"built from source by {recipe.backend}"
-
-    def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
-        commit_by_native: dict[str, Commit] = {}
-        for commit in commits:
-            if self.is_cached(commit, strategy):
-                continue
-            with suppress(OpduelError):  # what can't be built takes no compiler
-                recipe = self._recipe(commit)
-                commit_by_native.setdefault(recipe.key if strategy == "source" else recipe.native, commit)
-        return list(commit_by_native.values()), None
+            return None
+        if strategy == "source":
+            return recipe.key
+        return None if self._donor(commit, recipe) else recipe.native
 
     def difference(self, build: Build, commit: Commit) -> CodeDifference | None:
         place = Path(str(build.directory))

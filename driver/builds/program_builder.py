@@ -16,7 +16,7 @@ from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
-from opduel.driver.builds.builder import IN_CACHE, Builder
+from opduel.driver.builds.builder import Builder
 from opduel.driver.builds.compiler import Compiler
 from opduel.driver.builds.environment_build import named_after
 from opduel.driver.builds.framework_data import load_platform
@@ -68,14 +68,9 @@ class ProgramBuilder(Builder):
         # The worker's Python is ours now, and not the one that was ours when it was built.
         return named_after(commit, replace(build, interpreter=sys.executable, environment=environment))
 
-    def is_cached(self, commit: Commit, strategy: str) -> bool:
-        return self._cache.find(self._framework.name, self._recipe(commit)) is not None
-
-    def describe(self, commit: Commit, strategy: str, earlier: Sequence[Commit] = ()) -> str:
-        return IN_CACHE if self.is_cached(commit, strategy) else f"built by {self._platform.script}"
-
-    def to_compile(self, commits: Sequence[Commit], strategy: str) -> tuple[list[Commit], float | None]:
-        return [commit for commit in commits if not self.is_cached(commit, strategy)], None
+    def compile_key(self, commit: Commit, strategy: str) -> str | None:
+        recipe = self._recipe(commit)
+        return None if self._cache.find(self._framework.name, recipe) else recipe.key
 
     @cached_property
     def _compiler(self) -> Compiler:

@@ -212,8 +212,8 @@ def test_what_can_not_be_met_is_the_suites_only_where_the_rest_can() -> None:
     assert lock_with_suite(suite, lock_unless()) is recipe
     with pytest.raises(
         UsageError,
-        match=r"^--suite: fastcache==1, which its project or --suite_packages lists, can't be resolved: .*"
-        r": leave it out with --suite_packages mpmath, or name another version there, or add --allow",
+        match=r"^--suite: fastcache==1 mpmath, which its project or --suite_packages lists, can't be resolved: .*"
+        r": leave packages out with --suite_packages, or name other versions there, or add --allow",
     ):
         lock_with_suite(suite, lock_unless("fastcache==1"))
     for unmet in (("sympy",), ("sympy", "mpmath")):

@@ -49,10 +49,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory, cache: BuildCache) -> Tiny:
 def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny, tmp_path: Path) -> None:
     builder = tiny.builder()
     line = [tiny.commit(name) for name in ("first", "python", "docs", "native")]
-    assert [first_commit.id for first_commit in builder.to_compile(line, "auto")[0]] == [line[0].id, line[3].id]
-    assert builder.describe(line[1], "auto") == "built from source by setuptools.build_meta"
-    assert builder.describe(line[1], "auto", line[:1]) == f"its Python code over the build of {line[0].short}"
-    assert builder.describe(line[3], "auto", line[:1]) == "built from source by setuptools.build_meta"
+    assert [first_commit.id for first_commit in builder.to_compile(line, "auto")] == [line[0].id, line[3].id]
     first, python, docs, native = (builder.build(first_commit, builder.strategy(line)) for first_commit in line)
     assert [first_commit.strategy for first_commit in (first, python, docs, native)] == [
         "source",
@@ -63,7 +60,7 @@ def test_a_line_of_commits_is_compiled_once_for_equal_native_sources(tiny: Tiny,
     assert [answer(first_commit) for first_commit in (first, python, native)] == ["20", "30", "300"]
     assert docs.digest == python.digest != first.digest
     assert (docs.directory, docs.commit) == (python.directory, tiny.commit("docs"))
-    assert builder.to_compile(line, "auto") == ([], None)
+    assert builder.to_compile(line, "auto") == []
     assert first.version == "tiny-sum 1.0"
     assert "compiler of tinysum" in first.details
     assert set(first.packages) == {"tiny-sum", "packaging"}
@@ -126,8 +123,7 @@ def test_what_can_not_be_built_is_said(tiny: Tiny) -> None:
         tiny.build("modern")
     modern, broken = tiny.commit("modern"), [tiny.commit("broken")]
     assert not tiny.builder().is_cached(modern, "auto")
-    assert tiny.builder().describe(modern, "auto").startswith("can't be built: tiny-sum at ")
-    assert tiny.builder().to_compile([modern, *broken], "auto") == (broken, None)
+    assert tiny.builder().to_compile([modern, *broken], "auto") == broken
     with pytest.raises(UsageError, match=r"^--build overlay: \w+ \(broken\) has native sources unlike those of every"):
         tiny.builder("overlay").strategy(broken)
     with pytest.raises(UsageError, match=r"^--build release: python has no releases of commits: use --build auto"):
@@ -301,7 +297,6 @@ def test_suite_packages_that_the_project_can_not_be_built_with_are_left_out_of_b
     plain: Tiny, caplog: pytest.LogCaptureFixture
 ) -> None:
     builder = suite_builder(plain, {"build_command": ["make"]}, suite="setuptools==59.2.0")
-    assert builder.describe(plain.commit("first"), "auto") == "built from source by setuptools.build_meta"
     assert not builder.is_cached(plain.commit("first"), "auto")
     assert caplog.messages == [
         "build_command runs without the suite's packages (setuptools): they don't fit what builds the project",

@@ -59,8 +59,7 @@ def test_a_commit_is_built_once_by_the_script(place: Place) -> None:
     commit = place.commit("echo one")
     builder = place.builder()
     assert builder.strategy([commit]) == "source"
-    assert builder.to_compile([commit], "source") == ([commit], None)
-    assert "build.sh" in builder.describe(commit, "source")
+    assert builder.to_compile([commit], "source") == [commit]
     build = builder.build(commit, "source")
     program = build.environment["OPDUEL_PROGRAM"]
     assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "one\n"
