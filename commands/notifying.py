@@ -167,11 +167,10 @@ def _causes(outcome: Outcome, report: Report) -> Iterator[Cause]:
 
 def _finding(guilty: Culprit, case: str, worse: Mapping[str, Comparison]) -> Finding:
     """With the figures of the culprit's own A/B."""
-    step, finding = guilty.range.cases[case], finding_of(worse[case])
-    if step.log_ratio is None:
-        return replace(finding, again=None, q_value=None)
-    ci = None if step.low is None or step.high is None else (math.exp(step.low), math.exp(step.high))
-    return replace(finding, ratio=math.exp(step.log_ratio), ci=ci, again=None, q_value=None)
+    change, finding = guilty.range.cases[case].change, replace(finding_of(worse[case]), again=None, q_value=None)
+    if change is None:
+        return finding
+    return replace(finding, ratio=math.exp(change.estimate), ci=(math.exp(change.low), math.exp(change.high)))
 
 
 def _name_of(guilty: Culprit) -> str:

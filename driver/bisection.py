@@ -24,15 +24,13 @@ _MAY_BE: Mapping[Verdict, Verdict] = {"regressed": "not_better", "improved": "no
 class Step:
     """The result of one A/B of two revisions for one case.
 
-    ``log_ratio`` is ln(treatment / control), ``low`` and ``high`` are the ends of its interval; None when not known.
-    ``side`` is where a failed case failed: "treatment" when only the treatment does, and the machine isn't the reason.
-    The step is ``unsure`` if its run could not be trusted, or was not completed.
+    ``change`` is ln(treatment / control) with its interval; None when not known. ``side`` is where a failed case
+    failed: "treatment" when only the treatment does, and the machine isn't the reason. The step is ``unsure`` if its
+    run could not be trusted, or was not completed.
     """
 
     verdict: Verdict
-    log_ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
+    change: Change | None = None
     side: Literal["control", "treatment", "both"] | None = None
     unsure: bool = False
 
@@ -42,13 +40,6 @@ class Step:
         if self.verdict == "failed":
             return "failed" if self.side == "treatment" else None
         return self.verdict if self.verdict in FLAGGED else None
-
-    @property
-    def change(self) -> Change | None:
-        """Return the ratio with its interval; None without one."""
-        if self.log_ratio is None or self.low is None or self.high is None:
-            return None
-        return Change(self.log_ratio, self.low, self.high)
 
 
 # Runs an A/B of two revisions, control and treatment, on some cases: returns a step for each of them.
@@ -308,11 +299,10 @@ class _Search:
 
     def _change(self, between: Range, case: str) -> Change:
         """Return what a direct A/B measured, positive in the direction that is sought; UNKNOWN without an interval."""
-        step, total = self.steps.get((between, case)), self.cases[case].log_ratio
-        change = step.change if step else None
-        if change is None or total is None:
+        step, total = self.steps.get((between, case)), self.cases[case].change
+        if step is None or step.change is None or total is None:
             return UNKNOWN
-        return change.reversed() if total < 0 else change
+        return step.change.reversed() if total.estimate < 0 else step.change
 
     def _bound(self, case: str) -> float:
         return math.log1p(self.thresholds[case])

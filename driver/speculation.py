@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Generic, TypeVar
 
-from opduel.driver.attribution import Range
+from opduel.driver.attribution import NONE, Range
 from opduel.driver.bisection import Measure, Step
 
 Question = tuple[Range, tuple[str, ...]]  # an A/B of two points on these cases
 Answer = Mapping[str, Step]
 Search = Callable[[Measure], object]  # runs it with what measures
-CLEAR = Step("unchanged", 0.0, 0.0, 0.0)
+CLEAR = Step("unchanged", NONE)
 GUESSES = 4  # guessed answers for each question to find
 MOST_HOSTS = 16  # more hardly make a search faster, but measure much more in vain
 

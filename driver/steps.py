@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from opduel.driver.attribution import KnownChange
+from opduel.driver.attribution import Change, KnownChange
 from opduel.driver.bisection import Step
 from opduel.driver.speculation import CLEAR
 from opduel.records import Comparison, Report, Verdict
@@ -37,19 +37,16 @@ def steps_of(report: Report, cases: Sequence[str], sought: Mapping[str, Verdict]
 
 def step_of(comparison: Comparison) -> Step:
     """Return a comparison as a step."""
-    ratio, low, high = (
-        None if value is None else math.log(value) for value in (comparison.ratio, *(comparison.ci or (None, None)))
-    )
+    change = None
+    if comparison.ratio is not None and comparison.ci is not None:
+        change = Change(*map(math.log, (comparison.ratio, *comparison.ci)))
     side: Side | Literal["both"] | None = comparison.failure.side if comparison.failure else None
     if side == "treatment" and not comparison.is_broken_by_treatment:  # the machine may be the reason
         side = "both"
-    return Step(comparison.verdict, ratio, low, high, side)
+    return Step(comparison.verdict, change, side)
 
 
 def known_step(known_change: KnownChange) -> Step:
     """Return what an earlier investigation found as a step."""
-    change = known_change.change
     verdict: Verdict = known_change.kind  # type: ignore[assignment]
-    if change is None:
-        return Step(verdict, side="treatment" if verdict == "failed" else None)
-    return Step(verdict, change.estimate, change.low, change.high)
+    return Step(verdict, known_change.change, "treatment" if verdict == "failed" else None)

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from opduel.driver.builds import uv
 from opduel.driver.builds.cache import BuildCache
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.builds.manifest import Manifest, NativePart
@@ -132,8 +131,6 @@ def manifest_of(environment: FreshEnvironment, facts: Facts, **described: Any) -
         python=facts.python,
         packages=dict(facts.packages),
         libraries=_own_libraries(facts, environment.directory),
-        uv=uv.version(),
-        log=environment.log,
         duration_s=round(time.monotonic() - environment.began, 3),
         **values,
     )

@@ -33,7 +33,7 @@ def main(name: str) -> None:
     python = ".".join(str(part) for part in sys.version_info[:3])
     version, location = imported(name) if name else (python, sysconfig.get_paths()["purelib"])
     details = {} if name else numerical_libraries(location)
-    mapped = mapped_files() - before  # after the libraries have been asked, which may import NumPy
+    mapped = mapped_files() - before
     document = {
         "version": version,
         "python": python,
@@ -76,10 +76,7 @@ def installed_packages() -> Dict[str, str]:
 
 
 def numerical_libraries(site: str) -> Dict[str, str]:
-    """Return the packages' libraries for linear algebra: "BLAS of numpy" -> "OpenBLAS 0.3.27".
-
-    The version comes from the libraries in the packages; where NumPy brings none, from its own build configuration.
-    """
+    """Return the libraries for linear algebra that packages bring: "BLAS of numpy" -> "OpenBLAS 0.3.27"."""
     libraries = {}
     for folder, folders, files in os.walk(site):
         if os.path.relpath(folder, site).count(os.sep) >= 1:
@@ -89,9 +86,6 @@ def numerical_libraries(site: str) -> Dict[str, str]:
                 owner = os.path.relpath(folder, site).split(os.sep)[0]
                 owner = owner[: -len(".libs")] if owner.endswith(".libs") else owner
                 libraries["BLAS of " + owner] = openblas_version(os.path.join(folder, name)) or "OpenBLAS"
-    if "BLAS of numpy" not in libraries and os.path.isdir(os.path.join(site, "numpy")):
-        built_with = numpy_blas()
-        libraries.update({"BLAS of numpy": built_with} if built_with else {})
     return libraries
 
 
@@ -114,20 +108,6 @@ def openblas_version(path: str) -> Optional[str]:
                 words = (function() or b"").decode("ascii", "replace").split()
                 return " ".join(words[:2]) or None
     return None
-
-
-def numpy_blas() -> Optional[str]:
-    """Return the BLAS that NumPy was built with; None if it doesn't tell, or can't be imported."""
-    try:
-        import numpy.__config__
-
-        blas = numpy.__config__.CONFIG["Build Dependencies"]["blas"]
-        name = str(blas.get("name", "auto"))
-        if name == "auto" or not blas.get("found", True):  # none was found
-            return "its own"
-        return " ".join(word for word in (name, str(blas.get("version", ""))) if word and word != "unknown")
-    except Exception:
-        return None
 
 
 def headers(path: str) -> Tuple[Optional[str], Optional[str]]:

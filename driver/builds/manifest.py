@@ -65,8 +65,6 @@ class Manifest(_Part):
     native: NativePart | None = None
     source: PackagePart | None = None
     libraries: dict[str, int] = {}  # the framework's native libraries -> size in bytes
-    uv: str = ""  # its version
-    log: str = ""  # what uv said
 
     def write(self, directory: Path) -> None:
         """Put the manifest into ``directory``."""

@@ -51,7 +51,7 @@ class UnresolvableError(UsageError):
 
 
 class FreshEnvironment:
-    """An environment that is being made in ``directory`` and can be moved later; ``log`` has what uv said.
+    """An environment that is being made in ``directory`` and can be moved later.
 
     All that is started for it inherits ``lock``, the file descriptor that holds the build's. Methods raise
     BrokenBuildError where there is no wheel for this Python and platform, and RunError if it could not be done for
@@ -65,9 +65,7 @@ class FreshEnvironment:
         self.interpreter = directory / INTERPRETER
         self.lock = lock
         options = ("--relocatable", "--no-project", "--allow-existing", "--python", str(python))
-        self.log = _run_or_raise(
-            ["venv", *options, str(directory)], f"uv could not make an environment of {python}", lock
-        )
+        _run_or_raise(["venv", *options, str(directory)], f"uv could not make an environment of {python}", lock)
 
     def install(self, request: str, requirements: Sequence[str]) -> None:
         """Install these wheels, all of them and no others."""
@@ -94,7 +92,7 @@ class FreshEnvironment:
 
     def _install(self, request: str, *arguments: str) -> None:
         command = ["pip", "install", "--no-deps", "--python", str(self.interpreter), *arguments]
-        self.log += _run_or_raise(command, f"{request} could not be installed", self.lock)
+        _run_or_raise(command, f"{request} could not be installed", self.lock)
 
 
 def resolve(
@@ -140,12 +138,6 @@ def releases_between(name: str, old: str, new: str, interpreter: Path) -> list[s
             releases.insert(0, match[1])
 
 
-def version() -> str:
-    """Return uv's own version, "0.5.1"."""
-    words = _uv(["--version"]).stdout.split()
-    return words[1] if len(words) > 1 else "unknown"
-
-
 def managed_interpreters(python: str) -> list[Path]:
     """Return the interpreter of that version that uv once installed for the user, if any."""
     command = ["python", "find", "--managed-python", "--no-python-downloads", "--no-project", python]
@@ -164,14 +156,13 @@ def explain(outcome: Outcome) -> str:
     return f"{reason}: fix what uv names, then try again"
 
 
-def _run_or_raise(arguments: Sequence[str], failure: str, lock: int) -> str:
-    """Run uv, and return what it said; a failure is an error, of the kind that its reason is."""
+def _run_or_raise(arguments: Sequence[str], failure: str, lock: int) -> None:
+    """Run uv; a failure is an error, of the kind that its reason is."""
     outcome = _uv(arguments, (lock,))
-    if outcome.ok:
-        return redact(outcome.stderr)  # an index may have a login in its address
-    why = explain(outcome)
-    kind = NoSpaceError if why.startswith(_FULL) else BrokenBuildError if why.startswith(_NO_WHEEL) else RunError
-    raise kind(f"{failure}: {why}")
+    if not outcome.ok:
+        why = explain(outcome)
+        kind = NoSpaceError if why.startswith(_FULL) else BrokenBuildError if why.startswith(_NO_WHEEL) else RunError
+        raise kind(f"{failure}: {why}")
 
 
 def _uv(arguments: Sequence[str], inherit: Sequence[int] = ()) -> Outcome:

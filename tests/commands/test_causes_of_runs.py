@@ -8,6 +8,7 @@ from opduel.causes import find_causes
 from opduel.commands.driver_text import culprit_lines
 from opduel.commands.options import read_options
 from opduel.commands.session import plan_session
+from opduel.driver.attribution import Change
 from opduel.driver.bisection import CulpritRange, Step
 from opduel.driver.outcome import Culprit, Outcome
 from opduel.driver.revisions import Revision
@@ -33,7 +34,7 @@ def test_a_culprit_s_changes_that_nothing_explains_are_said_in_one_line() -> Non
     changed = replace(seen, examinations=(Examination("Python functions", "ns", 3, changed={"pkg.f": "pkg.py:1"}),))
     explained = Cause("1 new call of f: 98 % [97, 99] of the change")
     causes = {"a": seen, "b": explained, "c": changed, "d": changed, "e": explained}
-    steps = {case: Step("regressed", 0.1, 0.09, 0.11) for case in causes}
+    steps = {case: Step("regressed", Change(0.1, 0.09, 0.11)) for case in causes}
     culprit = Culprit(
         CulpritRange(0, 1, steps), (Revision("1.0", lambda: BUILD), Revision("1.1", lambda: BUILD)), ("7",), causes
     )

@@ -1,7 +1,6 @@
 """The driver's notifications: each culprit once, whatever fails or is killed in between. Nothing is measured here."""
 
 import logging
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -13,11 +12,12 @@ from results_server import REPORTS, running_server
 
 from opduel.commands.driver_findings import Teller
 from opduel.commands.notifying import Notifications, alert_of_outcome, verified_report
-from opduel.driver.bisection import CulpritRange, Step
+from opduel.driver.bisection import CulpritRange
 from opduel.driver.culprit_code import ChangedCode, Match
 from opduel.driver.journal import Journal
 from opduel.driver.outcome import Culprit, Outcome
 from opduel.driver.revisions import Revision
+from opduel.driver.steps import step_of
 from opduel.records import Commit, Comparison, Report, RunError
 from opduel.records.host_record import HostRecord
 from opduel.records.run_record import RunRecord
@@ -108,15 +108,8 @@ def run_of(comparisons: Sequence[Comparison], run_id: str = "1", last: int = 8) 
 
 
 def culprit(first: int, last: int, *cases: Comparison) -> Culprit:
-    steps = {
-        comparison.case: Step(comparison.verdict, *map(_log, (comparison.ratio, *(comparison.ci or (None, None)))))
-        for comparison in cases
-    }
+    steps = {comparison.case: step_of(comparison) for comparison in cases}
     return Culprit(CulpritRange(first, last, steps), tuple(POINTS[first : last + 1]), ("7",))
-
-
-def _log(ratio: float | None) -> float | None:
-    return None if ratio is None else math.log(ratio)
 
 
 def traced(*guilty: Culprit, last: int = 8) -> Outcome:
@@ -143,7 +136,7 @@ def test_a_culprit_is_named_with_its_own_figures(start: Start) -> None:
 
 def test_what_a_culprit_changed_is_told_with_it(start: Start) -> None:
     """Also where another culprit of the same alert was reported before."""
-    code = ChangedCode((Match("exp_0/forward", "op::exp", "src/exp.cc", "changed"),), ("exp_0/forward",), ("dep",))
+    code = ChangedCode((Match("exp_0/forward", "op::exp", "src/exp.cc", "changed"),), ("dep",))
     start.pass_by(traced(culprit(1, 2, SLOWER)), traced(culprit(1, 2, SLOWER), replace(culprit(3, 4, SLOW), code=code)))
     text = plain_text(start.first.sent[1])
     assert "\n  changed in the culprit: src/exp.cc (op::exp)\n  the culprit changes dependencies: dep\n" in text

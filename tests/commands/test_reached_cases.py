@@ -18,6 +18,7 @@ from opduel.commands.reached_cases import leave_out
 from opduel.commands.round_log import FileRoundLog
 from opduel.commands.session import exit_code, plan_session
 from opduel.commands.statements import statement_choice
+from opduel.driver.attribution import Change
 from opduel.driver.bisection import Step
 from opduel.driver.builds.interpreters import find_interpreter
 from opduel.driver.runs import RunOrder
@@ -330,7 +331,7 @@ def test_a_step_of_a_search_measures_the_cases_that_run_what_differs(
     assert {*expected_cases, *left_out} == set(sought_cases)
     if not expected_cases:
         steps = steps_of(from_text(to_bytes(report).decode()), sought_cases, dict.fromkeys(sought_cases, "regressed"))
-        assert set(steps.values()) == {Step("unchanged", 0.0, 0.0, 0.0)}
+        assert set(steps.values()) == {Step("unchanged", Change(0.0, 0.0, 0.0))}
 
 
 def test_a_run_without_reached_cases_passes_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from opduel.driver.attribution import Change
 from opduel.driver.bisection import CulpritRange, Narrow, Step, bisect
 
 THRESHOLD = 0.02
@@ -79,12 +80,12 @@ def judged(estimate: float, half: float) -> Step:
     """A step whose verdict follows from its interval, as the comparator's do."""
     low, high = estimate - half, estimate + half
     if low > BOUND:
-        return Step("regressed", estimate, low, high)
+        return Step("regressed", Change(estimate, low, high))
     if high < -BOUND:
-        return Step("improved", estimate, low, high)
+        return Step("improved", Change(estimate, low, high))
     if low >= -BOUND:
-        return Step("unchanged" if high <= BOUND else "not_better", estimate, low, high)
-    return Step("not_worse" if high <= BOUND else "inconclusive", estimate, low, high)
+        return Step("unchanged" if high <= BOUND else "not_better", Change(estimate, low, high))
+    return Step("not_worse" if high <= BOUND else "inconclusive", Change(estimate, low, high))
 
 
 def ranges(culprits: Sequence[CulpritRange], case: str) -> list[tuple[int, int]]:

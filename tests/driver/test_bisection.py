@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from made_history import BOUND, History, judged, ranges
 from scipy import stats
 
-from opduel.driver.attribution import Range
+from opduel.driver.attribution import Change, Range
 from opduel.driver.bisection import CulpritRange, Measure, Step, bisect
 from opduel.records import Verdict
 
@@ -348,7 +348,7 @@ def test_a_culprit_among_points_at_which_the_case_fails() -> None:
 
 def test_a_step_that_cannot_be_trusted_names_nothing_whatever_its_verdict() -> None:
     """The left half's run was aborted after it had found the change; the right one is clear."""
-    regressed, clear = Step("regressed", 0.3, 0.29, 0.31), Step("unchanged", 0.0, -0.01, 0.01)
+    regressed, clear = Step("regressed", Change(0.3, 0.29, 0.31)), Step("unchanged", Change(0.0, -0.01, 0.01))
     steps = {(0, 1): replace(regressed, unsure=True), (1, 2): clear}
     (found_culprit,) = bisect(
         2, {"a": regressed}, lambda begin, right, _: {"a": steps[begin, right]}, lambda _: True, [], {"a": 0.02}

@@ -43,8 +43,6 @@ def test_the_manifest_tells_how_it_was_made(toy: Toy, cache: BuildCache) -> None
     manifest = json.loads((Path(str(build.directory)) / "manifest.json").read_text())
     assert manifest["manifest_version"] == 1
     assert manifest["recipe"] == {"package": "toy", "version": "1.0", "python": PYTHON, "pins": {"toydep": "0.5"}}
-    assert manifest["uv"][0].isdigit()
-    assert "+ toy==1.0" in manifest["log"]
     assert manifest["digest"] == build.digest
     assert manifest["duration_s"] > 0
 

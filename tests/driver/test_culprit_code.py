@@ -7,6 +7,7 @@ import pytest
 from made_repository import RemoteRepository, Submodule, isolate
 from made_runs import MadeHarness, MadePoint, a_build, a_comparison, a_report
 
+from opduel.driver.attribution import Change
 from opduel.driver.bisection import CulpritRange, Step
 from opduel.driver.culprit_code import ChangedCode, Match, bare_name, changed_code, changed_code_lines
 from opduel.driver.git.repository import Repository, open_repository
@@ -280,7 +281,7 @@ def test_the_culprits_own_cause_counts_before_that_of_the_whole_line(origin: Rem
     points = [a_revision(repository, good), a_revision(repository, bad)]
     ours, theirs = named("native functions", "Sum(int)"), named("native functions", "before()")
     unclear = Cause("not explained", (Examination("resources", "count", 5),))
-    step = CulpritRange(0, 1, {"a": Step("regressed", 0.3, 0.2, 0.4)})
+    step = CulpritRange(0, 1, {"a": Step("regressed", Change(0.3, 0.2, 0.4))})
 
     def functions(own: Cause | None, verified: Cause | None, first: Cause | None = None) -> list[tuple[str, str]]:
         benchmark, verification = (

@@ -61,7 +61,9 @@ def test_of_another_regression_on_top_only_that_is_sought(tmp_path: Path) -> Non
     assert (culprits_of(outcome), known_culprits(outcome)) == ([("p7", ("a",))], [("p3", ("a",))])
     assert outcome.confirmed == ("a",)
     (new,) = outcome.culprits or ()
-    assert math.exp(new.range.cases["a"].log_ratio or 0) == pytest.approx(1.9 / 1.6)
+    change = new.range.cases["a"].change
+    assert change is not None
+    assert math.exp(change.estimate) == pytest.approx(1.9 / 1.6)
     runs = week.runs_since(before)
     assert runs[0] == ("benchmark", "p0", "p8")
     assert runs[1:3] == [("regress", "p0", "p2"), ("regress", "p3", "p8")]

@@ -9,6 +9,7 @@ import pytest
 from made_history import THRESHOLD, History
 from made_runs import MadeHarness, MadePoint
 
+from opduel.driver.attribution import Change
 from opduel.driver.bisection import CulpritRange, Measure, Step, bisect
 from opduel.driver.investigation import Investigation
 from opduel.driver.journal import Journal
@@ -141,7 +142,7 @@ def test_a_host_that_is_free_takes_the_next_question() -> None:
         started.append(question)
         if question == C:
             all_begun.set()
-        return {"a": Step("unchanged", 0.0, 0.0, 0.0)}
+        return {"a": Step("unchanged", Change(0.0, 0.0, 0.0))}
 
     ahead = Ahead(lambda answers: [candidate for candidate in (A, B, C) if candidate not in answers], 2, measure)
     ahead.ask(A)

@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 from made_runs import BIASED, a_build, a_comparison, a_report
 
+from opduel.driver.attribution import Change
 from opduel.driver.bisection import Step, bisect
 from opduel.driver.outcome import HELD_BACK, UNTRUSTED, Outcome
 from opduel.driver.steps import steps_of
 from opduel.records.run_record import LeftOutRecord
 
-SOUGHT = {"a": Step("regressed", 0.3, 0.29, 0.31), "b": Step("regressed", 0.3, 0.29, 0.31)}
+SOUGHT = {"a": Step("regressed", Change(0.3, 0.29, 0.31)), "b": Step("regressed", Change(0.3, 0.29, 0.31))}
 CULPRITS = {"a": 4, "b": 1}  # no other revision changes what the case runs
 
 
