@@ -123,15 +123,6 @@ def base_of(repository: Repository, head: Commit, remote: str | None, branch: st
     return Base(history.read_commit(ours, merge_bases[0]), f"{prefix}{branch}")
 
 
-def is_changed(repository: Repository) -> bool:
-    """Tell whether tracked files of the checkout have uncommitted changes."""
-    checkout = _of(repository)
-    if checkout.text("rev-parse", "--is-bare-repository") == "true":
-        return False
-    status = ("--no-optional-locks", "status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
-    return bool(checkout.git.run(*status, folder=checkout.folder))
-
-
 @dataclass(frozen=True)
 class _Scratch:
     """Git commands on the user's work tree with an index of our own, which write objects to our repository."""

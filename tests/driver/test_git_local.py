@@ -8,7 +8,7 @@ import pytest
 from made_repository import RemoteRepository, isolate, run
 
 from opduel.driver.git.gitpython import forget_hook_variables
-from opduel.driver.git.local import base_of, is_changed, snapshot, top_of
+from opduel.driver.git.local import base_of, snapshot, top_of
 from opduel.driver.git.refs import UnknownCommit
 from opduel.driver.git.repository import Repository, open_repository
 from opduel.records import UsageError
@@ -245,13 +245,3 @@ def test_names_that_only_the_checkout_knows(checkout: Path) -> None:
     for name in ("HEAD~99", "--all", "nothing", "", "HEAD..main", "HEAD:python"):
         with pytest.raises(UnknownCommit):
             repository.resolve(name)
-
-
-def test_whether_anything_is_changed(checkout: Path) -> None:
-    repository = opened(checkout)
-    (checkout / "notes.txt").write_text("mine\n")
-    assert not is_changed(repository)
-    (checkout / "top.txt").write_text("2\n")
-    before = everything(checkout)
-    assert is_changed(repository)
-    assert everything(checkout) == before
