@@ -49,26 +49,18 @@ def _largest(profile: CallgrindProfile) -> tuple[FunctionId, FunctionCost] | Non
 
 def _hot_codes(*sides: tuple[FunctionId, FunctionCost], open_library: OpenLibrary) -> list[list[bytes]] | None:
     """Return for each side the instructions that are hot on one of them, without what is relative to their own place;
-    None if a file doesn't have them. They are found by their distance from the first hot one, or, if they differ so,
-    from the function's beginning: either may be another on one side."""
+    None if a file doesn't have them. They are found by their distance from the function's beginning."""
     libraries = [library for function, _ in sides if (library := open_library(function.library))]
     if len(libraries) < len(sides):
         return None
-    first_hot = [cost.hot[0] for _, cost in sides]
-    functions = [library.function_at(address) for library, address in zip(libraries, first_hot, strict=True)]
-    readable = None
-    for starts in (first_hot, [start for start in functions if start is not None]):
-        if len(starts) < len(sides):
-            continue
-        distances = sorted(
-            {address - start for (_, cost), start in zip(sides, starts, strict=True) for address in cost.hot}
-        )
-        codes = [
-            [without_relative_parts(library.read(start + distance, LONGEST)) for distance in distances]
-            for library, start in zip(libraries, starts, strict=True)
-        ]
-        if all(all(code) for code in codes):
-            if codes[0] == codes[1]:
-                return codes
-            readable = readable or codes
-    return readable
+    first_hot = [(library, cost.hot[0]) for library, (_, cost) in zip(libraries, sides, strict=True)]
+    starts = [start for library, address in first_hot if (start := library.function_at(address)) is not None]
+    if len(starts) < len(sides):
+        return None
+    hot = [cost.hot for _, cost in sides]
+    distances = sorted({address - start for of_side, start in zip(hot, starts, strict=True) for address in of_side})
+    codes = [
+        [without_relative_parts(library.read(start + distance, LONGEST)) for distance in distances]
+        for library, start in zip(libraries, starts, strict=True)
+    ]
+    return codes if all(all(code) for code in codes) else None

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from elftools.common.exceptions import ELFError
 from elftools.construct import ConstructError
 from elftools.elf.elffile import ELFFile
-from elftools.elf.sections import NoteSection
 
 Column = npt.NDArray[np.int64]
 LONGEST_TEXT = 4000  # bytes of a string
@@ -65,18 +64,6 @@ class ElfFile:
             if segment_offset <= offset < segment_offset + length:
                 return offset - segment_offset + start
         return None
-
-    @property
-    def build_id(self) -> str:
-        """The id by which its debug information is found; empty if it has none."""
-        section = self._sections.get(".note.gnu.build-id")
-        notes = section.iter_notes() if isinstance(section, NoteSection) else ()
-        return next((note["n_desc"] for note in notes if note["n_type"] == "NT_GNU_BUILD_ID"), "")
-
-    @property
-    def has_symbols(self) -> bool:
-        """Whether it has the symbols that ``strip`` takes away."""
-        return ".symtab" in self._sections
 
     @cached_property
     def symbols(self) -> dict[int, tuple[int, str]]:

@@ -1,28 +1,22 @@
-"""Which function an offset in a library's file is in, by its symbols or those of its debug file; and names of C++ as
-people write them, by the C++ library's own ``__cxa_demangle``."""
+"""Which function an offset in a library's file is in, by its symbols; and names of C++ as people write them, by
+the C++ library's own ``__cxa_demangle``."""
 
 import ctypes
 from bisect import bisect_right
 from functools import cache
-from pathlib import Path
 
 from opduel.causes.collectors.elf_file import ElfFile
 
 LONGEST_NAME = 2000  # characters of a mangled name
-DEBUG_FILES = Path("/usr/lib/debug/.build-id")  # where distributions have them
 
 
 class Symbols:
     """The functions of a library's file that have symbols. Raises OSError: it can't be read. ValueError: it isn't a
     whole ELF file."""
 
-    def __init__(self, path: str, debug_files: Path = DEBUG_FILES) -> None:
+    def __init__(self, path: str) -> None:
         self._elf = ElfFile(path)
         self._functions = self._elf.symbols
-        build_id = "" if self._elf.has_symbols else self._elf.build_id
-        debug_file = debug_files / build_id[:2] / f"{build_id[2:]}.debug"
-        if build_id and debug_file.is_file():
-            self._functions = self._functions | ElfFile(str(debug_file)).symbols
         self._starts = sorted(self._functions)
 
     def name_at(self, offset: int) -> str:

@@ -57,9 +57,6 @@ def test_the_same_code_elsewhere() -> None:
 
 def test_what_is_hot_on_one_side_alone_is_compared_on_both() -> None:
     assert "is the same, 8 bytes" in placed(library(0x1008), library(0x2008), hot=(0, 1, 3, 4))
-
-
-def test_what_begins_with_another_hot_instruction_is_found_from_the_function_s_beginning() -> None:
     assert "is the same, 13 bytes" in placed(library(0x1008), library(0x2008), hot=(1, 2, 3, 4))
 
 
