@@ -7,15 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from urllib.parse import quote, urlsplit
 
-from opduel.reporters.http_request import Limits, Reply, RequestFailedError, is_later, send
+from opduel.reporters.http_request import Limits, Reply, RequestFailedError, is_later, repeat, send
 from opduel.reporters.remote.place import Place
 from opduel.reporters.remote.token import Token
 from opduel.reporters.text import short_line
 
-# "stored": the server has it. "again": another attempt may succeed. "stuck": nothing will until somebody fixes
-# something, such as the token. "refused": the server will never take this report.
+# "stored": the server has it. "again": a later attempt may succeed. "stuck": none will until somebody fixes something,
+# such as the token. "refused": the server will never take this report.
 Kind = Literal["stored", "again", "stuck", "refused"]
 
+LIMITS = Limits(silence_s=30.0, whole_s=60.0)
 _LONGEST_WORDS = 300  # characters of an answer that are shown
 _ENDPOINT = "/api/v1/reports"  # of our own server, wherever a proxy has put it
 _PAGE = re.compile(r"/(?!/)[A-Za-z0-9._~!$&'()*+,;=:@%/-]{0,250}")
@@ -31,18 +32,6 @@ _FIXES = {
     413: "raise the server's limit on the size of reports",
     422: "opduel and the server may be of different versions",
 }
-
-
-@dataclass(frozen=True)
-class Waits:
-    """Seconds, at most: to connect, for a word of the server, for all attempts of one command together; and the pauses
-    between attempts, each about twice the one before it."""
-
-    connect_s: float = 10.0
-    read_s: float = 30.0
-    whole_s: float = 60.0
-    first_pause_s: float = 1.0
-    longest_pause_s: float = 20.0
 
 
 @dataclass(frozen=True)
@@ -64,11 +53,26 @@ class Payload(NamedTuple):
     body: bytes
 
 
-def post(payload: Payload, token: Token | None, waits: Waits, left_s: float) -> Answer:
-    """Post once, and wait for the answer ``left_s`` seconds at most, whatever it is that takes so long.
+def post(payload: Payload, token: Token | None, limits: Limits = LIMITS) -> Answer:
+    """Post, and again after the pauses of ``repeat`` while another attempt may help.
 
     That an attempt which was given up may still arrive does no harm: it arrives once.
     """
+
+    def attempt() -> Answer:
+        answer = _post_once(payload, token, limits)
+        if answer.kind == "again":
+            raise RequestFailedError(answer.words, True, status=answer.status, wait_s=answer.after_s or 0.0)
+        return answer
+
+    try:
+        return repeat(attempt)
+    except RequestFailedError as error:
+        return Answer("again" if error.is_temporary else "stuck", str(error), error.status)
+
+
+def _post_once(payload: Payload, token: Token | None, limits: Limits) -> Answer:
+    """Post once. Raises RequestFailedError: there is no answer."""
     headers = {
         "Accept": "application/json",
         "Content-Type": "application/json",
@@ -76,12 +80,7 @@ def post(payload: Payload, token: Token | None, waits: Waits, left_s: float) -> 
         "User-Agent": "opduel",
         **({"Authorization": f"Bearer {token.text}"} if token else {}),
     }
-    limits = Limits(min(waits.connect_s, left_s), min(waits.read_s, left_s), left_s)
-    try:
-        reply = send("POST", payload.place.endpoint, payload.body, headers, limits)
-    except RequestFailedError as error:
-        return Answer("again" if error.is_temporary else "stuck", str(error))
-    return _understood(payload, reply, token)
+    return _understood(payload, send("POST", payload.place.endpoint, payload.body, headers, limits), token)
 
 
 def _understood(payload: Payload, reply: Reply, token: Token | None) -> Answer:

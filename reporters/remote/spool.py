@@ -5,7 +5,7 @@ import logging
 import os
 import stat
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -75,9 +75,7 @@ class Spool:
             return outbox.entries(REPORT)
 
     @contextmanager
-    def locked(
-        self, wait_s: float, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep
-    ) -> Iterator[bool]:
+    def locked(self, wait_s: float) -> Iterator[bool]:
         """Keep other processes from sending from this spool; yield False if one still does after ``wait_s``. Raises
         OSError: the folder can't be written, or its lock is a link."""
         self.prepare()
@@ -85,9 +83,9 @@ class Spool:
             log.warning("--spool %s: others can write there: chmod go-w %s", self.directory, self.directory)
         descriptor = os.open(self.directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
-            until = clock() + wait_s
-            while not (locked := _locks(descriptor)) and clock() < until:
-                sleep(_POLL_S)
+            until = time.monotonic() + wait_s
+            while not (locked := _locks(descriptor)) and time.monotonic() < until:
+                time.sleep(_POLL_S)
             yield locked
         finally:
             os.close(descriptor)

@@ -30,7 +30,6 @@ from opduel.reporters.notifier import Notifier
 from opduel.reporters.options import ReporterOptions
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import parse_place
-from opduel.reporters.remote.post import Waits
 from opduel.reporters.remote.reporter import RemoteReporter
 from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
@@ -146,7 +145,7 @@ def test_what_a_culprit_changed_is_told_with_it(start: Start) -> None:
 def test_the_page_of_a_run_that_was_sent_to_a_server_is_in_the_notification(tmp_path: Path) -> None:
     """Posted as the driver does, by a remote reporter to a real server, which says where the page is."""
     with running_server(tmp_path) as server:
-        sender = Sender(Spool(tmp_path / "spool"), Token(server.write_token, "a test"), Waits())
+        sender = Sender(Spool(tmp_path / "spool"), Token(server.write_token, "a test"))
         remote = RemoteReporter(parse_place(f"{server.url}{REPORTS}|nightly"), sender)
         journal, notifier = Journal(tmp_path / "journal.db"), Recorder()
         traced_outcome = traced(culprit(2, 3, SLOW))

@@ -1,4 +1,4 @@
-"""A results server over real sockets, as small as the wire contract allows, that can be made to misbehave; a clock."""
+"""A results server over real sockets, as small as the wire contract allows, that can be made to misbehave."""
 
 import http.server
 import json
@@ -150,18 +150,3 @@ def closed_port() -> int:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         return int(listener.getsockname()[1])
-
-
-class Clock:
-    """Time that passes only while somebody sleeps; ``pauses`` are how long."""
-
-    def __init__(self) -> None:
-        self.now = 1000.0
-        self.pauses: list[float] = []
-
-    def __call__(self) -> float:
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        self.pauses.append(seconds)
-        self.now += seconds

@@ -127,13 +127,6 @@ def test_a_second_run_rewrites_the_comment_of_the_first(github: Github) -> None:
     assert github.requests[-1] == f"PATCH /repos/ada/numlib/issues/comments/{ours['id']}"
 
 
-def test_netrc_has_no_say(github: Github, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would take the token's place."""
-    (tmp_path / "netrc").write_text("default login me password secret\n")
-    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
-    test_a_second_run_rewrites_the_comment_of_the_first(github)
-
-
 def test_it_says_what_changed_how_sure_why_and_where(github: Github) -> None:
     pull_request(github).comment(REPORT, ["regressed by: 422ca44a53e6"])
     (comment,) = github.comments

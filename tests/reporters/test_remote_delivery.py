@@ -7,22 +7,26 @@ import socketserver
 import struct
 import sys
 import threading
+import time
+from dataclasses import replace
 from email.utils import formatdate
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import hypothesis.strategies as st
 import pytest
 import report_samples as samples
-from faulty_server import PATH, PIECE, TOKEN, Clock, Fault, ResultsServer, closed_port, refusal
+from faulty_server import PATH, PIECE, TOKEN, Fault, ResultsServer, closed_port, refusal
 from hypothesis import given, settings
 
 from opduel.records import Report, RunError
+from opduel.reporters import http_request
 from opduel.reporters.base import PartlyReportedError
 from opduel.reporters.document import to_bytes
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, parse_place
-from opduel.reporters.remote.post import Payload, Waits
+from opduel.reporters.remote.post import LIMITS, Payload, post
 from opduel.reporters.remote.reporter import RemoteReporter, to_body
 from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
@@ -35,14 +39,22 @@ def spool(tmp_path: Path) -> Spool:
     return Spool(tmp_path / "spool")
 
 
-def sender(spool: Spool, clock: Clock, token: str | None = TOKEN, **waits: float) -> Sender:
-    """One that does not draw lots: its first pause is 1 s, then 2, 4..."""
+@pytest.fixture
+def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The pauses between attempts, which take no time."""
+    slept: list[float] = []
+    monkeypatch.setattr(http_request, "PAUSES_S", (1.0, 4.0))
+    monkeypatch.setattr(http_request, "time", SimpleNamespace(sleep=slept.append, time=time.time))
+    return slept
+
+
+def sender(spool: Spool, token: str | None = TOKEN, **limits: Any) -> Sender:
     access_token = None if token is None else Token(token, "a test")
-    return Sender(spool, access_token, Waits(**waits), clock, clock.sleep, rng=lambda: 0.0)
+    return Sender(spool, access_token, replace(LIMITS, **limits))
 
 
-def reporter(spool: Spool, place: str, clock: Clock | None = None, **settings: Any) -> RemoteReporter:
-    return RemoteReporter(parse_place(place), sender(spool, clock or Clock(), **settings))
+def reporter(spool: Spool, place: str, **settings: Any) -> RemoteReporter:
+    return RemoteReporter(parse_place(place), sender(spool, **settings))
 
 
 def runs(*ids: str) -> list[Report]:
@@ -84,17 +96,16 @@ def test_any_number_and_any_text_is_posted_as_it_is_on_disk(number: float, text:
     assert struct.pack("d", posted["report"]["comparisons"][0]["mde"]) == struct.pack("d", number)
 
 
-def test_a_server_that_is_down_gets_what_waited_later_the_oldest_first(spool: Spool) -> None:
-    port, clock = closed_port(), Clock()
+def test_a_server_that_is_down_gets_what_waited_later_the_oldest_first(spool: Spool, pauses: list[float]) -> None:
+    port = closed_port()
     first, second, third = runs("one", "two", "three")
     for number, report in enumerate((first, second), 1):
         with pytest.raises(RunError) as error:
-            reporter(spool, f"http://localhost:{port}{PATH}|nightly", clock).report(report)
+            reporter(spool, f"http://localhost:{port}{PATH}|nightly").report(report)
         noun = "1 report waits" if number == 1 else "2 reports wait"
         assert f"no connection (Connection refused); {noun} in {spool.directory}" in str(error.value)
         assert "opduel flush" in str(error.value)
-    assert clock.pauses[:5] == [1, 2, 4, 8, 16]
-    assert clock.now - 1000 <= 2 * Waits().whole_s
+    assert pauses == [1, 4, 1, 4]
     assert waiting(spool) == ["one", "two"]
     with ResultsServer(port=port) as server:
         assert reporter(spool, server.place).report(third).endswith("; 2 that waited, too")
@@ -135,25 +146,24 @@ def test_what_was_sent_before_a_server_went_away_is_said_with_what_was_not(spool
 
 def test_a_server_that_never_answers(spool: Spool) -> None:
     words = r"no answer for 0\.2 s; 1 report waits"
-    with ResultsServer(Fault(silent=True)) as server, pytest.raises(RunError, match=words):
-        reporter(spool, server.place, read_s=0.2, first_pause_s=100).report(samples.report())
+    with ResultsServer(*[Fault(silent=True)] * 3) as server, pytest.raises(RunError, match=words):
+        reporter(spool, server.place, silence_s=0.2).report(samples.report())
     assert len(waiting(spool)) == 1
 
 
 def test_a_server_that_sends_a_byte_now_and_then_is_not_waited_for_longer(spool: Spool) -> None:
     words = r"no complete answer within 0\.3 s"
-    with ResultsServer(Fault(trickles=True)) as server, pytest.raises(RunError, match=words):
+    with ResultsServer(*[Fault(trickles=True)] * 3) as server, pytest.raises(RunError, match=words):
         reporter(spool, server.place, whole_s=0.3).report(samples.report())
     assert len(waiting(spool)) == 1
 
 
-def test_500_then_200(spool: Spool) -> None:
-    clock = Clock()
+def test_500_then_200(spool: Spool, pauses: list[float]) -> None:
     with ResultsServer(refusal(500, "a bug"), Fault(503, b"<html>")) as server:
-        reporter(spool, server.place, clock).report(samples.report())
+        reporter(spool, server.place).report(samples.report())
         assert len(server.requests) == 3
         assert len(server.stored) == 1
-    assert clock.pauses == [1, 2]
+    assert pauses == [1, 4]
     assert waiting(spool) == []
 
 
@@ -178,24 +188,16 @@ def test_what_may_be_over_in_a_moment_is_tried_again_and_nothing_is_doubled(spoo
     assert waiting(spool) == []
 
 
-def test_retry_after_is_followed_up_to_a_bound(spool: Spool) -> None:
-    clock = Clock()
-    with ResultsServer(
-        refusal(429, "slowly", **{"Retry-After": "7"}), refusal(503, "x", **{"Retry-After": "x"})
-    ) as busy_server:
-        reporter(spool, busy_server.place, clock).report(samples.report())
-    assert clock.pauses == [7, 2]
-    dated = formatdate(4_000_000_000, usegmt=True)
-    for late in ("61", "999999999999999999", dated):
-        clock = Clock()
-        with ResultsServer(*3 * [refusal(503, "later", **{"Retry-After": late})]) as server:
-            if len(late) == 18:  # no number that anybody means: passed over
-                reporter(spool, server.place, clock).report(samples.report())
-                assert clock.pauses == [1, 2, 4]
-                continue
-            with pytest.raises(RunError, match="it says 503 Service Unavailable: later"):
-                reporter(spool, server.place, clock).report(samples.report())
-        assert clock.pauses == []
+def test_retry_after_is_followed_up_to_a_bound(spool: Spool, pauses: list[float]) -> None:
+    for late in ("7", "x", "999999999999999999"):  # no number that anybody means: passed over
+        with ResultsServer(refusal(429, "slowly", **{"Retry-After": late})) as server:
+            reporter(spool, server.place).report(samples.report())
+    assert pauses == [7, 1, 1]
+    for late in ("61", formatdate(4_000_000_000, usegmt=True)):
+        server = ResultsServer(refusal(503, "later", **{"Retry-After": late}))
+        with server, pytest.raises(RunError, match="it says 503 Service Unavailable: later"):
+            reporter(spool, server.place).report(samples.report())
+    assert pauses == [7, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -211,7 +213,7 @@ def test_what_is_refused_is_kept_and_explained_and_not_tried_again(spool: Spool,
         assert "; 1 refused, see opduel flush" in line
         assert ids(server) == ["one", "two"]
         assert waiting(spool) == ["one"]
-        outcomes = sender(spool, Clock()).deliver(retry_refused=True)
+        outcomes = sender(spool).deliver(retry_refused=True)
         assert [(outcome.entry.key, outcome.state) for outcome in outcomes] == [("one", "sent")]
     assert waiting(spool) == []
 
@@ -278,7 +280,7 @@ def test_a_redirect_to_nowhere_stops_no_other_server(spool: Spool, location: str
         for server in (bad, good):
             place = parse_place(server.place)
             spool.keep(place, "a", b'{"report": {"run": {"id": "a"}}}')
-        states = {outcome.state for outcome in sender(spool, Clock()).deliver()}
+        states = {outcome.state for outcome in sender(spool).deliver()}
         assert list(good.stored) == ["a"]
     assert states == {"sent", "waiting"}
     assert waiting(spool) == ["a"]
@@ -332,10 +334,9 @@ def test_hostile_answers_are_one_short_printable_line_without_the_token(spool: S
 
 def test_the_token_is_in_no_log_and_no_text(spool: Spool, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    with ResultsServer(Fault(500), Fault(reads=10), Fault(stores=True)) as server:
+    with ResultsServer(Fault(500), Fault(stores=True)) as server:
         remote_reporter = reporter(spool, server.place)
         remote_reporter.report(samples.report())
-    assert "retrying in 1 s" in caplog.text
     assert TOKEN not in caplog.text + repr(remote_reporter.sender)
 
 
@@ -357,11 +358,11 @@ def test_an_address_that_no_server_has_waits_for_a_better_one(spool: Spool, host
 def test_a_proxy_that_is_none_is_said_without_its_password(spool: Spool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("http_proxy", "http://me:hunter2@:x/")
     with pytest.raises(RunError, match="1 report waits") as error:
-        reporter(spool, "http://results.invalid/api|nightly", first_pause_s=1000).report(samples.report())
+        reporter(spool, "http://results.invalid/api|nightly").report(samples.report())
     assert "hunter2" not in str(error.value)
 
 
-def test_a_server_that_resets_the_connection_after_a_refusal_is_heard(spool: Spool) -> None:
+def test_a_server_that_resets_the_connection_after_a_refusal_is_heard() -> None:
     """As servers do that won't read a body that is too large: it is larger than what the sockets hold."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
 
@@ -376,10 +377,7 @@ def test_a_server_that_resets_the_connection_after_a_refusal_is_heard(spool: Spo
         thread = threading.Thread(target=serve)
         thread.start()
         place = Place(f"http://127.0.0.1:{listening.getsockname()[1]}/x", "nightly")
-        clock = Clock()
-        answer = sender(spool, clock, read_s=5, first_pause_s=100).send(
-            Payload(place, "one", b"x" * 20_000_000), clock() + 60
-        )
+        answer = post(Payload(place, "one", b"x" * 20_000_000), Token(TOKEN, "a test"))
         thread.join()
     assert (answer.kind, answer.status) == ("refused", 413)
 
@@ -389,6 +387,6 @@ def test_a_slow_line_is_no_time_out(spool: Spool) -> None:
     body = json.dumps({"category": "c", "report": {"run": {"id": "big"}, "x": "x" * 200 * PIECE}}).encode()
     with ResultsServer(Fault(201, b'{"run_id": "big"}', slowly=True, stores=True)) as server:
         spool.keep(parse_place(server.place), "big", body)
-        (outcome,) = sender(spool, Clock(), connect_s=1.5, first_pause_s=1000).deliver()
+        (outcome,) = sender(spool, connect_s=1.5).deliver()
         assert (outcome.state, outcome.reason) == ("sent", "stored")
         assert server.stored == {"big": body}

@@ -18,7 +18,6 @@ from opduel.reporters.options import TOKEN_VARIABLE, ReporterOptions
 from opduel.reporters.remote import RemoteReporter
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, is_open, origin, parse_place
-from opduel.reporters.remote.post import Waits
 from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token, find_token
 
@@ -223,7 +222,7 @@ def test_an_unknown_certificate_is_refused_and_one_that_is_trusted_accepted(
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, str(certificate) + ".key")
-    sender = Sender(Spool(tmp_path / "spool"), Token(TOKEN, ""), Waits(first_pause_s=1000))
+    sender = Sender(Spool(tmp_path / "spool"), Token(TOKEN, ""))
     for variable in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
         monkeypatch.delenv(variable, raising=False)
     with ResultsServer(tls=context) as server:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from opduel.records import RunError, UsageError
 from opduel.reporters.document import write_report
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import Place, parse_place
-from opduel.reporters.remote.post import Waits
+from opduel.reporters.remote.post import LIMITS
 from opduel.reporters.remote.reporter import RemoteReporter
 from opduel.reporters.remote.spool import Spool, place_of
 from opduel.reporters.remote.token import Token
@@ -34,12 +35,12 @@ def spool(tmp_path: Path) -> Spool:
     return Spool(tmp_path / "state" / "spool")
 
 
-def sender(spool: Spool, **waits: float) -> Sender:
-    return Sender(spool, Token(TOKEN, "a test"), Waits(**{"first_pause_s": 0.01, **waits}))
+def sender(spool: Spool, whole_s: float = 60.0) -> Sender:
+    return Sender(spool, Token(TOKEN, "a test"), replace(LIMITS, whole_s=whole_s))
 
 
-def reporter(spool: Spool, server: ResultsServer, **waits: float) -> RemoteReporter:
-    return RemoteReporter(parse_place(server.place), sender(spool, **waits))
+def reporter(spool: Spool, server: ResultsServer, whole_s: float = 60.0) -> RemoteReporter:
+    return RemoteReporter(parse_place(server.place), sender(spool, whole_s))
 
 
 def body(run: str) -> bytes:
@@ -158,12 +159,12 @@ def test_one_that_can_t_be_removed_is_no_trouble(spool: Spool, monkeypatch: pyte
 
 
 def test_a_report_that_the_server_fails_on_blocks_no_other(spool: Spool) -> None:
-    with ResultsServer(*[Fault(500)] * 2) as server:
+    with ResultsServer(*[Fault(500)] * 6) as server:
         for run in ("poison", "b"):
             spool.keep(parse_place(server.place), run, body(run))
-        states = [[delivery.state for delivery in sender(spool, first_pause_s=1000).deliver()] for _ in range(2)]
+        states = [[delivery.state for delivery in sender(spool).deliver()] for _ in range(2)]
         assert states == [["waiting", "waiting"], ["waiting", "waiting"]]
-        assert [request.headers["Idempotency-Key"] for request in server.requests] == ["poison", "b"]
+        assert [request.headers["Idempotency-Key"] for request in server.requests] == [*3 * ["poison"], *3 * ["b"]]
         sender(spool).deliver()
         assert list(server.stored) == ["poison", "b"]
 
@@ -178,17 +179,17 @@ def test_only_what_is_asked_for_is_sent(spool: Spool) -> None:
 
 
 def test_a_server_that_is_away_keeps_no_other_waiting(spool: Spool) -> None:
-    with ResultsServer(Fault(500)) as away, ResultsServer() as server:
+    with ResultsServer(*[Fault(500)] * 3) as away, ResultsServer() as server:
         for receiver, run in ((away, "a"), (server, "b"), (away, "c"), (server, "d")):
             spool.keep(parse_place(receiver.place), run, body(run))
-        outcomes = sender(spool, first_pause_s=1000).deliver(each=True)
+        outcomes = sender(spool).deliver(each=True)
         assert {outcome.entry.key: outcome.state for outcome in outcomes} == {
             "a": "waiting",
             "b": "sent",
             "c": "waiting",
             "d": "sent",
         }
-        assert [request.headers["Idempotency-Key"] for request in away.requests] == ["a"]
+        assert [request.headers["Idempotency-Key"] for request in away.requests] == ["a", "a", "a"]
 
 
 def test_two_at_once_send_each_report_once(spool: Spool) -> None:

@@ -14,7 +14,7 @@ from opduel.reporters.local import LocalReporter
 from opduel.reporters.notify_command import NotifyCommand
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import parse_place
-from opduel.reporters.remote.post import Waits, page_address
+from opduel.reporters.remote.post import page_address
 from opduel.reporters.remote.reporter import RemoteReporter
 from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
@@ -36,7 +36,7 @@ def spool(tmp_path: Path) -> Spool:
 def reporter(server: RunningServer, spool: Spool, token: str | None) -> RemoteReporter:
     """Return one that reports to ``server`` with ``token``."""
     credentials = None if token is None else Token(token, "a test")
-    return RemoteReporter(parse_place(f"{server.url}{REPORTS}|nightly"), Sender(spool, credentials, Waits()))
+    return RemoteReporter(parse_place(f"{server.url}{REPORTS}|nightly"), Sender(spool, credentials))
 
 
 def waiting(spool: Spool) -> list[str]:

@@ -2,10 +2,12 @@
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -15,11 +17,11 @@ from raw_requests import wait_for
 from results_server import REPORTS, RunningServer, body, numbered, running_server
 
 from opduel.records import Report
+from opduel.reporters import http_request
 from opduel.reporters.document import to_bytes
 from opduel.reporters.html import to_html
 from opduel.reporters.remote.delivery import Sender
 from opduel.reporters.remote.place import parse_place
-from opduel.reporters.remote.post import Waits
 from opduel.reporters.remote.reporter import RemoteReporter
 from opduel.reporters.remote.spool import Spool
 from opduel.reporters.remote.token import Token
@@ -191,7 +193,7 @@ def test_more_large_ones_than_it_receives_at_once_are_asked_to_retry_later(
 
 
 def test_our_reporter_waits_as_long_as_asked_and_then_delivers(
-    full: tuple[RunningServer, ExitStack], tmp_path: Path
+    full: tuple[RunningServer, ExitStack], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server, connections = full
     pauses: list[float] = []
@@ -201,7 +203,8 @@ def test_our_reporter_waits_as_long_as_asked_and_then_delivers(
         connections.close()
         assert wait_for(lambda: server.post(large_report(8)).status_code in (200, 201))
 
-    sender = Sender(Spool(tmp_path / "spool"), Token(server.write_token, "a test"), Waits(), sleep=sleep)
+    monkeypatch.setattr(http_request, "time", SimpleNamespace(sleep=sleep, time=time.time))
+    sender = Sender(Spool(tmp_path / "spool"), Token(server.write_token, "a test"))
     reporter = RemoteReporter(parse_place(f"{server.url}{REPORTS}|nightly"), sender)
     assert reporter.report(large_report(7)).startswith("sent: ")
     assert len(pauses) == 1
