@@ -12,13 +12,13 @@ from opduel.commands.fleet import fleet_choice, measurer
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.progress import ProgressDisplay
 from opduel.commands.session import deliver_report, exit_code, plan_session
-from opduel.commands.single import plan_one_build, some_names, the_build
+from opduel.commands.single import plan_one_build, the_build
 from opduel.frameworks import recorded_environment
 from opduel.harness.numerics.golden import GoldenCase, check_new, read_golden, write_golden
 from opduel.harness.numerics.output_check import OTHER_INPUTS
 from opduel.harness.other_runs.single import SingleProgress, SingleRequest
 from opduel.records import UsageError
-from opduel.support.text import counted
+from opduel.support.text import counted, listed
 
 METRIC = "error"
 
@@ -51,7 +51,7 @@ def _print_outcome(options: HarnessOptions, results: Mapping[str, GoldenCase], p
     """Log what was kept and what was not, and return the exit code."""
     failed = [f"{id} ({result.failure.reason})" for id, result in results.items() if result.failure is not None]
     if failed:
-        log.warning("no outputs of %s: %s", counted(len(failed), "case"), some_names(failed))
+        log.warning("no outputs of %s: %s", counted(len(failed), "case"), listed(failed))
     log.info("golden outputs of %s: %s", counted(len(results) - len(failed), "case"), options.golden)
     if len(results) < planned:
         log.error("not completed: the time budget was spent")
@@ -90,7 +90,7 @@ def _compare(options: HarnessOptions, folder: Path, command: Sequence[str]) -> i
     unlike = [comparison.case for comparison in report.comparisons if comparison.note == OTHER_INPUTS]
     if unlike:
         count = counted(len(unlike), "case")
-        log.error("error: %s with other inputs than the golden outputs: %s", count, some_names(unlike))
+        log.error("error: %s with other inputs than the golden outputs: %s", count, listed(unlike))
     code = exit_code(report)
     compared = any(comparison.rounds or comparison.failure for comparison in report.comparisons)
     return INCOMPLETE if code == DONE and (unlike or not compared) else code

@@ -39,8 +39,7 @@ from opduel.records.reach import Reach
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import ScreenReporter
 from opduel.reporters.simple_screen import SimpleScreenReporter
-from opduel.reporters.summary import listed
-from opduel.support.text import counted, duration
+from opduel.support.text import counted, duration, listed
 
 STEP = "regress"  # the run type of a search's steps
 IDENTICAL = "not measured: the two builds are byte-identical, library and Python code"

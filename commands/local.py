@@ -24,9 +24,8 @@ from opduel.frameworks.roles import PackageBuilds
 from opduel.harness.specs import find_spec, load_spec
 from opduel.records import Case, Commit, UsageError
 from opduel.records.run_record import LeftOutRecord
-from opduel.support.text import counted
+from opduel.support.text import counted, listed
 
-SHOWN = 5  # names in a line
 BUDGET_S = 180.0  # for measuring a package, unless the user says: both builds have to be made, too
 # Options by which the user says which cases are measured: they are not narrowed down further.
 _CHOSEN = ("operators", "category", "inputs", "suite", "statement")
@@ -207,5 +206,4 @@ def operators_of(touched: Impact) -> frozenset[str]:
 
 def _list_names(names: Sequence[str], noun: str) -> str:
     """``3 files (a, b, c)``."""
-    more = f", and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"{counted(len(names), noun)} ({', '.join(names[:SHOWN])}{more})"
+    return f"{counted(len(names), noun)} ({listed(names)})"

@@ -16,7 +16,7 @@ from opduel.driver.packages import PYTHON, EnvironmentPair
 from opduel.driver.steps import step_of
 from opduel.reporters.units import human_change
 from opduel.support.command_names import command_name
-from opduel.support.text import counted
+from opduel.support.text import counted, listed
 
 _MOST_NAMED = 12  # packages
 _CASES = (
@@ -29,11 +29,10 @@ _TIMEOUT_S = 30.0
 def difference_lines(pair: EnvironmentPair) -> list[str]:
     """Return what differs between two environments."""
     changes = list(map(pair.change, pair.differing))
-    more = f" and {len(changes) - _MOST_NAMED} more" if len(changes) > _MOST_NAMED else ""
     packages = counted(len(set(pair.differing) - {PYTHON}), "package")
     subject = f"{packages} and Python" if PYTHON in pair.differing else packages
     verb = "differs" if len(changes) == 1 else "differ"
-    return [f"{subject.removeprefix('0 packages and ')} {verb}: {', '.join(changes[:_MOST_NAMED])}{more}"]
+    return [f"{subject.removeprefix('0 packages and ')} {verb}: {listed(changes, _MOST_NAMED)}"]
 
 
 def package_lines(search: PackageSearch, explained: Sequence[PackageCulprit], outcome: Outcome) -> list[str]:

@@ -26,10 +26,9 @@ from opduel.records import Build, Case, Failure
 from opduel.records.measurement import SIDES, Side
 from opduel.records.reach import Reach
 from opduel.records.run_record import UNKNOWN, LeftOutRecord
-from opduel.reporters.summary import listed
 from opduel.support.atomic import write_atomically
 from opduel.support.digests import data_digest, file_digest
-from opduel.support.text import counted, duration
+from opduel.support.text import counted, duration, listed
 
 SHOWN = 5  # reasons why cases fail, in the log
 MOST_KEPT = 50  # builds whose cases were recorded

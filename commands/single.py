@@ -22,10 +22,9 @@ from opduel.records.single import BaselineComparison, SingleReport
 from opduel.reporters.single import baseline_text, csv_text, markdown_text, read_single, screen_text, single_text
 from opduel.reporters.stream import print_result, write_text
 from opduel.support.atomic import check_file, write_atomically
-from opduel.support.text import counted
+from opduel.support.text import counted, listed
 
 FORMATS: dict[str, Callable[[SingleReport], str]] = {"json": single_text, "csv": csv_text, "md": markdown_text}
-MOST_NAMED = 5  # of the cases that were not measured
 WARNING = (
     "compared with an earlier run: whatever changed on the machine since then is part of every change. "
     "Much weaker than an A/B, which measures both builds side by side"
@@ -156,16 +155,10 @@ def open_lines(report: SingleReport, compared: Sequence[BaselineComparison]) -> 
         lines.append("nothing was measured")
     elif late:
         count = f"{len(late)} of {len(report.cases)} cases"
-        lines.append(f"{count} were not measured before the time ran out: {some_names(late)}")
+        lines.append(f"{count} were not measured before the time ran out: {listed(late)}")
     if compared and not any(comparison.ratio is not None or comparison.is_worse for comparison in compared):
         lines.append("nothing was compared with the baseline")
     if failing := [comparison.case for comparison in compared if comparison.failed_then]:
         fail = "case fails" if len(failing) == 1 else "cases fail"
-        lines.append(f"{len(failing)} {fail}, now and in the baseline: {some_names(failing)}")
+        lines.append(f"{len(failing)} {fail}, now and in the baseline: {listed(failing)}")
     return lines
-
-
-def some_names(names: Sequence[str]) -> str:
-    """``a, b and 3 more``."""
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more

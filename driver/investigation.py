@@ -31,6 +31,7 @@ from opduel.driver.steps import known_step, step_of, steps_of
 from opduel.driver.unreached import reachable_ranges
 from opduel.records import Build, Comparison, Report, RunError, Verdict
 from opduel.support.digests import data_digest
+from opduel.support.text import listed
 
 log = logging.getLogger(__name__)
 
@@ -215,7 +216,7 @@ class Investigation:
     def _verify_and_bisect(self, benchmark: Report, suspects: Sequence[str]) -> Outcome:
         if not suspects:
             return Outcome(benchmark)
-        log.info("flagged: %s; verifying on fresh processes", ", ".join(suspects))
+        log.info("flagged: %s; verifying on fresh processes", listed(suspects))
         self._forget_outdated_verification(suspects)
         verification = self._make(f"{self.name}/verify", "verify", self._line, sorted(suspects), replicates=benchmark)
         if verification.is_biased:
@@ -225,7 +226,7 @@ class Investigation:
         replicated = {comparison.case: comparison for comparison in replication.comparisons}
         confirmed = [case for case in suspects if case in verified and replicated[case].finding is not None]
         if not confirmed:
-            log.info("not confirmed: %s", ", ".join(suspects))
+            log.info("not confirmed: %s", listed(suspects))
             return Outcome(benchmark, verification)
         outcome = Outcome(benchmark, verification, tuple(sorted(confirmed)))
         untrusted = {
@@ -254,7 +255,7 @@ class Investigation:
             return ()
         start, end = between
         among = f"; looking for the culprit among {end - start} revisions" if end - start > 1 else ""
-        log.info("confirmed: %s%s", ", ".join(steps), among)
+        log.info("confirmed: %s%s", listed([*steps]), among)
         cached = self._builds.cached()
 
         def search(

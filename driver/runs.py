@@ -12,11 +12,10 @@ from opduel.driver.journal import RUN, Journal, Rounds
 from opduel.records import FLAGGED, Build, Report, RunError, UsageError, Verdict
 from opduel.records.reach import Reach
 from opduel.support.outbox import Attempt, Entry
-from opduel.support.text import duration
+from opduel.support.text import duration, listed
 
 TRIES = 3  # of a measurement that could not be trusted
 BUDGETS = 3  # time budgets of one run, from its first test on, as long as a case that looks changed is not settled
-MOST_NAMED = 5
 BENCHMARK = "benchmark"  # the run type of a line's first run
 
 log = logging.getLogger(__name__)
@@ -313,9 +312,8 @@ def describe_open(report: Report) -> str:
     cases = [comparison.case for comparison in report.open_suspects]
     if not cases:
         return "the time budget ended before any case was tested"
-    more = f" and {len(cases) - MOST_NAMED} more" if len(cases) > MOST_NAMED else ""
     are = "is" if len(cases) == 1 else "are"
-    return f"{', '.join(cases[:MOST_NAMED])}{more} looked changed when the time budget ended, and {are} not settled"
+    return f"{listed(cases)} looked changed when the time budget ended, and {are} not settled"
 
 
 def _describe_finished(order: RunOrder, report: Report) -> str:

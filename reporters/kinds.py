@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from opduel.records import CLAIMS, Comparison, Report
 from opduel.reporters.changes import change_text
-from opduel.reporters.summary import listed
-from opduel.support.text import counted
+from opduel.support.text import counted, listed
 
 # Verdict -> what may be true of the case; for verdicts that are not here, anything.
 _POSSIBLE: dict[str, frozenset[str]] = {

@@ -30,7 +30,6 @@ from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines, 
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import (
     VerdictCount,
-    listed,
     next_line,
     notes,
     suite_line,
@@ -43,6 +42,7 @@ from opduel.reporters.summary import (
 from opduel.reporters.text import fold, printable, shorten
 from opduel.reporters.units import human_changes
 from opduel.support.output import key_line
+from opduel.support.text import listed
 
 NARROW = 80  # columns, wherever the output is no terminal
 _NARROWEST = 76  # narrower terminals wrap

@@ -10,7 +10,7 @@ from opduel.records import FLAGGED, ONE_SIDED, Comparison, Report, Verdict, verd
 from opduel.reporters.changes import change_text
 from opduel.reporters.needs import time_line
 from opduel.support.command_names import command_name
-from opduel.support.text import counted
+from opduel.support.text import counted, listed
 
 WORST_FIRST: tuple[Verdict, ...] = (
     *("regressed", "failed", "inconclusive", "not_better"),  # what may be worse
@@ -192,12 +192,6 @@ def _suspects_line(report: Report, with_names: bool) -> str:
     cases = "1 case looks" if len(suspects) == 1 else f"{len(suspects)} cases look"
     words = f"{cases} changed beyond the threshold, but {'is' if len(suspects) == 1 else 'are'} not settled"
     return f"{words}: {named}" if with_names else words
-
-
-def listed(words: Sequence[str], most: int = 5, separator: str = ", ", more: str = "more") -> str:
-    """Return the first ``most`` of the words, and how many more there are: ``a, b and 3 more``."""
-    named = separator.join(words[:most])
-    return f"{named} and {len(words) - most} {more}" if len(words) > most else named
 
 
 def not_broken_down_line(report: Report) -> str:

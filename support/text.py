@@ -3,6 +3,7 @@
 import math
 import re
 import reprlib
+from collections.abc import Sequence
 
 LONGEST_LINE = 1000  # characters of an error
 LONGEST_WORD = 300  # of one word of an error: a path, or a pasted argument
@@ -29,6 +30,12 @@ _LONG_WORD = re.compile(rf"\S{{{LONGEST_WORD + 1},}}")
 def counted(count: int, noun: str) -> str:
     """Return a number with its noun: ``1 case``, ``2 cases``."""
     return f"{count:d} {noun}" if count == 1 else f"{count:d} {noun}s"
+
+
+def listed(words: Sequence[str], most: int = 5, separator: str = ", ", more: str = "more") -> str:
+    """Return the first ``most`` of the words, and how many more there are: ``a, b and 3 more``."""
+    named = separator.join(words[:most])
+    return f"{named} and {len(words) - most} {more}" if len(words) > most else named
 
 
 def duration(seconds: float | None) -> str:
