@@ -231,6 +231,10 @@ class _Naming:
         """Tell whether another installer than pip is meant to install a package."""
         return self.tool not in _OF_PIP and not name.startswith("pip+")
 
+    def keeps_version(self, name: str, environment: Mapping[Key, str]) -> bool:
+        """Tell whether a package's version is followed: not one that conda has for another Python."""
+        return not self.is_for_conda(name) or environment.get(("python", ""), _THIS_PYTHON) == _THIS_PYTHON
+
 
 def _requirements(
     environment: Mapping[Key, str], naming: _Naming
@@ -243,8 +247,7 @@ def _requirements(
         specifier = version if not version or _VERSIONS.match(version) else f"=={version}"
         if naming.is_for_conda(name):
             is_prefix = specifier.startswith("==") and not specifier.endswith("*")  # as conda means it
-            is_for_here = environment.get(("python", ""), _THIS_PYTHON) == _THIS_PYTHON
-            specifier = f"{specifier}{'.*' if is_prefix else ''}" if is_for_here else ""
+            specifier = f"{specifier}{'.*' if is_prefix else ''}" if naming.keeps_version(name, environment) else ""
         line = f"{name.removeprefix('pip+')}{specifier}".replace(" ", "")
         if naming.is_conda_name(name):
             conda_packages.append(name)
@@ -345,9 +348,11 @@ def _notes_on(environments: Sequence[Mapping[Key, str]], refused: Sequence[str],
 
 def _described(environment: Mapping[Key, str], naming: _Naming) -> str:
     """Return what is installed and set of an environment."""
-    words = [
-        f"{name.removeprefix('pip+')} {value}".strip() if kind == "req" else f"{name}={value}"
-        for (kind, name), value in environment.items()
-        if kind.startswith("env") or (kind == "req" and not naming.is_conda_name(name))
-    ]
+    words = []
+    for (kind, name), value in environment.items():
+        if kind == "req" and not naming.is_conda_name(name):
+            version = value if naming.keeps_version(name, environment) else ""
+            words.append(f"{name.removeprefix('pip+')} {version}".strip())
+        elif kind.startswith("env"):
+            words.append(f"{name}={value}")
     return ", ".join(words) or "without packages"

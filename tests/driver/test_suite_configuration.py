@@ -102,11 +102,13 @@ def test_condas_names_that_the_project_asks_pypi_for_are_requirements() -> None:
     assert interpreted.conda_packages == ("geos",)
     elsewhere = {
         "environment_type": "conda",
-        "include": [{"python": "3.1", "numpy": "1.2"}],
+        "include": [{"python": "3.1", "numpy": "1.2"}, {"python": "3.1", "req": {"numpy": "1.2", "six": ""}}],
         "exclude": [{"python": "3"}],
     }
     elsewhere["pythons"] = ["3"]
-    assert interpret(elsewhere, on_pypi=names).requirements == ("numpy",), "which version is for another Python"
+    interpreted = interpret(elsewhere, on_pypi=names)
+    assert interpreted.requirements == ("numpy",), "which version is for another Python"
+    assert any("one of 2 environments is measured: numpy (" in note for note in interpreted.notes)
 
 
 def test_limits_and_the_place_of_the_package() -> None:
