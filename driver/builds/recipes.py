@@ -12,6 +12,7 @@ from packaging.utils import canonicalize_name
 
 from opduel.support.atomic import path_part
 from opduel.support.digests import data_digest
+from opduel.support.text import listed
 
 _NAMED = 3  # packages in a build's version
 _PINNED = re.compile(r"([A-Za-z0-9._-]+)==(\S+)")
@@ -63,8 +64,7 @@ class LockedRecipe:
         """What was asked for by name, with the versions that were found: ``scipy 1.14.1, numpy 1.26.4``."""
         pins = self.pins
         names = [name for line in self.requested if (name := package_of(line)) in pins] or list(pins)
-        words = [f"{name} {pins[name]}" for name in names[:_NAMED]] or [f"python {self.python}"]
-        return ", ".join(words) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+        return listed([f"{name} {pins[name]}" for name in names] or [f"python {self.python}"], _NAMED)
 
     @property
     def key(self) -> str:
