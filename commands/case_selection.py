@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +37,7 @@ from opduel.harness.specs import (
 )
 from opduel.records import METRICS, VALUE, Case, OpduelError, UsageError, split_kind
 from opduel.records.run_record import SuiteRecord
-from opduel.support.text import LONGEST_QUOTE, clipped, counted
+from opduel.support.text import LONGEST_QUOTE, clipped, counted, nearest
 
 LARGEST_INT32 = 2**31 - 1  # elements: one more, and an index needs more than 32 bits
 FROM_COMMAND_LINE = "inputs"
@@ -270,10 +269,7 @@ def _pick_regressed(cases: Sequence[Case], options: HarnessOptions) -> list[Case
         case_by_id |= _cases_on_kinds(case_by_id, options.regressed_types)
     for id in options.regressed_types:
         if id not in case_by_id:
-            close = get_close_matches(id, case_by_id, 1)
-            first = f"the first of {len(case_by_id)} is {next(iter(case_by_id))}"
-            hint = f"did you mean {close[0]}?" if close else first
-            raise UsageError(f"--regressed_types: there is no case {id!r}: {hint}")
+            raise UsageError(f"--regressed_types: there is no case {id!r}: {nearest(id, list(case_by_id))}")
     return [case for case in case_by_id.values() if case.id in set(options.regressed_types)]
 
 

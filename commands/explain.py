@@ -1,6 +1,5 @@
 """opduel explain: why a case of a report changed, as the run that measured it found out."""
 
-from difflib import get_close_matches
 from pathlib import Path
 
 from opduel.commands.entry import DONE
@@ -9,7 +8,7 @@ from opduel.reporters import read_report
 from opduel.reporters.cause_text import cause_text, sentence_line, without_frames
 from opduel.reporters.document import json_text
 from opduel.reporters.stream import print_result
-from opduel.support.text import counted
+from opduel.support.text import counted, nearest
 
 
 def explain(report: Path, case: str | None, json: bool) -> int:
@@ -40,8 +39,7 @@ def _find_comparison(path: Path, report: Report, case: str) -> Comparison:
         return comparison_by_case[parts[0]]
     if parts:
         raise UsageError(f"{path}: {case!r} is a part of {counted(len(parts), 'case')}, such as {parts[0]}: give more")
-    close = get_close_matches(case, comparison_by_case, 1) or list(comparison_by_case)[:1]
-    hint = f"did you mean {close[0]}?" if close else "it has no cases"
+    hint = nearest(case, list(comparison_by_case)) if comparison_by_case else "it has no cases"
     raise UsageError(f"{path}: has no case {case!r}: {hint}")
 
 

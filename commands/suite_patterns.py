@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 
 from opduel.driver.suites.discovery import SuiteCase
 from opduel.records import METRICS, UsageError, case_id_for
+from opduel.support.text import nearest
 
 # With parameters, which may be no regular expression.
 _LIKE_A_NAME = re.compile(r"[\w.]+\(.*\)(/\w+)?|[\w./:-]+\[.*\](/\w+)?", re.DOTALL)
@@ -31,13 +31,10 @@ def named_by(pattern: str, cases: Sequence[SuiteCase]) -> set[str]:
 
 def unmatched(words: str, patterns: Sequence[str], cases: Sequence[SuiteCase]) -> UsageError:
     """Return the error for patterns, given by the options ``words``, that choose none of the cases."""
-    names = [case.name for case in cases]
     parts = {part for case in cases for part in re.split(r"\.|::", case.benchmark.name)}
-    matches = (get_close_matches(word, names, 1) or get_close_matches(word, sorted(parts), 1, 0.8) for word in patterns)
-    close = [name for match in matches for name in match]
-    hint = f"did you mean {close[0]}?" if close else f"the first of {len(names)} is {names[0]}"
     error = next(filter(None, map(_error_in, patterns)), None)
     how = f", and is not a regular expression ({error})" if error else " or as a regular expression"
+    hint = nearest(patterns[0], [*(case.name for case in cases), *sorted(parts)])
     return UsageError(f"{words}: matches no benchmark of the suite by its name{how}: {hint}")
 
 

@@ -4,6 +4,7 @@ import math
 import re
 import reprlib
 from collections.abc import Sequence
+from difflib import get_close_matches
 
 LONGEST_LINE = 1000  # characters of an error
 LONGEST_WORD = 300  # of one word of an error: a path, or a pasted argument
@@ -106,3 +107,9 @@ def one_line(text: str) -> str:
 def with_short_words(text: str) -> str:
     """Return ``text`` with very long words clipped."""
     return _LONG_WORD.sub(lambda word: clipped(word[0], LONGEST_QUOTE), text)
+
+
+def nearest(name: str, names: Sequence[str]) -> str:
+    """Return what to say of a name that is none of these: which is like it, or how the first one looks."""
+    close = get_close_matches(name, names, 1)
+    return f"did you mean {close[0]}?" if close else f"the first of {len(names)} is {names[0]}"

@@ -5,7 +5,6 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from itertools import chain, product
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -32,6 +31,7 @@ from opduel.records import (
     case_id_for,
 )
 from opduel.records.case import DTYPES, Mode
+from opduel.support.text import nearest
 from opduel.support.validation import explain
 
 DEFAULT_CONTEXT = "cpu"
@@ -76,9 +76,8 @@ def select_cases(cases: Sequence[Case], patterns: Sequence[str]) -> list[Case]:
         selected = {case.id for case in cases if pattern in (case.id, case.operator)}
         selected = selected or {case.id for case in cases if _matches(case, pattern)}
         if not selected:
-            close = get_close_matches(pattern, dict.fromkeys(case.operator for case in cases), 2)
-            fix = f"did you mean {' or '.join(close)}?" if close else f"the first of {len(cases)} is {cases[0].id}"
-            raise UsageError(f"no case matches {pattern!r}: {fix}")
+            operators = list(dict.fromkeys(case.operator for case in cases))
+            raise UsageError(f"no case matches {pattern!r}: {nearest(pattern, operators)}")
         chosen |= selected
     return [case for case in cases if case.id in chosen]
 
