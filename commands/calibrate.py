@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import io
-import json
 import os
 import random
 import secrets
@@ -24,6 +23,7 @@ from opduel.commands.harness import run_harness
 from opduel.commands.harness_options import HarnessOptions
 from opduel.commands.recorded_options import recorded_options
 from opduel.comparator.calibration import evaluate
+from opduel.driver.documents import write_document
 from opduel.frameworks import get_framework
 from opduel.harness.machine.cpus import plan_cpus
 from opduel.harness.machine.host import host_fingerprint
@@ -35,7 +35,7 @@ from opduel.reporters.document import REPORT_NAME
 from opduel.reporters.options import WEBHOOK_VARIABLE as WEBHOOK
 from opduel.reporters.options import ReporterOptions
 from opduel.reporters.stream import write_text
-from opduel.support.atomic import check_folder, user_path, write_atomically
+from opduel.support.atomic import check_folder, user_path
 from opduel.support.text import printable
 
 DEFAULT_BUDGET_S = 300.0
@@ -76,16 +76,10 @@ def calibrate(options: HarnessOptions) -> int:
     if not calibration.reports:
         raise RunError(f"nothing was measured: {calibration.broken}")
     outcome = _outcome(calibration, options, time.monotonic() - began)
-    path = calibration.folder / RESULT_NAME
-    content = json.dumps({"schema_version": 1, **dataclasses.asdict(outcome)}, indent=2, allow_nan=False)
-    try:
-        write_atomically(path, content.encode() + b"\n")
-    except OSError as error:
-        raise RunError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        with contextlib.suppress(OSError):
-            folder = printable(str(calibration.folder))
-            write_text(sys.stdout, "\n".join([*outcome_lines(outcome), f"kept in {folder}", ""]))
+    with contextlib.suppress(OSError):
+        folder = printable(str(calibration.folder))
+        write_text(sys.stdout, "\n".join([*outcome_lines(outcome), f"kept in {folder}", ""]))
+    write_document(calibration.folder / RESULT_NAME, {"schema_version": 1, **dataclasses.asdict(outcome)})
     if calibration.broken:
         log.error("not completed: %s", calibration.broken)
     return INCOMPLETE if calibration.broken else DONE

@@ -14,11 +14,11 @@ from opduel.commands.checkout import OwnSuite, Package, find_suite, package_of
 from opduel.commands.entry import DONE
 from opduel.commands.project import OWN_FILE, SHARED_FILE, parse_toml
 from opduel.commands.statements import parse_code
+from opduel.driver.documents import write_text
 from opduel.driver.git.gitpython import git
 from opduel.driver.git.local import top_of
 from opduel.records import UsageError
 from opduel.reporters.stream import print_result
-from opduel.support.atomic import write_atomically
 from opduel.support.files import MissingError, UnreadableError, read_text
 from opduel.support.project_file import table_in
 from opduel.support.text import counted
@@ -59,6 +59,7 @@ def init(options: InitOptions) -> int:
     Raises:
         UsageError: there is no checkout, no package in it, or nothing to measure; its project file is not TOML, or a
             line no Python.
+        RunError: a file can't be written.
     """
     _check_python(options)
     folder = Path(os.path.abspath(options.folder))
@@ -74,7 +75,7 @@ def init(options: InitOptions) -> int:
         lines.append(f"{verb if step.path else ''}{step.words}")
         lines += [f"    {line}".rstrip() for line in step.added.splitlines()]
         if step.path is not None and not options.dry_run:
-            _write(step.path, step.content)
+            write_text(step.path.resolve(), step.content)
     if source is None and steps[1:] and steps[1].path is not None:
         lines.append(f"fill in where opduel is installed from, in {steps[1].path}: this one is from a folder")
     print_result("".join(f"{line}\n" for line in [*lines, "try next: opduel local"]))
@@ -195,12 +196,3 @@ def _text_of(path: Path) -> str | None:
         return None
     except UnreadableError as error:
         raise UsageError(f"{path}: {error}: correct it") from None
-
-
-def _write(path: Path, content: str) -> None:
-    """Write a file in a folder that may be new."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path.resolve(), content.encode())
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror}") from None

@@ -14,13 +14,14 @@ from opduel.commands.overwrite_check import refuse_overwriting
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue.network import Input, Network, ask_network, network_spec, network_test, operator_tests
 from opduel.driver.catalogue.rules import load_rules
+from opduel.driver.documents import write_text
 from opduel.frameworks import Framework, framework_names, get_framework
 from opduel.frameworks.base import SPECIFICATIONS
 from opduel.harness.specs import Spec, expand_cases, load_spec, validate
 from opduel.harness.specs.schema import SCHEMA_FILE
 from opduel.records import UsageError
 from opduel.reporters.stream import print_result
-from opduel.support.atomic import check_file, write_atomically
+from opduel.support.atomic import check_file
 from opduel.support.text import counted
 
 
@@ -124,10 +125,7 @@ def write_spec_from(
     if output is None:
         print_result(text)
         return DONE
-    try:
-        write_atomically(output, text.encode())
-    except OSError as error:
-        raise UsageError(f"--output {output}: cannot be written: {error.strerror}: check the path") from None
+    write_text(output, text)
     cases = counted(len(expand_cases(load_spec(output))), "case")
     log.info("%s: %s, %s", output, counted(len(network.calls), "operator call"), cases)
     return DONE

@@ -16,10 +16,11 @@ from opduel.commands.overwrite_check import refuse_overwriting
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.driver.catalogue.registry import ask_build
 from opduel.driver.catalogue.write import spec_text
+from opduel.driver.documents import write_text
 from opduel.frameworks import framework_names, get_framework
 from opduel.harness.specs.load import validate
 from opduel.records import UsageError
-from opduel.support.atomic import check_file, write_atomically
+from opduel.support.atomic import check_file
 from opduel.support.text import counted
 
 TIMEOUT_S = 1800.0  # each benchmark's inputs are made, and it is called once
@@ -61,10 +62,7 @@ def _write(arguments: Sequence[str] | None) -> int:
     if not tests:
         raise UsageError(f"{folder}: none of its benchmarks becomes a case: give the folder with the benchmarks")
     head = {"framework": framework.name, "description": f"The operator benchmarks of {framework.name} itself."}
-    try:
-        write_atomically(output, spec_text(head, tests).encode())
-    except OSError as error:
-        raise UsageError(f"--output {output}: cannot be written: {error.strerror}: check the path") from None
+    write_text(output, spec_text(head, tests))
     cases = sum(len(test["directions"]) for test in tests)
     log.info("%s: %s, %s", output, counted(len(tests), "test"), counted(cases, "case"))
     return DONE
