@@ -1,7 +1,6 @@
 """What repo_driver.py found: its exit code, and reports on the terminal, in the log, to notifiers and code hosts."""
 
 import logging
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +18,6 @@ from opduel.reporters.base import FindingsReporter
 from opduel.reporters.local import FolderReporter
 from opduel.reporters.simple_screen import JsonReporter
 from opduel.reporters.stream import discard, write_text
-from opduel.support.command_names import command_name
 from opduel.support.text import printable_lines
 
 
@@ -74,7 +72,6 @@ class Teller:
         if outcome.verification is not None and not outcome.confirmed:
             lines.append("not confirmed: a second measurement did not find what the first one flagged")
         places = [] if document is None else [f"culprits: {document}"]
-        places += self._further(outcome) if culprits is None else []
         if has_regressed and not self._traced:
             places.append("next: --regression measures again what regressed, and names the commit")
         for text in (*lines, *places):
@@ -88,13 +85,6 @@ class Teller:
                     self.say([line])
             except Exception as error:  # it costs nobody the next commit
                 log.error("--%s failed: %s", reporter.option, error)
-
-    def _further(self, outcome: Outcome) -> list[str]:
-        """Return how to see more of the culprits' causes."""
-        folders = [reporter for reporter in self._reporters if isinstance(reporter, FolderReporter)]
-        reports = [report for culprit in outcome.culprits or () if culprit.causes for report in culprit.reports[-1:]]
-        paths = [path for report in reports for folder in folders[:1] if (path := folder.saved_path(report))]
-        return [f"look further: {command_name('explain')} {shlex.quote(str(path))}" for path in paths]
 
 
 def code_of_pass(tally: Tally, traced: bool) -> int:

@@ -83,7 +83,6 @@ class SuiteSelection:
         for pattern in self.patterns:
             check_patterns(labels[pattern], [pattern])
         check_patterns("--higher_is_better", options.higher_is_better)
-        _refuse_metrics(options.metric)
         self._first = folder = new_work_folder()  # the suite's own files may be in it
         cache = platformdirs.user_cache_path("opduel") / "repositories"
         suite = open_suite(options.suite, cache, Path(folder.name))
@@ -146,7 +145,8 @@ class SuiteSelection:
         ]
         if not cases:
             metrics = ",".join(options.metric)
-            raise UsageError(f"--metric {metrics}: no selected benchmark is measured by it: choose another")
+            able = ", ".join(dict.fromkeys(metric for case in chosen for metric in _metrics_of(case.benchmark.kind)))
+            raise UsageError(f"--metric {metrics}: no selected benchmark is measured by it: choose among {able}")
         cases = sample_cases(pick_cases(cases, options), options, seed)
         require_two_to_inject(options, cases)
         case_keys = {(case.operator, tuple(case.inputs.values())) for case in cases}
@@ -319,11 +319,10 @@ def _framework_of(suite: Suite, name: str | None) -> Framework:
 def cases_of(suite_case: SuiteCase, options: HarnessOptions, usual_s: float, higher_is_better: bool) -> list[Case]:
     """One benchmark with one set of parameters, by its own metric, or by those asked for that it can be measured by.
     ``usual_s``: its limit where none is stated."""
-    benchmark, metrics, thresholds = suite_case.benchmark, options.metric, options.threshold
-    own = OWN[benchmark.kind]
-    able = (own, *FURTHER.get(benchmark.kind, ()))
+    benchmark, thresholds = suite_case.benchmark, options.threshold
+    able = _metrics_of(benchmark.kind)
     cases = []
-    for metric in [name for name in metrics if name in able] if metrics else [own]:
+    for metric in [name for name in options.metric if name in able] if options.metric else able[:1]:
         tracks = metric == "value"
         cases.append(
             Case(
@@ -344,14 +343,9 @@ def cases_of(suite_case: SuiteCase, options: HarnessOptions, usual_s: float, hig
     return cases
 
 
-def _refuse_metrics(metrics: Sequence[str]) -> None:
-    """Raise UsageError where a suite has no benchmarks that are measured by any of these."""
-    able = list(dict.fromkeys([*OWN.values(), *(name for further in FURTHER.values() for name in further)]))
-    if metrics and not set(metrics) & set(able):
-        raise UsageError(
-            f"--metric {','.join(metrics)}: is not for a suite's benchmarks: choose among {', '.join(able)}"
-            + ("; lines of Python have it" if "instructions" in metrics else "")
-        )
+def _metrics_of(kind: str) -> Sequence[str]:
+    """Return what a kind of benchmarks can be measured by, its own metric first."""
+    return (OWN[kind], *FURTHER.get(kind, ()))
 
 
 def _log_problems(problems: Sequence[str]) -> None:

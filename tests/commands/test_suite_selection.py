@@ -165,7 +165,10 @@ def test_higher_is_better_where_an_option_says_so() -> None:
         ),
         (("-b", "("), r"-b (: is not a regular expression"),
         (("-b", "track_score", "--metric", "memory"), "--metric memory: no selected benchmark"),
-        (("--metric", "instructions"), "--metric instructions: is not for a suite's benchmarks: choose among time, "),
+        (
+            ("--metric", "instructions"),
+            "--metric instructions: no selected benchmark is measured by it: choose among time, ",
+        ),
         (("--inputs", "{}"), "--inputs: is not for a suite's benchmarks"),
         (("--program", "out/{build}/bench"), "--program: is not for a suite's benchmarks"),
         (("--command_args", "-n 3"), "--command_args: is not for a suite's benchmarks"),
