@@ -14,7 +14,6 @@ from opduel.commands.harness_options import CommitOptions
 from opduel.commands.option_rules import EVERYTHING
 from opduel.commands.project import SAYS_WHAT
 from opduel.commands.session import Session
-from opduel.commands.suite_selection import SuiteSelection
 from opduel.driver.builds.framework_data import REPOSITORY_FILE, load_repository_data
 from opduel.driver.change_impact import Impact, impact_of, load_impact_rules
 from opduel.driver.git.local import Snapshot, base_of, changed_files, snapshot, top_of
@@ -87,11 +86,11 @@ def package_folder(own: CommitOptions, framework: Framework) -> str:
 
 
 def plan_local(
-    options: DriverOptions, session: Session, work: Path, suite: SuiteSelection | None = None, always: bool = False
+    options: DriverOptions, session: Session, work: Path, always: bool = False
 ) -> tuple[DriverOptions, Session] | None:
     """The options with both commits, and the session with the cases that their difference can touch; says what was
     chosen and why. None: nothing can differ, unless all cases are ``always`` measured. UsageError: no base can be
-    found, none of the cases is touched, or what is measured names what neither commit has."""
+    found, or none of the cases is touched."""
     own = options.own
     assert own.repo_dir is not None
     repository = open_repository(work, None, own.repo_dir)

@@ -96,7 +96,7 @@ def _driver(
         stack.enter_context(logging_to(work / "logs" / "driver.log"))
         journal = stack.enter_context(closing(Journal(work / "journal.db")))
         if options.own.local is not None:
-            planned = plan_local(options, session, work, suite, always=reporters is not None)
+            planned = plan_local(options, session, work, always=reporters is not None)
             if planned is None:
                 yield None
                 return
