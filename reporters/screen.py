@@ -26,7 +26,7 @@ from opduel.reporters.run_text import (
     roofline_words,
     suite_text,
 )
-from opduel.reporters.screen_table import STYLES, breakdown_lines, cases_lines, kinds_lines
+from opduel.reporters.screen_table import breakdown_lines, cases_lines, kinds_lines
 from opduel.reporters.stream import write_text
 from opduel.reporters.summary import (
     VerdictCount,
@@ -157,10 +157,11 @@ def _footer_lines(
 ) -> list[Text]:
     """Return the counts, what the table left out, failures, incidents, whether the run is complete, notes, and
     what to do next."""
-    lines = [line for line in (*_counts_lines(counts, width), Text(effort_text(report))) if line]
+    lines = _folded(", ".join(f"{count.count} {count.words}" for count in counts), width)
+    lines += _folded(effort_text(report), width)
     if hidden:
         groups = " and ".join(f"the {group.count} {group.words}" for group in hidden)
-        lines.append(Text(f"not shown: {groups} (--tsv and report.json have them)"))
+        lines += _folded(f"not shown: {groups} (--tsv and report.json have them)", width)
     failed = [(case.case, case.failure, "") for case in worst_first(report.comparisons) if case.failure is not None]
     lines += _failures("failures", failed, width) + _failures("incidents", incidents(report), width)
     if why := why_incomplete(report):
@@ -169,19 +170,6 @@ def _footer_lines(
         lines += _warning(line, width)
     for line in filter(None, (*notes(report), next_line(report))):
         lines += _folded(printable(line), width)
-    # What does not fit is folded, and then without colours.
-    return [piece for line in lines for piece in ([line] if line.cell_len <= width else _folded(line.plain, width))]
-
-
-def _counts_lines(counts: Sequence[VerdictCount], width: int) -> list[Text]:
-    """Return the counts as ``2 regressed, 1 not slower``; a count that doesn't fit begins another line."""
-    lines = [Text()]
-    for place, count in enumerate(counts):
-        style = STYLES[count.verdict] if count.count else ""
-        words = Text.assemble((f"{count.count} {count.words}", style), "," if place + 1 < len(counts) else "")
-        if lines[-1].cell_len + words.cell_len >= width:
-            lines.append(Text(" "))
-        lines[-1].append(" " if lines[-1] else "").append(words)
     return lines
 
 

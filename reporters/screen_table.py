@@ -29,7 +29,6 @@ STYLES: dict[Verdict, str] = {
 _GAP = 2  # columns between two columns
 _NARROWEST_CASE = 20
 _HOST = 12  # columns of a host's name, at most
-_KIND = 20  # columns of a kind of host: its name, or "inconclusive +12.3 %"
 _MOST_BY_KIND = 20  # rows
 _REMARK_LINES = 5
 _USELESS = 10.0  # a minimum detectable effect, and an interval with it, that says nothing
@@ -82,29 +81,17 @@ def _alike(comparisons: Sequence[Comparison], needs: Mapping[str, str]) -> list[
 
 
 def kinds_lines(report: Report, width: int) -> list[Text]:
-    """Return the table of cases with a finding by kind of host, with as many kinds side by side as there is room
-    for; empty for a run that was not measured by kind."""
+    """Return the cases with a finding, with the verdict of each kind of host; empty for a run that was not measured by
+    kind."""
     table = kinds_table(report)
     if table is None:
         return []
-    lines = [Text("")]
-    kinds = list(map(printable, table.kinds))
-    marks = [kind if cell_len(kind) <= _KIND else f"kind {number}" for number, kind in enumerate(kinds, 1)]
     rows_shown = table.notable_rows[:_MOST_BY_KIND]
-    each = max(1, (width - _NARROWEST_CASE) // (_GAP + _KIND))
-    for first in range(0, len(marks), each) if rows_shown else ():
-        headings = marks[first : first + each]
-        cells = [
-            [verdict_text(comparison) for comparison in row.comparisons[first : first + each]] for row in rows_shown
-        ]
-        widths = _widths([headings, *cells])
-        room = max(_NARROWEST_CASE, width - sum(widths) - _GAP * len(widths))
-        room = _fitting_width([printable(row.case) for row in rows_shown], room)
-        lines.append(Text(_line("case by kind", room, headings, widths), style="bold"))
-        for row, texts in zip(rows_shown, cells, strict=True):
-            lines += _case_lines(row.case, room, texts, widths)
-    for mark, kind in zip(marks, kinds, strict=True):
-        lines += [Text(piece) for piece in fold(f"{mark}: {kind}", width)] if mark != kind else []
+    lines = [Text(""), *([Text("case by kind", style="bold")] if rows_shown else [])]
+    for row in rows_shown:
+        lines.append(Text(printable(row.case)))
+        kinds = zip(table.kinds, row.comparisons, strict=True)
+        lines += [Text(f"  {printable(kind)}: {verdict_text(comparison)}") for kind, comparison in kinds]
     if hidden := len(table.notable_rows) - len(rows_shown):
         lines.append(Text(f"not shown by kind: {counted(hidden, 'more case')} (report.json has them)"))
     return [*lines, *(Text(piece) for piece in fold(shorten(printable(table.summary), 4 * width), width))]

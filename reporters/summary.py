@@ -18,6 +18,7 @@ WORST_FIRST: tuple[Verdict, ...] = (
 )
 Conclusion = Literal["regressed", "incomplete", "done"]
 _AGAIN = "measure again when the machine is quiet"
+_ALL_THE_SAME = "or take them all the same with --busy_host report"
 _QUIET = "a quiet host: "  # as its rounds say, which other load may have spared
 
 
@@ -219,22 +220,12 @@ def validity_line(report: Report) -> str:
     if not validity.hold:
         words = "; verdicts are given all the same (--busy_host report)"
     if not standing or not validity.hold:
-        all_the_same = ", or take them all the same with --busy_host report" if withheld else ""
+        all_the_same = f", {_ALL_THE_SAME}" if withheld else ""
         return f"this run can't be trusted: {reasons}{words}; {_AGAIN}{all_the_same}"
     stand = f"{counted(standing, 'verdict')} {'stands' if standing == 1 else 'stand'} nevertheless"
     if not withheld:
         return f"the host was disturbed: {reasons}; {stand}, and none was held back"
-    return f"the host was disturbed: {reasons}; {stand}{words}: for these, {_more_for(report)}"
-
-
-def _more_for(report: Report) -> str:
-    """Return what would let more verdicts of a disturbed run stand."""
-    validity, withheld_verdicts = report.run.validity, {comparison.held_back for comparison in report.comparisons}
-    flagged = sum(check.flagged for check in validity.aa_checks)  # each is one of the reasons
-    more = ["more rounds or time"] if len(validity.reasons) > flagged else []
-    more += ["more A/A checks (--sentinels)"] if flagged and not withheld_verdicts.isdisjoint(FLAGGED) else []
-    again = f"{_AGAIN}, or take them all the same with --busy_host report"
-    return f"give {' and '.join(more)}, or {again}" if more else again
+    return f"the host was disturbed: {reasons}; {stand}{words}: give more rounds or time, or {_AGAIN}, {_ALL_THE_SAME}"
 
 
 def notes(report: Report) -> list[str]:

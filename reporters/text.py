@@ -24,15 +24,11 @@ def escaped(text: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Return ``text`` in at most ``width`` cells (3 or more), with its middle left out: whole words of it, unless they
-    are long."""
+    """Return ``text`` in at most ``width`` cells (3 or more), with its middle left out."""
     if cell_len(text) <= width:
         return text
     room = width - len(_ELLIPSIS)
-    head, tail = _start(text, room - room // 2), _start(text[::-1], room // 2)[::-1]
-    whole_head, whole_tail = head[: head.rfind(" ") + 1], tail[max(0, tail.find(" ")) :]
-    head = whole_head if 2 * len(whole_head) >= len(head) else head
-    return head + _ELLIPSIS + (whole_tail if 2 * len(whole_tail) >= len(tail) else tail)
+    return _start(text, room - room // 2) + _ELLIPSIS + _start(text[::-1], room // 2)[::-1]
 
 
 def fold(text: str, width: int) -> list[str]:

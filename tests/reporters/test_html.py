@@ -171,7 +171,7 @@ def test_who_was_compared_and_what_it_came_to() -> None:
         "Make <b>tensors</b> lazy",
         "2023-11-14T22:13:20+00:00, Ada",
         "The host was disturbed: the host was busy; ",
-        "stand nevertheless; 1 verdict was held back: for these, give more rounds or time, or measure again when the",
+        "stand nevertheless; 1 verdict was held back: give more rounds or time, or measure again when the",
         "Not complete: the time budget was spent",
         "injected +5 %: found 0 of 0, missed 0; false alarms 4 of 8; failed 1",
         "threshold 2.0 %, false discovery rate 5 %, seed 7, 12 rounds, 3 min 50 s",

@@ -38,8 +38,8 @@ steady                 +0.1 %    [-0.9, +1.1]   123 us      12  1.2 %
 interval: where the true change lies, in %, at least 95 % sure; mde: the
 smallest change that this many rounds can show
 
-2 regressed, 1 failed, 1 inconclusive, 1 not smaller, 1 improved, 1 not slower,
-  1 unchanged
+2 regressed, 1 failed, 1 inconclusive, 1 not smaller, 1 improved, 1 not
+  slower, 1 unchanged
 threshold 2.0 %, false discovery rate 5 %, seed 7, 12 rounds, 3 min 50 s
 failures:
   broken: treatment: crash: the worker died of SIGSEGV

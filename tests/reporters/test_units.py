@@ -113,8 +113,7 @@ def test_shortened_texts_fit_and_keep_their_ends(text: str, width: int) -> None:
     assert short == printable(text) or "..." in short
 
 
-def test_what_is_shortened_keeps_whole_words_where_it_has_some() -> None:
-    assert shorten("asv 3.11.7 with a long description, and Python 3.11.7", 32) == "asv 3.11.7 ... Python 3.11.7"
+def test_what_is_shortened_loses_its_middle() -> None:
     assert shorten("/home/me/environments/bin/python", 15) == "/home/...python"
 
 
