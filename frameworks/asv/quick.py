@@ -8,9 +8,7 @@ quick.py FOLDER INTERPRETER SECONDS CASES ANSWER
 
 import json
 import math
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,27 +18,13 @@ from asv.config import Config
 from asv.environment import ExistingEnvironment
 from asv.repo import NoRepository
 
-# asv gives up where one module can't be imported; this goes on without it.
-DISCOVER_REST = """
-import functools, sys
-from asv_runner import discovery
-discovery.disc_benchmarks = functools.partial(discovery.disc_benchmarks, ignore_import_errors=True)
-with open(sys.argv[2], "w") as stream:
-    discovery.list_benchmarks(sys.argv[1], stream)
-"""
-
 
 def discover(configuration: Any, environment: Any) -> tuple[Any, str | None]:
-    """Return what asv's discovery lists, and why it lists only a part."""
+    """Return what asv's discovery lists, and why it lists nothing: it gives up where one module can't be imported."""
     try:
         return Benchmarks.discover(configuration, NoRepository(), [environment], [None]), None
     except util.UserError as error:
-        with tempfile.NamedTemporaryFile("r") as listed:
-            command = [environment._executable, "-c", DISCOVER_REST, configuration.benchmark_dir, listed.name]
-            process = subprocess.run(command, stderr=subprocess.PIPE, text=True, check=False)
-            text = listed.read()
-        reason = (process.stderr.strip().splitlines() or [str(error)])[-1]
-        return Benchmarks(configuration, json.loads(text) if text else []), reason
+        return Benchmarks(configuration, []), last_line(str(error))
 
 
 def run_cases(benchmarks: Any, environment: Any, cases: Sequence[tuple[str, int]]) -> list[tuple[str, int, str]]:

@@ -3,7 +3,7 @@
 import http.server
 import json
 import threading
-import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,11 +12,10 @@ from scripted_server import ScriptedServer
 
 @dataclass(frozen=True)
 class Answer:
-    """``silent_s``: before the first byte; ``trickle_s``: between one byte and the next."""
+    """``silent_s``: before the first byte."""
 
     status: int = 200
     silent_s: float = 0.0
-    trickle_s: float = 0.0
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = b"ok"
 
@@ -44,16 +43,9 @@ class HookServer(ScriptedServer):
         now = self._remaining_answers[0]
         self._remaining_answers = self._remaining_answers[1:] or self._remaining_answers
         self._end.wait(now.silent_s)
-        head = f"HTTP/1.1 {now.status} Some words\r\n".encode()
-        named = {"Content-Length": str(len(now.body)), **now.headers}
-        lines = b"".join(f"{name}: {value}\r\n".encode() for name, value in named.items())
-        response = head + lines + b"\r\n" + now.body
-        try:
-            for piece in [response] if not now.trickle_s else [response[i : i + 1] for i in range(len(response))]:
-                handler.wfile.write(piece)
-                handler.wfile.flush()
-                if now.trickle_s and self._end.wait(now.trickle_s):
-                    return
-        except OSError:
-            pass  # who asked has gone
-        time.sleep(0)
+        with suppress(OSError):  # who asked has gone
+            handler.send_response(now.status)
+            for name, value in {"Content-Length": str(len(now.body)), **now.headers}.items():
+                handler.send_header(name, value)
+            handler.end_headers()
+            handler.wfile.write(now.body)
