@@ -18,10 +18,7 @@ from asv_runner.discovery import disc_benchmarks, get_benchmark_from_name
 from opduel_common.scripts import seed_generators, text_of_parameter
 
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-KINDS_OF_SCALARS = r"bool|u?int(?:\d+|c|p)|u?longlong|float\d+|complex\d+|c?longdouble|str_|bytes_"
-SCALAR = re.compile(r"\bnp\.(?:(True|False)_|(" + KINDS_OF_SCALARS + r")\(([^()]*)\))")
-TIME = re.compile(r"\bnp\.(datetime64|timedelta64)\(")
-IMAGINARY = re.compile(r"[-+]?(?:[\d.]+(?:e[-+]?\d+)?|inf|nan)j")
+SCALAR = re.compile(r"\bnp\.(?:(True|False)_|(?:bool|u?int\d+|float\d+|str_|bytes_)\(([^()]*)\))")
 IMPORTED = re.compile(r"^(?:import|from)[ \t]+(\w+)", re.MULTILINE)
 SETS_UP = re.compile(r"environ\b[^\n=]*\][ \t]*=[^=]|environ\.(?:update|setdefault|pop)|putenv|sys\.(?:path|modules)")
 PLACES = []  # paths of the suite, symbolic links resolved or not
@@ -123,7 +120,7 @@ def parameters(benchmark):
     """Return ``(names, values)``: a unique name for each parameter, and the unique texts of its values.
 
     The texts must be the same in both sides' processes: they have no addresses of objects and no paths of the suite,
-    and NumPy's scalars are written as by NumPy 1. Equal texts are numbered.
+    and NumPy's booleans, integers, floats and texts are written as by NumPy 1. Equal texts are numbered.
     """
     names = list(benchmark.param_names)
     if len(set(names)) < len(names):
@@ -155,18 +152,8 @@ def without_differences(text):
     """Return a ``repr`` without what differs between processes, copies of the suite, or releases of NumPy."""
     for place in PLACES:
         text = text.replace(place, os.path.basename(place))
-    text = TIME.sub(r"numpy.\1(", text.replace("<class 'numpy.bool'>", "<class 'numpy.bool_'>"))
-    return SCALAR.sub(as_numpy_1, ADDRESS.sub("", text))
-
-
-def as_numpy_1(match):
-    """Write a scalar's ``repr`` by NumPy 2 as NumPy 1 does."""
-    constant, kind, value = match.groups()
-    if constant:
-        return constant
-    value = value.strip("'") if kind.endswith("longdouble") else value
-    has_parts = kind.startswith("c") and not IMAGINARY.fullmatch(value)
-    return f"({value})" if has_parts else value
+    text = text.replace("<class 'numpy.bool'>", "<class 'numpy.bool_'>")
+    return SCALAR.sub(lambda match: match.group(1) or match.group(2), ADDRESS.sub("", text))
 
 
 def number_duplicates(texts):
