@@ -23,7 +23,6 @@ MOST_BY_INSTRUCTIONS = 0.5  # if instructions account for less than this share o
 SAME = 0.01  # instructions that differ by less, at 95 %, are the same
 LEAST_BYTES = 4096.0  # a page: less adds no page fault
 LEAST_OFTEN = 0.5  # allocations per call
-AS_MAPPED = 0.5  # from this share of mapped bytes on, what a function allocates is mapped each time
 
 
 def in_the_kernel(chosen: Examination, examinations: Sequence[Examination]) -> str:
@@ -93,9 +92,7 @@ def by_allocations(examinations: Sequence[Examination], more: bool) -> str:
     allocated, mapped = (_largest_of_memory(examinations, source, more, LEAST_BYTES) for source in MEMORY)
     if allocated is None:
         return "" if mapped is None else f"; {_mapped(mapped)}"
-    same = mapped is not None and mapped.name == allocated.name
-    often = mapped is not None and abs(mapped.difference) >= AS_MAPPED * abs(allocated.difference)
-    return f"; {_allocated(allocated)}{', mapped each time' if same and often else ''}"
+    return f"; {_allocated(allocated)}"
 
 
 def by_cache_misses(comparison: Comparison, examinations: Sequence[Examination], change: float) -> str:
@@ -136,8 +133,7 @@ def _is_in_each_call(part: Candidate, source: Source) -> bool:
 def _allocated(part: Candidate) -> str:
     name, (before, after) = short_name(part.name), part.calls
     if part.control and part.treatment:
-        other = f" ({after:.3g} allocations where it was {before:.3g})" if before and after and before != after else ""
-        return f"{name} allocates {_size(part.treatment)} per call where it was {_size(part.control)}{other}"
+        return f"{name} allocates {_size(part.treatment)} per call where it was {_size(part.control)}"
     often, fate = (before, "gone") if part.control else (after, "new")
     if not often or often != round(often):
         return f"allocations of {_size(part.control or part.treatment)} per call, {fate}, by {name}"

@@ -4,7 +4,6 @@ import math
 import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, count
 from typing import Any
 
 from opduel.records import Build, Comparison, PairSample, Report, verdict_words
@@ -92,19 +91,13 @@ def named_cases(
 ) -> tuple[list[tuple[Comparison, str]], str]:
     """Return the cases that a format can hold (see ``kept_cases``), each with its name, and what was left out.
 
-    A name is the case's id made ``legal``, and unique even if the report's ids are not. With ``over_metrics`` the
-    metrics of a case share its name.
+    A name is the case's id made ``legal``. With ``over_metrics`` the metrics of a case share its name.
     """
     comparisons, left_out = kept_cases(report, why_not)
-    used_names: set[tuple[str, str]] = set()
     named = []
     for comparison in comparisons:
-        metric = comparison.metric if over_metrics else ""
-        name = legal(comparison.case.removesuffix(f"/{metric}") if over_metrics else comparison.case)
-        candidates = chain([name], (f"{name}#{number}" for number in count(2)))
-        unique_name = next(candidate for candidate in candidates if (metric, candidate) not in used_names)
-        used_names.add((metric, unique_name))
-        named.append((comparison, unique_name))
+        name = comparison.case.removesuffix(f"/{comparison.metric}") if over_metrics else comparison.case
+        named.append((comparison, legal(name)))
     return named, left_out
 
 

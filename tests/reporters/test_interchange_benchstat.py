@@ -98,12 +98,6 @@ def test_names_are_legal_and_can_be_read_back(case: str) -> None:
     assert unquote(name) == (case or "-")
 
 
-def test_names_that_are_alike_stay_apart() -> None:
-    twins = [interchange_samples.measured("a", "unchanged", 1.0), interchange_samples.measured("a", "unchanged", 2.0)]
-    names = {name for _, name, _ in parse(to_benchstat(interchange_samples.report(*twins), "control").text).values}
-    assert names == {f"{PREFIX}a", f"{PREFIX}a#2"}
-
-
 def shift(comparison: Comparison) -> str:
     """How far the medians of the deciding processes lie apart, as benchstat writes it."""
     own = list(comparison.samples)

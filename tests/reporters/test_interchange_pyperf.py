@@ -88,12 +88,6 @@ def test_what_has_no_place_is_counted() -> None:
     ]
 
 
-def test_names_that_are_alike_stay_apart() -> None:
-    twins = [interchange_samples.measured(name, "unchanged", 1.0) for name in ("a", "a", "a ", "")]
-    suite = pyperf.BenchmarkSuite.loads(to_pyperf(interchange_samples.report(*twins), "control").text)
-    assert suite.get_benchmark_names() == ["a", "a#2", "a#3", "-"]
-
-
 def test_a_start_that_is_no_date_and_a_host_that_is_not_known_are_left_out() -> None:
     report = interchange_samples.report(started="yesterday\n", spec="", validity=validity("busy"), seed=None)
     metadata = pyperf.BenchmarkSuite.loads(to_pyperf(report, "control").text).get_metadata()
