@@ -276,19 +276,18 @@ def link(first: tuple[str, str], second: tuple[str, str], order: Mapping[str, fl
     """
     if first in (second, second[::-1]):
         return Link("same builds", first[1], first[1], (-1, 1 if first == second else -1))
-    if first[0] == second[0]:
-        pairing = Link("same control", first[1], second[1], (-1, 1))
-    elif first[1] == second[1]:
-        pairing = Link("same treatment", first[0], second[0], (1, -1))
-    elif first[1] == second[0]:
-        pairing = Link("one after the other", first[0], second[1], (1, 1))
-    elif second[1] == first[0]:
-        pairing = Link("one after the other", second[0], first[1], (1, 1))
-    else:
+    shared = set(first) & set(second)
+    if not shared:
         return None
-    if order[pairing.older] <= order[pairing.newer]:
-        return pairing
-    return Link(pairing.way, pairing.newer, pairing.older, (-pairing.signs[0], -pairing.signs[1]))
+    way: Way = "one after the other"
+    if first[0] == second[0] or first[1] == second[1]:
+        way = "same control" if first[0] == second[0] else "same treatment"
+    # each run's other build, and the sign with which its log ratio is that of the other build to the shared one
+    others = [(treatment, 1) if control in shared else (control, -1) for control, treatment in (first, second)]
+    is_first_newer = order[others[0][0]] > order[others[1][0]]
+    older, newer = others[::-1] if is_first_newer else others
+    signs = (others[0][1], -others[1][1]) if is_first_newer else (-others[0][1], others[1][1])
+    return Link(way, older[0], newer[0], signs)
 
 
 def indirect_estimate(how: Link, first: Edge, second: Edge, z: float) -> IndirectEstimate:

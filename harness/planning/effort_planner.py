@@ -113,13 +113,6 @@ class EffortPlanner:
         share = max(LEAST_ROUND_S, GROWTH * spent_s) / (limited.forks * one_fork_s)
         return effort.shorten(limited, share, costs) if share < 1 else limited
 
-    def seconds_to_goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> float | None:
-        """Return what ``rounds_to_goal`` take: infinity if there are none, None if nothing is known of the case."""
-        if not self.knows(case):
-            return None
-        needed = self.rounds_to_goal(case, samples, looks)
-        return needed.seconds if needed else math.inf
-
     def rounds_to_goal(self, case: Case, samples: Sequence[PairSample], looks: Sequence[int]) -> RoundsToGoal | None:
         """Return the cheapest rounds to the precision that settles most cases at this threshold, as far as is known
         now; None if no number of rounds comes to it here."""

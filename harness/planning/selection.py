@@ -117,9 +117,11 @@ class CaseSelector:
         state = interim[case.id]
         if not state.may_be_worse or (state.excess or 0.0) > 0 or not self._was_looked_at(case, interim):
             return state.may_be_worse
+        if not self._effort.knows(case):
+            return True
         counts = self._plan.looks.of_metric(case.metric).counts
-        needed_s = self._effort.seconds_to_goal(case, self._plan.decisive(self._result.samples[case.id]), counts)
-        return needed_s is None or 0 < needed_s < self._clock.left_s
+        needed = self._effort.rounds_to_goal(case, self._plan.decisive(self._result.samples[case.id]), counts)
+        return needed is not None and 0 < needed.seconds < self._clock.left_s
 
     def _select_first_looks(
         self, needs: Sequence[budget.CaseNeed], left_s: float

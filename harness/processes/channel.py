@@ -62,22 +62,10 @@ def wait_for_any(several: Sequence[Waiting], until: float = math.inf) -> bool:
 Steps = Generator[Waiting, None, T]
 
 
-def complete(steps: Steps[T], while_waiting: Callable[[], object] = lambda: None) -> T:
-    """Run steps to their end, waiting as they need; return and raise what they do. ``while_waiting`` is called now and
-    then while they wait long."""
-    while True:
-        try:
-            waiting = next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-        waiting.wait(while_waiting)
-
-
 class Background(Generic[T]):
     """Steps that go on a little at a time while something else is measured."""
 
-    def __init__(self, steps: Steps[T], errors: type[Exception]) -> None:
+    def __init__(self, steps: Steps[T], errors: type[Exception] | tuple[()] = ()) -> None:
         """Take the steps; ``errors`` are those of them that wait for ``finish`` to raise them."""
         self._steps, self._errors = steps, errors
         self._result: list[T] = []  # one, when the steps are over
@@ -103,14 +91,21 @@ class Background(Generic[T]):
             self._error = error
         return None
 
-    def finish(self) -> T:
-        """Wait for the rest, and return what the steps return. Raises Exception: what they raised, now or before."""
+    def finish(self, while_waiting: Callable[[], object] = lambda: None) -> T:
+        """Wait for the rest, and return what the steps return; ``while_waiting`` is called now and then where that
+        takes long. Raises Exception: what they raised, now or before."""
         while not self.over:
             if waiting := self.advance():
-                waiting.wait()
+                waiting.wait(while_waiting)
         if self._error is not None:
             raise self._error
         return self._result[0]
+
+
+def complete(steps: Steps[T], while_waiting: Callable[[], object] = lambda: None) -> T:
+    """Run steps to their end, waiting as they need; return and raise what they do. ``while_waiting``: as in
+    ``finish``."""
+    return Background(steps).finish(while_waiting)
 
 
 class ClosedError(Exception):

@@ -55,14 +55,14 @@ def test_noisy_cases_get_more_than_quiet_ones(change: float) -> None:
 
 
 def test_a_smaller_threshold_takes_more_and_samples_that_there_are_leave_less_to_do() -> None:
-    def seconds(threshold: float, pairs: int) -> float | None:
+    def seconds(threshold: float, pairs: int) -> float:
         samples = samples_of(NOISY, pairs=pairs)["a"] if pairs else ()
-        return planner(NOISY).seconds_to_goal(cases(threshold)[0], samples, COUNTS)
+        needed = planner(NOISY).rounds_to_goal(cases(threshold)[0], samples, COUNTS)
+        return needed.seconds if needed else math.inf
 
     assert [seconds(0.2, 5), seconds(0.001, 0)] == [0, math.inf], "at 0.1 % pairs alone vary too much"
     ascending = [seconds(*of) for of in ((0.05, 0), (0.01, 5), (0.01, 0), (0.008, 0))]
     assert ascending == sorted(set(ascending))
-    assert planner(NOISY).seconds_to_goal(toy_case("never measured"), (), COUNTS) is None
 
 
 def test_what_nothing_is_known_of_is_not_planned() -> None:
