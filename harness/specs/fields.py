@@ -218,7 +218,8 @@ check_operator = matching(OPERATOR_PATTERN, f"use an operator's name such as nd.
 DOTTED_FIX = "use a function's dotted name, such as package.module.function"
 FUNCTION_FIX = "use the name of a function that comes with the framework's adaptor"
 check_dotted = matching(DOTTED_PATTERN, DOTTED_FIX)
-Operator = Annotated[str, *text(DOTTED_PATTERN, DOTTED_FIX)]  # which are possible depends on the spec's framework
+# Which operators are possible depends on the spec's framework.
+Operator = Annotated[str, WithJsonSchema({"type": "string", "pattern": DOTTED_PATTERN})]
 DottedName = Annotated[str, *text(DOTTED_PATTERN, DOTTED_FIX)]
 DTYPE_FIX = f"use one of {', '.join(DTYPES)}"
 Dtype = Annotated[str, *text(r"^.{1,100}$", DTYPE_FIX)]  # which are possible depends on the spec's framework

@@ -282,28 +282,17 @@ class Spec(StrictModel):
         "Instead of tests: the files of other specs, relative to this file's folder."
     )
 
-    @model_validator(mode="before")
-    @classmethod
-    def _tests_are_of_the_framework(cls, data: Any) -> Any:
-        """Check that programs have command lines, and others operators of the framework, before tests are read."""
-        framework = data.get("framework") if isinstance(data, dict) else None
-        tests = data.get("tests") if framework in framework_names() else None
-        for number, test in enumerate(tests if isinstance(tests, list) else ()):
-            if not isinstance(test, dict):
-                continue
-            if ("command" in test) != (framework in fields.PROGRAM_FRAMEWORKS):
-                alone = f"is for the framework {' or '.join(fields.PROGRAM_FRAMEWORKS)} alone"
-                message = alone if "command" in test else f"is missing: {framework} runs programs"
-                raise field_error(f"tests[{number}].command", message)
-            if isinstance(test.get("operator"), str) and framework not in fields.PAIRED_FRAMEWORKS:
-                fields.check_name(test["operator"], str(framework), f"tests[{number}].operator")
-        return data
-
     @model_validator(mode="after")
     def _operators_are_possible(self) -> "Spec":
         self._check_dtype(self.defaults, "defaults")
         for number, test in enumerate(self.tests):
+            if isinstance(test, ProgramTest) != (self.framework in fields.PROGRAM_FRAMEWORKS):
+                alone = f"is for the framework {' or '.join(fields.PROGRAM_FRAMEWORKS)} alone"
+                missing = f"is missing: {self.framework} runs programs"
+                raise field_error(f"tests[{number}].command", alone if isinstance(test, ProgramTest) else missing)
             if isinstance(test, Test):
+                if test.name is not None and self.framework not in fields.PAIRED_FRAMEWORKS:
+                    fields.check_name(test.name, self.framework, f"tests[{number}].operator")
                 test.check_sides(self.framework, f"tests[{number}]")
                 self._check_dtype(test, f"tests[{number}]")
                 for where, inputs in test.each_input():
