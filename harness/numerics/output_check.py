@@ -24,7 +24,6 @@ from opduel.harness.processes.restarting_worker import RestartingWorker
 from opduel.records import SAMPLED, Case, Comparison, Failure, RunError
 from opduel.records.measurement import SIDES, Side
 
-NOT_COMPARED, NOT_AGAIN = "not compared", "not compared again"  # for lack of what follows behind a colon
 OTHER_INPUTS = "its inputs differ from those of the golden outputs: write the golden outputs again"
 # Whose processes compute a case: the first one's twin tells whether it agrees with itself.
 WORKERS: Mapping[str, Side] = {"control": "control", "twin": "control", "treatment": "treatment"}
@@ -58,32 +57,19 @@ class OutputCheck:
     def compare(self, cases: Sequence[Case]) -> Sequence[Comparison]:
         """Return a comparison for each case, in order, whatever ends it early; those not come to are
         ``inconclusive``."""
-        comparison_by_case = {case.id: _open(case, NOT_COMPARED) for case in cases}
-        suspects: dict[str, Comparison] = {}
+        first, second = dict[str, Comparison](), dict[str, Comparison]()
         try:
             for case, comparison in self._look_at(cases):
-                if comparison.verdict == "regressed":
-                    suspects[case.id] = comparison
-                    comparison = _not_repeated(comparison, NOT_AGAIN)
-                comparison_by_case[case.id] = comparison
-            for case, comparison in self._look_at([case for case in cases if case.id in suspects]):
-                second_results = {"unchanged": "agreed when computed again", "failed": "failed when computed again"}
-                if comparison.verdict != "regressed":
-                    comparison = _not_repeated(
-                        suspects[case.id], second_results.get(comparison.verdict, comparison.note)
-                    )
-                comparison_by_case[case.id] = replace(comparison, rounds=2)
+                first[case.id] = comparison
+            suspects = [case for case in cases if case.id in first and first[case.id].verdict == "regressed"]
+            for case, comparison in self._look_at(suspects):
+                second[case.id] = comparison
         except (KeyboardInterrupt, RunError) as error:
             self.stopped = error
         except Exception as error:  # a fault of ours, or of the machine, must not cost what was compared
             self.stopped = RuntimeError(f"{type(error).__name__}: {' '.join(str(error).split())}")
         why = str(self.stopped or "interrupted") if self.stopped is not None else NO_TIME_LEFT
-        for case_id, open_comparison in comparison_by_case.items():
-            if open_comparison.verdict == "inconclusive" and open_comparison.note.endswith((NOT_COMPARED, NOT_AGAIN)):
-                comparison_by_case[case_id] = replace(
-                    open_comparison, note=f"{open_comparison.note}: {why}", unreached=True
-                )
-        self.comparisons = [comparison_by_case[case.id] for case in cases]
+        self.comparisons = [_decide(case, first.get(case.id), second.get(case.id), why) for case in cases]
         return self.comparisons
 
     def _look_at(self, cases: Sequence[Case]) -> Iterator[tuple[Case, Comparison]]:
@@ -161,8 +147,21 @@ def check_outputs(
     return check, replace(plan, spent_s=time.monotonic() - began) if cases else plan
 
 
-def _not_repeated(first: Comparison, why: str) -> Comparison:
-    return replace(first, verdict="inconclusive", note=f"differed at first ({first.note}), {why}")
+def _decide(case: Case, first: Comparison | None, second: Comparison | None, why: str) -> Comparison:
+    """Return the comparison by one look, or two at a case that differed; ``why`` a look is missing."""
+    if first is None:
+        return replace(_open(case, f"not compared: {why}"), unreached=True)
+    if first.verdict != "regressed":
+        return first
+    if second is not None and second.verdict == "regressed":
+        return replace(second, rounds=2)
+    outcome = f"not compared again: {why}"
+    if second is not None:
+        outcomes = {"unchanged": "agreed when computed again", "failed": "failed when computed again"}
+        outcome = outcomes.get(second.verdict, second.note)
+    note = f"differed at first ({first.note}), {outcome}"
+    rounds = 1 if second is None else 2
+    return replace(first, verdict="inconclusive", note=note, rounds=rounds, unreached=second is None)
 
 
 def _open(case: Case, note: str) -> Comparison:
