@@ -105,25 +105,23 @@ def check_memory(subject: Subject, outcome: Outcome) -> None:
 def check_directions(subject: Subject, outcome: Outcome) -> None:
     """Each direction runs or is refused, and computes something else than forward does."""
     case = subject.cases[0]
-    arrays_by_direction: dict[str, list[Array]] = {}
+    contents: dict[str, dict[str, bytes]] = {}
     with subject.workers() as workers, tempfile.TemporaryDirectory(prefix="opduel-conformance-") as folder:
         for direction in DIRECTIONS:
             directed_case = dataclasses.replace(case, direction=direction, id="conformance_direction/forward")
             answer = subject.ask(workers["control"], directed_case, "prepare")
-            if isinstance(answer, Failure):
-                if answer.kind != "error" or direction == case.direction:
-                    outcome.problem(f"{case.operator}, {direction}: {answer.kind}: {answer.reason}: raise an exception")
-                else:
-                    outcome.note(f"{case.operator} has no direction {direction}: {answer.reason}")
-            elif "results" in subject.has:
-                arrays = _results(subject, workers["control"], directed_case, Path(folder) / direction, outcome)
-                arrays_by_direction[direction] = arrays or []
-        contents: dict[str, dict[str, bytes]] = {
-            direction: {array.name: Path(array.file).read_bytes() for array in arrays}
-            for direction, arrays in arrays_by_direction.items()
-        }
-    forward = contents.pop("forward", {})
-    for name in contents if "forward" in arrays_by_direction else ():
+            if not isinstance(answer, Failure):
+                if "results" in subject.has:
+                    arrays = _results(subject, workers["control"], directed_case, Path(folder) / direction, outcome)
+                    contents[direction] = {array.name: Path(array.file).read_bytes() for array in arrays or ()}
+            elif answer.kind != "error" or direction == case.direction:
+                outcome.problem(f"{case.operator}, {direction}: {answer.kind}: {answer.reason}: raise an exception")
+            else:
+                outcome.note(f"{case.operator} has no direction {direction}: {answer.reason}")
+    if "forward" not in contents:
+        return
+    forward = contents.pop("forward")
+    for name in contents:
         if contents[name].items() <= forward.items():
             words = "computes no more than forward: refuse a direction that isn't there"
             outcome.problem(f"{case.operator}: {name} {words}")

@@ -247,21 +247,15 @@ def with_seconds(
 ) -> list[Comparison]:
     """Return the comparisons, the forecasts of open ones with the time that a further start takes for them; without one
     where nothing is known of what the case takes."""
-    needs = [
-        (cases[comparison.case], comparison.forecast.rounds)
-        for comparison in comparisons
-        if comparison.forecast
-        and comparison.forecast.rounds
-        and durations
-        and durations.usual_s
-        and durations.knows(cases[comparison.case])
-    ]
     seconds = dict[str, float]()
-    if durations and needs:
-        seconds = {
-            case_id: durations.full_start_s.get(cases[case_id].metric, 0.0) + until_s
-            for case_id, until_s in durations.until_settled(needs).items()
-        }
+    if durations and durations.usual_s:
+        needs = [
+            (cases[comparison.case], comparison.forecast.rounds)
+            for comparison in comparisons
+            if comparison.forecast and comparison.forecast.rounds and durations.knows(cases[comparison.case])
+        ]
+        for case_id, until_s in durations.until_settled(needs).items():
+            seconds[case_id] = durations.full_start_s.get(cases[case_id].metric, 0.0) + until_s
     return [
         replace(comparison, forecast=replace(comparison.forecast, seconds=seconds.get(comparison.case)))
         if comparison.forecast
