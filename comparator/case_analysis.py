@@ -12,20 +12,18 @@ from opduel.records import FLAGGED, ONE_SIDED, Case, Stage, Verdict
 class InterimAnalysis:
     """The state of a case between rounds, and what it needs next.
 
-    ``settled`` cases get no more samples.  A settled verdict is final, with one exception: a case that is settled
-    because all its looks are spent may still be flagged, when other cases' rejections lower its q value.  A case that
-    is ``not_worse`` or ``not_better`` may become ``unchanged`` or changed as long as it is not settled.
-    ``stage`` is that of the next sample; a suspect stays in the confirmation.  ``next_look`` counts all samples of the
-    case, and ``samples_needed`` those until then: 0 for a settled case, and for one that has come to its first look
-    while others have not.  ``may_be_worse``: no look has shown yet that the case is not worse; these cases come first.
-    ``excess``: see ``SequentialTest``; the larger it is, the earlier a time budget is spent on the case.
+    ``settled`` cases get no more samples. A settled verdict is final, with one exception: a case that is settled
+    because all its looks are spent may still be flagged, when other cases' rejections lower its q value. A case that is
+    ``not_worse`` or ``not_better`` may become ``unchanged`` or changed as long as it is not settled. ``stage`` is that
+    of the next sample; a suspect stays in the confirmation. ``samples_needed``: those until the next look; 0 for a
+    settled case, and for one that has come to its first look while others have not. ``may_be_worse``: no look has shown
+    yet that the case is not worse; these cases come first. ``excess``: see ``SequentialTest``; the larger it is, the
+    earlier a time budget is spent on the case.
     """
 
     verdict: Verdict
     stage: Stage
-    suspect: bool
     settled: bool
-    next_look: int | None
     samples_needed: int
     may_be_worse: bool = True
     excess: float | None = field(default=None, compare=False)
@@ -75,18 +73,16 @@ class CaseAnalysis:
         """Return the state of the case for planning the next round."""
         test, verdict = self.test, self.verdict
         if verdict == "failed":
-            return InterimAnalysis("failed", test.stage, False, True, None, 0)
+            return InterimAnalysis("failed", test.stage, True, 0)
         if not self.ready:
             first = self.looks.counts[0]
-            return InterimAnalysis("inconclusive", "screening", False, False, first, max(0, first - test.n))
+            return InterimAnalysis("inconclusive", "screening", False, max(0, first - test.n))
         may_be_worse = self.not_worse is None
         if self.settled:
-            return InterimAnalysis(verdict, test.stage, test.suspect, True, None, 0, may_be_worse)
+            return InterimAnalysis(verdict, test.stage, True, 0, may_be_worse)
         next_look = self.looks.next_after(test.n)
         samples_needed = 0 if next_look is None else next_look - test.n
-        return InterimAnalysis(
-            verdict, test.stage, test.suspect, False, next_look, samples_needed, may_be_worse, test.excess
-        )
+        return InterimAnalysis(verdict, test.stage, False, samples_needed, may_be_worse, test.excess)
 
 
 def decide_verdict(case: Case, test: SequentialTest, q_value: float, failed: bool, alpha: float) -> Verdict:

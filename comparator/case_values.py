@@ -93,9 +93,7 @@ class Values:
         control, treatment, effects, stages = zip(*rows, strict=True)
         _, _, within, between = zip(*noises, strict=True)
         if not all(map(math.isfinite, chain(control, treatment, effects, within, between))):
-            numbers = zip(samples, control, treatment, effects, within, between, strict=True)
-            sample = next(sample for sample, *row in numbers if not all(map(math.isfinite, row)))
-            raise ValueError(f"{sample.case_id}, round {sample.round}: not a finite measurement")
+            raise ValueError(f"{samples[0].case_id}: not a finite measurement")
         reference = None
         if min(control) <= 0 or min(treatment) <= 0:
             reference = max(fmean(map(abs, side)) for side in (control, treatment))

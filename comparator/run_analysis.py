@@ -94,21 +94,13 @@ class RunAnalysis:
         with the same correction for the family.  Other claims stand if these tests show the same at a look, with the
         error of the interval; but not after a bias, which may hide a change.
         """
+
+        def load_tests(case: Case) -> LoadTests:
+            values = Values.of(self.samples.get(case.id, ()))
+            return LoadTests(case, values, self.looks, self.alpha, closing, self.is_replication)
+
         analyses = self.analyse(closing)
-        tests = [
-            LoadTests(
-                analysis.case,
-                Values.of(self.samples.get(analysis.case.id, ())),
-                self.looks,
-                self.alpha,
-                closing,
-                self.is_replication,
-            )
-            if loaded
-            else None
-            for analysis in analyses
-        ]
-        pairs = list(zip(analyses, tests, strict=True))
+        pairs = [(analysis, load_tests(analysis.case) if loaded else None) for analysis in analyses]
         q_values = self._q_values({analysis.case.id: worst_p_value(analysis, test, bias) for analysis, test in pairs})
         return frozenset(
             analysis.case.id

@@ -80,7 +80,7 @@ class CaseSelector:
             requests = [
                 request
                 for request in requests
-                if request.stage == "confirmation" or not self._was_looked_at(request.case, interim)
+                if request.stage == "confirmation" or not self._was_looked_at(request.case)
             ]
             if not requests:
                 return [], f"no suspect is left; {counted(len(open_cases), 'other case')} undecided"
@@ -90,7 +90,7 @@ class CaseSelector:
         for request in requests:
             state = interim[request.case.id]
             excess = state.excess if request.stage == "confirmation" else None
-            was_looked_at = self._was_looked_at(request.case, interim)
+            was_looked_at = self._was_looked_at(request.case)
             needs.append(budget.CaseNeed(request, state.samples_needed, excess, was_looked_at))
         left_s, resumable = self._clock.left_s, self.goes_on
         if any(need.request.stage == "screening" and not need.closes for need in needs):
@@ -115,7 +115,7 @@ class CaseSelector:
         asks for, isn't measured before all others, nor is one that the time left can't make so precise; but all share
         the rounds to their first look."""
         state = interim[case.id]
-        if not state.may_be_worse or (state.excess or 0.0) > 0 or not self._was_looked_at(case, interim):
+        if not state.may_be_worse or (state.excess or 0.0) > 0 or not self._was_looked_at(case):
             return state.may_be_worse
         if not self._effort.knows(case):
             return True
@@ -214,9 +214,9 @@ class CaseSelector:
             return changed
         return doubtful
 
-    def _was_looked_at(self, case: Case, interim: Interim) -> bool:
-        state, first = interim[case.id], self._plan.looks.of_metric(case.metric).counts[0]
-        return (state.next_look or 0) - state.samples_needed >= first
+    def _was_looked_at(self, case: Case) -> bool:
+        samples = self._plan.decisive(self._result.samples[case.id])
+        return len(samples) >= self._plan.looks.of_metric(case.metric).counts[0]
 
 
 def _likeliest_first(cases: Sequence[Case], likeliest: Sequence[str]) -> list[Case]:

@@ -23,10 +23,10 @@ def alone(screening: list[float], confirmation: list[float], case: Case | None =
 
 
 def state(
-    verdict: Verdict, suspect: bool = False, missing: int = 0, next_look: int | None = None, may_be_worse: bool = True
+    verdict: Verdict, suspect: bool = False, missing: int = 0, is_open: bool = False, may_be_worse: bool = True
 ) -> InterimAnalysis:
     stage: Stage = "confirmation" if suspect else "screening"
-    return InterimAnalysis(verdict, stage, suspect, next_look is None, next_look, missing, may_be_worse)
+    return InterimAnalysis(verdict, stage, not is_open, missing, may_be_worse)
 
 
 STILL = [0.001, -0.001, 0.0005, -0.0005, 0.0, 0.001, -0.001, 0.0]
@@ -38,22 +38,22 @@ NOISY = [0.2, -0.2, 0.1, -0.1, 0.0, 0.2, -0.15, 0.0]
 @pytest.mark.parametrize(
     ("screening", "confirmation", "expected"),
     [
-        ([], [], state("inconclusive", missing=5, next_look=5)),
-        (STILL[:3], [], state("inconclusive", missing=2, next_look=5)),
+        ([], [], state("inconclusive", missing=5, is_open=True)),
+        (STILL[:3], [], state("inconclusive", missing=2, is_open=True)),
         (STILL[:5], [], state("unchanged", may_be_worse=False)),
         (STILL, [], state("unchanged", may_be_worse=False)),
-        ([x / 12 for x in NOISY[:5]], [], state("inconclusive", missing=3, next_look=8)),
+        ([x / 12 for x in NOISY[:5]], [], state("inconclusive", missing=3, is_open=True)),
         (NOISY[:5], [], state("inconclusive")),  # given up
         (NOISY, [], state("inconclusive")),
         # a change needs three fresh samples that agree
-        (FAST[:5], [], state("not_better", True, 3, 8)),
-        (FAST[:5], FAST[:2], state("not_better", True, 1, 8)),
+        (FAST[:5], [], state("not_better", True, 3, True)),
+        (FAST[:5], FAST[:2], state("not_better", True, 1, True)),
         (FAST[:5], FAST[5:], state("regressed", True)),
         (FAST, [], state("not_better", True)),
-        ([-x for x in FAST[:5]], [], state("not_worse", True, 3, 8, may_be_worse=False)),
+        ([-x for x in FAST[:5]], [], state("not_worse", True, 3, True, may_be_worse=False)),
         ([-x for x in FAST[:5]], [-x for x in FAST[5:]], state("improved", True, may_be_worse=False)),
         (FAST[:5], [-x for x in FAST[5:]], state("not_better", True)),
-        (HINT[:5], [], state("not_better", True, 3, 8)),
+        (HINT[:5], [], state("not_better", True, 3, True)),
         (HINT[:5], FAST[:3], state("regressed", True)),
         (HINT[:5], HINT[5:], state("regressed", True)),
         (STILL[:5], FAST[:3], state("unchanged", may_be_worse=False)),
@@ -65,8 +65,8 @@ def test_table(screening: list[float], confirmation: list[float], expected: Inte
 
 def test_where_more_is_better_the_sides_are_exchanged() -> None:
     case = replace(a_case(metric="value"), unit="1/s", lower_is_better=False)
-    assert alone(FAST[:5], [], case) == state("not_worse", True, 3, 8, may_be_worse=False)
-    assert alone([-x for x in FAST[:5]], [], case) == state("not_better", True, 3, 8)
+    assert alone(FAST[:5], [], case) == state("not_worse", True, 3, True, may_be_worse=False)
+    assert alone([-x for x in FAST[:5]], [], case) == state("not_better", True, 3, True)
     assert alone([-x for x in FAST[:5]], [-x for x in FAST[5:]], case) == state("regressed", True)
 
 
@@ -132,13 +132,13 @@ def test_nothing_is_settled_before_all_have_come_to_the_first_look() -> None:
     cases = [a_case("a"), a_case("b"), a_case("f")]
     samples = {"a": pairs("a", "screening", STILL), "b": pairs("b", "screening", FAST[:4])}
     waiting = RunAnalysis(cases, samples, {"f": FAILURE}, LOOKS).interim()
-    assert waiting["a"] == state("inconclusive", next_look=5)
-    assert waiting["b"] == state("inconclusive", missing=1, next_look=5)
+    assert waiting["a"] == state("inconclusive", is_open=True)
+    assert waiting["b"] == state("inconclusive", missing=1, is_open=True)
     assert waiting["f"] == state("failed")
     samples["b"] = pairs("b", "screening", FAST[:5])
     there = RunAnalysis(cases, samples, {"f": FAILURE}, LOOKS).interim()
     assert there["a"].verdict == "unchanged"
-    assert there["b"].suspect
+    assert there["b"].stage == "confirmation"
     failed = RunAnalysis(cases, {"a": samples["a"]}, {"f": FAILURE, "b": FAILURE}, LOOKS).interim()
     assert failed["a"].verdict == "unchanged"
 
@@ -165,10 +165,10 @@ def test_what_is_settled_stays_to_the_end(seed: int, count: int) -> None:
             elif earlier:
                 assert place.verdict == earlier
             assert place.settled or not earlier
-            assert place.suspect or case_id not in suspects or place.verdict == "failed"
+            assert place.stage == "confirmation" or case_id not in suspects or place.verdict == "failed"
             assert place.may_be_worse or place.verdict not in ("regressed", "not_better", "inconclusive")
             assert not place.may_be_worse or place.verdict not in ("unchanged", "not_worse")
-            if place.suspect:
+            if place.stage == "confirmation":
                 suspects.add(case_id)
             if place.settled:
                 settled[case_id] = place.verdict
