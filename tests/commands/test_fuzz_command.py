@@ -46,7 +46,7 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     steps.clear()
 
     def smoke_check(build: object, framework: object, cases: Sequence[Case], *, seed: int, env: object) -> Any:
-        return [SmokeCheck(case, 1.0) for case in cases]
+        return [SmokeCheck(case) for case in cases]
 
     def run_ab(request: RunRequest) -> Any:
         return SimpleNamespace(

@@ -35,7 +35,7 @@ def tried(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             operators.append(f"{build.requested}: {case.operator}")
             there = case.operator in HAS[build.requested]
             kind = "error" if case.operator == "nd.refuses" else "missing"
-            yield SmokeCheck(case, 1.0 if there else None, None if there else Failure("treatment", kind, "x"))
+            yield SmokeCheck(case, None if there else Failure("treatment", kind, "x"))
 
     monkeypatch.setattr(named_operators, "smoke_check", smoke_check)
     return operators

@@ -47,7 +47,7 @@ def cases_of(text: str, folder: Path) -> list[Case]:
 def failures(builds: Sequence[Build], cases: Sequence[Case]) -> dict[str, str | None]:
     attempts = [attempt for build in builds for attempt in smoke_check(build, MXNET, cases)]
     assert len(attempts) == len(builds) * len(cases)
-    return {attempt.case.id: attempt.reason for attempt in attempts if attempt.call_ns is None}
+    return {attempt.case.id: attempt.reason for attempt in attempts if attempt.failure}
 
 
 @pytest.mark.nightly  # test_networks.py runs saved networks

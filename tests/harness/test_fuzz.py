@@ -99,7 +99,7 @@ def refusing(monkeypatch: pytest.MonkeyPatch, refuses: Callable[[int], str | Non
     def smoke_check(build: object, framework: object, cases: Sequence[Case], *, seed: int, env: object) -> Any:
         for case in cases:
             kind = refuses(case.inputs["a"][0])
-            yield SmokeCheck(case, None if kind else 1.0, Failure("treatment", kind, "no") if kind else None)
+            yield SmokeCheck(case, Failure("treatment", kind, "no") if kind else None)
 
     monkeypatch.setattr(opduel.harness.other_runs.fuzz, "smoke_check", smoke_check)
 
