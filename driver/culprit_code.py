@@ -28,7 +28,6 @@ NATIVE: tuple[Source, ...] = (
 PYTHON: Source = "Python functions"
 OPERATORS: Source = "operators"  # some are Python functions: all that Python's own profiler sees
 MOST_FILES = 200  # changed files that are searched for a function's definition; a larger change says little
-LARGEST_FILE = 4_000_000  # bytes
 SHORTEST_NAME = 3  # characters: a shorter one is found everywhere
 
 _WORDS: Mapping[Relation, str] = {
@@ -223,18 +222,14 @@ class _Code:
         return "in" if any(word.search(line) and defines(line, word.pattern) for line in lines) else None
 
     def _text(self, file: ChangedFile) -> tuple[str, str]:
-        """Return both versions of a file; empty where there is none, or it is too large."""
+        """Return both versions of a file; empty where there is none."""
         if file.path not in self._texts:
             before, after = (
                 self._repository.content(commit, path) or b""
                 for commit, path in zip(self._commits, (file.was, file.path), strict=True)
             )
-            self._texts[file.path] = _decoded(before), _decoded(after)
+            self._texts[file.path] = before.decode("utf-8", "replace"), after.decode("utf-8", "replace")
         return self._texts[file.path]
-
-
-def _decoded(content: bytes) -> str:
-    return content.decode("utf-8", "replace") if len(content) <= LARGEST_FILE else ""
 
 
 def _is_module_of(file: ChangedFile, name: str) -> bool:

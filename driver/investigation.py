@@ -283,11 +283,9 @@ class Investigation:
             return {}
         inner_ranges = reachable_ranges(self._revisions, between, builds, reaches)
         total = between[1] - between[0]
-        counts = sorted({total - (end - start) for start, end in inner_ranges.values()})
-        if counts and between == outermost:
-            count = " to ".join(str(number) for number in dict.fromkeys((counts[0], counts[-1])))
-            runs = f"{next(iter(cases))} runs" if len(cases) == 1 else "the cases run"
-            log.info("left out of the search: %s of %d commits, which change nothing that %s", count, total, runs)
+        if inner_ranges and between == outermost:
+            count = min(total - (end - start) for start, end in inner_ranges.values())
+            log.info("left out of the search: at least %d of %d commits, which the cases don't run", count, total)
         return inner_ranges
 
     def _measure_ahead(

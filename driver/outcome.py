@@ -18,8 +18,7 @@ from opduel.records import FLAGGED, Cause, Report, RunError
 
 log = logging.getLogger(__name__)
 
-UNTRUSTED = "the run can't be trusted, because the host was disturbed"
-HELD_BACK = "some verdicts were held back, because the host was disturbed"
+UNTRUSTED = "verdicts were held back, because the host was disturbed"
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ class Outcome:
             if report is not None and report.run.aborted:
                 return f"not completed: {report.run.stop_reason}"
             if report is not None and (report.withholds(*FLAGGED) or report.is_biased):
-                return HELD_BACK if report.standing and not report.is_biased else UNTRUSTED
+                return UNTRUSTED
         return ""
 
     @property

@@ -2,7 +2,6 @@
 stopped."""
 
 import logging
-import shutil
 import threading
 import time
 from abc import ABC, abstractmethod
@@ -18,8 +17,6 @@ from opduel.driver.git.repository import Repository
 from opduel.driver.lock import explained_disk_errors
 from opduel.frameworks import Framework
 from opduel.records import Build, Commit, OpduelError
-
-COMPILED = (".c", ".cc", ".cpp", ".cxx", ".cu", ".pyx", ".pxd", ".rs", ".go", ".f", ".f90")  # ends of files' names
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +48,6 @@ class Builder(ABC):
 
     def __post_init__(self) -> None:
         self._stopped = threading.Event()
-        self._without_ccache = shutil.which("ccache") is None  # and it is not yet said
 
     @abstractmethod
     def strategy(self, commits: Sequence[Commit]) -> str:
@@ -113,9 +109,6 @@ class Builder(ABC):
             self._work.mkdir(parents=True, exist_ok=True)
             require_space(self._work, limits.free_bytes)
             log_path = self._log_path(commit)
-            if self._without_ccache and any(path.endswith(COMPILED) for path in self._repository.listing(commit)):
-                log.warning("ccache is not installed: every commit is compiled from the start")
-                self._without_ccache = False
             log.info('building %s "%s"%s; log: %s', commit.short, commit.subject, by and f" by {by}", log_path)
             began = time.monotonic()
             compiler.compile(commit, destination, log_path, limits)

@@ -95,15 +95,13 @@ def _recipes(path: Path, data: _File) -> dict[str, Recipe]:
     recipes: dict[str, Recipe] = {}
     for package, by_environment in data.packages.items():
         for environment, versions in by_environment.items():
-            field = f"{path}: packages.{package}.{environment}"
             if environment not in data.environments:
                 names = ", ".join(data.environments)
+                field = f"{path}: packages.{package}.{environment}"
                 raise UsageError(f"{field}: there is no such environment: use one of {names}")
             chosen = data.environments[environment]
             for version in versions:
                 recipe = Recipe(package, version, chosen.python, chosen.pins)
-                if recipe.request in recipes:
-                    raise UsageError(f"{field}: {version} is listed twice: remove one")
                 recipes[recipe.request] = recipe
     return recipes
 

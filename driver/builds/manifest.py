@@ -24,10 +24,9 @@ class _Part(BaseModel):
 
 
 class PackagePart(_Part):
-    """The part of a manifest for builds of packages: the commit, and the origin of its native part."""
+    """The part of a manifest for builds of packages."""
 
     commit: str  # that the build was made for; others with equal sources share it
-    compiled: str  # the commit at which its native part was compiled: the same, but for an overlay
     distribution: str  # "scikit-learn"
     imports: list[str]  # what its packages are called when they are imported
     locked: str  # a requirements file of the packages beside it

@@ -125,7 +125,6 @@ def _install(
     environment.install_wheel(wheel.path)
     return PackagePart(
         commit=commit.id,
-        compiled=commit.id,
         distribution=name,
         imports=_imports(wheel.path, name),
         locked=beside.locked,

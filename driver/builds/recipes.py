@@ -126,9 +126,7 @@ class PackageRecipe:
 
     @property
     def key(self) -> str:
-        without_effect = {name for name in ("subfolder", "variables") if not getattr(self, name)}
-        values = {name: value for name, value in asdict(self).items() if name not in without_effect}
-        return f"code-{self.code[:12]}-{data_digest(values)[:12]}"
+        return f"code-{self.code[:12]}-{_hash(self)}"
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ def installed_by(commands: Sequence[str]) -> tuple[list[str], list[str]]:
     further: list[str] = []
     extras: list[str] = []
     for command in commands:
-        line = " ".join(_parts(command)[3])
+        line = " ".join(_parts(command)[2])
         if re.fullmatch(r"python setup\.py (install|develop)( -\S+)*", line):
             continue
         if (pip := _PIP.match(line)) is None:
@@ -50,26 +50,26 @@ def installed_by(commands: Sequence[str]) -> tuple[list[str], list[str]]:
     return further, extras
 
 
-def _parts(command: str) -> tuple[list[str], str, str, list[str]]:
-    """Return the variables, the exit codes and the folder with which a command begins, and its words."""
+def _parts(command: str) -> tuple[list[str], str, list[str]]:
+    """Return the variables and the folder with which a command begins, and its words."""
     try:
         words = shlex.split(command)
     except ValueError as error:
         raise NotFollowedError(f"{command}: {error}") from None
-    variables, codes, folder = [], "0", "{build_dir}"
+    variables, folder = [], "{build_dir}"
     while words and (setting := re.match(r"([A-Za-z_]\w*|return-code|in-dir)=", words[0])):
         value = words.pop(0)[setting.end() :]
         if setting[1] == "return-code":
-            codes = value
-        elif setting[1] == "in-dir":
+            raise NotFollowedError(f"{command}: must end with 0")
+        if setting[1] == "in-dir":
             folder = value
         else:
             variables.append(setting[0] + value)
-    return variables, codes, folder, words
+    return variables, folder, words
 
 
 def _line(command: str, places: dict[str, str]) -> str:
-    variables, codes, folder, words = _parts(command)
+    variables, folder, words = _parts(command)
 
     def quoted(word: str) -> str:
         pieces = ""
@@ -84,8 +84,4 @@ def _line(command: str, places: dict[str, str]) -> str:
     if not words or "\0" in command:
         raise NotFollowedError(f"{command}: is no command")
     settings = [f"{name}={quoted(value)}" for name, _, value in (text.partition("=") for text in variables)]
-    line = f"(cd {quoted(folder)} && {' '.join([*settings, *map(quoted, words)])})"
-    if codes == "0":
-        return line
-    accepted = "*" if codes == "any" else "|".join(re.findall(r"-?\d+", codes)) or "0"
-    return f"code=0; {line} || code=$?; case $code in {accepted}) ;; *) exit 1 ;; esac"  # 0 counts if it is listed
+    return f"(cd {quoted(folder)} && {' '.join([*settings, *map(quoted, words)])})"

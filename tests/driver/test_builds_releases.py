@@ -62,7 +62,6 @@ def test_an_unknown_package_lists_the_known_releases(tmp_path: Path) -> None:
         ('python: "3.99"', 'python: "three"', r"environments\.ancient\.python is 'three': correct its form"),
         ("pins: {}", "pin: {}", r"environments\.ancient\.pins is missing: add it"),
         ('["0.1"]', "[0.1]", r"packages\.toy\.ancient\[0\] is 0\.1: use a string, in quotes"),
-        ('["0.1"]', '["1.0"]', r"packages\.toy\.ancient: 1\.0 is listed twice: remove one"),
         ("ancient: [", "medieval: [", r"packages\.toy\.medieval: there is no such environment: use one of plain"),
         ("packages:", "more: 1\npackages:", r"more is unknown: remove it"),
         ("packages:", "packages: [", r"line \d+: not YAML"),

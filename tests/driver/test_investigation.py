@@ -176,8 +176,8 @@ def test_what_is_no_fault_of_a_point_ends_the_search_and_is_not_remembered(path:
 @pytest.mark.parametrize(
     ("end", "tries", "why"),
     [
-        ("held", TRIES, "the run can't be trusted, because the host was disturbed"),
-        ("biased", TRIES, "the run can't be trusted, because the host was disturbed"),
+        ("held", TRIES, "verdicts were held back, because the host was disturbed"),
+        ("biased", TRIES, "verdicts were held back, because the host was disturbed"),
         ("broken", 1, "not completed: by a signal"),
     ],
 )

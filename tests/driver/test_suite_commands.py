@@ -39,15 +39,11 @@ def test_words_places_variables_and_folders_are_asv_s(tmp_path: Path) -> None:
     ("command", "goes_on"),
     [
         ("false", False),
-        ("return-code=any sh -c 'exit 7'", True),
-        ("return-code=0,7 sh -c 'exit 7'", True),
-        ("return-code=0,7 sh -c 'exit 8'", False),
-        ("return-code=7 true", False),
-        ("return-code=0,7 true", True),
+        ("true", True),
         ("in-dir={build_dir}/gone true", False),
     ],
 )
-def test_only_exit_codes_that_are_expected_let_it_go_on(tmp_path: Path, command: str, goes_on: bool) -> None:
+def test_only_a_success_lets_it_go_on(tmp_path: Path, command: str, goes_on: bool) -> None:
     process = run(tmp_path, command)
     assert (process.returncode == 0, "ended" in process.stdout) == (goes_on, goes_on), process.stderr
 

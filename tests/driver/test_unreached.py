@@ -127,4 +127,4 @@ def test_of_a_line_with_a_single_commit_that_can_have_changed_a_case_that_and_it
     assert [revision.name for revision in culprit.revisions] == ["p2", "p3"]
     assert commits.built == ["p0", "p8", "p2", "p3"]
     lines = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
-    assert lines == ["left out of the search: 7 of 8 commits, which change nothing that a runs"]
+    assert lines == ["left out of the search: at least 7 of 8 commits, which the cases don't run"]
