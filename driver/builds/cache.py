@@ -167,7 +167,10 @@ def last_used(place: Path) -> float:
 def _make_in_place(place: Path, recipe: AnyRecipe, make: Maker, lock: int) -> Build:
     """Make the build aside and rename it into place; the lock is held."""
     aside = place.with_name(_MAKING + place.name)
-    _discard_unusable(place, recipe, aside)
+    if os.path.lexists(place):
+        log.warning("%s: is no whole build of %s: removed, and rebuilt", place, recipe.request)
+        place.rename(aside)  # gone at once; removing takes longer
+        _remove(aside)
     log.info("installing %s (once; kept in %s)", recipe.request, place)
     try:
         aside.mkdir()
@@ -180,18 +183,6 @@ def _make_in_place(place: Path, recipe: AnyRecipe, make: Maker, lock: int) -> Bu
         return read_manifest(place, recipe).build(place)
     except UnusableBuild as why:
         raise RunError(f"{place}: the build can't be used here: {why}") from None
-
-
-def _discard_unusable(place: Path, recipe: AnyRecipe, aside: Path) -> None:
-    """Remove what is in the build's place but is no build, and say so."""
-    if not os.path.lexists(place):
-        return
-    try:
-        read_manifest(place, recipe)
-    except UnusableBuild as why:
-        log.warning("%s: %s: removed, and rebuilt", place, why)
-    place.rename(aside)  # gone at once; removing takes longer
-    _remove(aside)
 
 
 def _remove(path: Path) -> None:

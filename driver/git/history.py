@@ -11,7 +11,6 @@ from opduel.records import Commit, UsageError
 _FORMAT = "--format=tformat:%H%x00%P%x00%ct%x00%an <%ae>%x00%s"
 _LOG = ("log", "-z", _FORMAT, "--no-color", "--no-show-signature", "--no-notes", "--encoding=UTF-8", "--no-mailmap")
 _FIELDS = 5
-_BATCH = 500  # commits
 _LATEST = 253402300799  # the last second of the year 9999: what a date can hold
 # So many commits in a row must be older before older ones end a search by date: git's own limit (revision.c, SLOP).
 _SLOP = 5
@@ -78,17 +77,14 @@ class Commits:
         Those five are left out, so that the oldest one is not before it; some between may be, whose dates are out of
         order.
         """
-        count = _BATCH
-        while True:
-            commits = [commit for commit, _ in _read(self.git, "--first-parent", f"--max-count={count}", tip.id)]
-            older = 0
-            for number, commit in enumerate(commits):
-                older = older + 1 if commit.time < moment else 0
-                if older == _SLOP:
-                    return commits[: number + 1 - older][::-1]
-            if len(commits) < count:
-                return commits[: len(commits) - older][::-1]
-            count *= 10
+        commits = [commit for commit, _ in _read(self.git, "--first-parent", tip.id)]
+        older = 0
+        for number, commit in enumerate(commits, 1):
+            older = older + 1 if commit.time < moment else 0
+            if older == _SLOP:
+                commits = commits[:number]
+                break
+        return commits[: len(commits) - older][::-1]
 
     def chain(self, control: Commit, treatment: Commit) -> list[Commit]:
         """Return the commits after the control up to the treatment, oldest first, each a parent of the next.

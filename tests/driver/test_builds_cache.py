@@ -158,26 +158,17 @@ def _a_file(build: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "says"),
-    [
-        (_no_manifest, "its manifest can't be read"),
-        (_cut_manifest, "its manifest is damaged"),
-        (_future_manifest, "its manifest is damaged"),
-        (_other_recipe, "belongs to another recipe"),
-        (_no_interpreter, "its interpreter is gone"),
-        (_no_library, "libtoy.so is gone"),
-        (_a_file, "its manifest can't be read"),
-    ],
+    "damage", [_no_manifest, _cut_manifest, _future_manifest, _other_recipe, _no_interpreter, _no_library, _a_file]
 )
 def test_a_damaged_build_is_made_again(
-    toy: Toy, with_build: BuildCache, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None], says: str
+    toy: Toy, with_build: BuildCache, caplog: pytest.LogCaptureFixture, damage: Callable[[Path], None]
 ) -> None:
     cache = with_build
     first = resolve_build("toy==1.0", toy, cache)
     damage(Path(str(first.directory)))
     with caplog.at_level(logging.WARNING):
         again = resolve_build("toy==1.0", toy, cache)
-    assert says in caplog.text
+    assert "is no whole build of toy==1.0: removed, and rebuilt" in caplog.text
     assert again.digest == first.digest
     assert Path(again.interpreter).exists()
     assert leftovers(cache.directory) == []
