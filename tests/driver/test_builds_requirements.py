@@ -127,17 +127,17 @@ def test_what_an_adaptor_needs_is_added_where_it_is_not_named() -> None:
 def test_uv_looks_where_pip_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """PIP_FIND_LINKS is pip's own variable, with spaces between places; uv's has commas, and comes first."""
     program = tmp_path / "uv"
-    program.write_text("#!/bin/sh\necho uv $UV_FIND_LINKS\n")
+    program.write_text("#!/bin/sh\necho $UV_FIND_LINKS\n")
     program.chmod(0o755)
     monkeypatch.setattr(uv, "executable", lambda: str(program))
     monkeypatch.delenv("UV_FIND_LINKS", raising=False)
     monkeypatch.setenv("PIP_FIND_LINKS", "/one /two")
-    assert uv.version() == "/one,/two"
+    assert uv.managed_interpreters("3.11") == [Path("/one,/two")]
     monkeypatch.setenv("UV_FIND_LINKS", "/three")
-    assert uv.version() == "/three"
+    assert uv.managed_interpreters("3.11") == [Path("/three")]
     monkeypatch.delenv("UV_FIND_LINKS")
     monkeypatch.delenv("PIP_FIND_LINKS")
-    assert uv.version() == "unknown"
+    assert uv.managed_interpreters("3.11") == []
 
 
 def test_a_requirement_names_the_python(tmp_path: Path, resolver: Resolver) -> None:
