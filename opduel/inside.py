@@ -38,7 +38,7 @@ def importable_framework():
         if importlib.util.find_spec(name) is not None:
             return name
     raise ValueError(
-        "this interpreter ({}) can import none of {}: run it with `python -m opduel BUILD`, or give build=...".format(
+        "this interpreter ({}) can import none of {}: run it with `opduel python BUILD`, or give build=...".format(
             sys.executable, ", ".join(known_frameworks())
         )
     )

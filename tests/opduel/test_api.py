@@ -148,7 +148,7 @@ SIZE = 256 * 256 / 1000  # elements in kB
 
 
 def test_inside_needs_a_framework() -> None:
-    with pytest.raises(ValueError, match=r"can import none of mxnet: run it with `python -m opduel BUILD`"):
+    with pytest.raises(ValueError, match=r"can import none of mxnet: run it with `opduel python BUILD`"):
         run_performance_test("nd.add", [ADD])
     with pytest.raises(ValueError, match="can import none of"):
         run_benchmark_operator("add")
@@ -284,7 +284,7 @@ def test_an_operator_from_outside_gets_its_own_dtype(capsys: pytest.CaptureFixtu
 def answers_of(script: str) -> dict[str, Any]:
     """What a script has found."""
     code = BEGINNING + script + ENDING
-    command = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "opduel", RELEASE, "-c", code]
+    command = ["env", f"PYTHONPATH={ROOT}", sys.executable, "-m", "opduel", "python", RELEASE, "-c", code]
     process = subprocess.run(command, capture_output=True, text=True, timeout=300, cwd="/")
     assert process.returncode == 0, process.stderr
     documents: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
@@ -379,6 +379,7 @@ def test_an_older_build(mxnet_1_5: Build, tmp_path: Path) -> None:
         sys.executable,
         "-m",
         "opduel",
+        "python",
         mxnet_1_5.requested,
         "-c",
         INSIDE,

@@ -44,7 +44,9 @@ def run(arguments: Sequence[str | Path], folder: Path, **variables: str) -> subp
 def test_python_inside_a_build(tmp_path: Path) -> None:
     (tmp_path / "scripts.json").write_text(json.dumps(SCRIPTS))
     (tmp_path / "runner.py").write_text(RUNNER)
-    finished = run(["-m", "opduel", "mxnet==1.9.1", tmp_path / "runner.py", tmp_path / "scripts.json"], tmp_path)
+    finished = run(
+        ["-m", "opduel", "python", "mxnet==1.9.1", tmp_path / "runner.py", tmp_path / "scripts.json"], tmp_path
+    )
     assert finished.returncode == 0, finished.stderr
     outputs = re.split(r"^=== \d+\n", finished.stdout, flags=re.MULTILINE)[1:]
     assert len(outputs) == len(SCRIPTS)
@@ -81,7 +83,7 @@ def test_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 
 def test_the_views_of_the_profiler(tmp_path: Path) -> None:
-    build = ["-m", "opduel", "mxnet==1.9.1"]
+    build = ["-m", "opduel", "python", "mxnet==1.9.1"]
     plain = run([*build, VIEWS], tmp_path, DNNL_VERBOSE="1")
     assert plain.returncode == 0, plain.stderr
     assert "MyAddOne::pure_python" in plain.stdout
