@@ -282,12 +282,12 @@ def link(first: tuple[str, str], second: tuple[str, str], order: Mapping[str, fl
     way: Way = "one after the other"
     if first[0] == second[0] or first[1] == second[1]:
         way = "same control" if first[0] == second[0] else "same treatment"
-    # each run's other build, and the sign with which its log ratio is that of the other build to the shared one
-    others = [(treatment, 1) if control in shared else (control, -1) for control, treatment in (first, second)]
-    is_first_newer = order[others[0][0]] > order[others[1][0]]
-    older, newer = others[::-1] if is_first_newer else others
-    signs = (others[0][1], -others[1][1]) if is_first_newer else (-others[0][1], others[1][1])
-    return Link(way, older[0], newer[0], signs)
+    # each run's build that is not shared, and the sign with which the run's log ratio is that build's to the shared one
+    ends = [(treatment, 1) if control in shared else (control, -1) for control, treatment in (first, second)]
+    (first_build, first_sign), (second_build, second_sign) = ends
+    if order[first_build] > order[second_build]:
+        return Link(way, second_build, first_build, (first_sign, -second_sign))
+    return Link(way, first_build, second_build, (-first_sign, second_sign))
 
 
 def indirect_estimate(how: Link, first: Edge, second: Edge, z: float) -> IndirectEstimate:
