@@ -127,16 +127,6 @@ def test_each_run_has_a_fresh_folder(script: Script, tmp_path: Path) -> None:
         adaptor.make_call(script("echo", fresh_folder=True, cwd="/no/such"), 0)()
 
 
-def test_folders_of_killed_processes_are_removed(
-    script: Script, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (temporary / "opduel-run-left").mkdir()
-    with program.fresh_folder(None) as folder:
-        monkeypatch.setattr(adaptor.folders, "YOUNG_S", -1)
-        adaptor.make_call(script("exit 0", fresh_folder=True), 0)
-        assert list(temporary.glob("opduel-run-*")) == [Path(folder)]
-
-
 def test_what_is_run_around_a_program_is_not_measured(script: Script, tmp_path: Path) -> None:
     spend = "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done"
     around = {

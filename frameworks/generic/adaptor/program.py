@@ -19,7 +19,7 @@ import subprocess
 import time
 
 from . import tracing
-from .folders import fresh_folder, remove_left_folders, reserved
+from .folders import fresh_folder, reserved
 from .printed import ProgramError
 
 # Variables that the build sets: the program, and arguments that are a part of the build, a JSON list.
@@ -67,8 +67,6 @@ class Command:
         self.exit_codes = inputs.get("exit_codes", [0])
         self.folder = self.template = inputs.get("cwd")
         self.is_fresh = inputs.get("fresh_folder", False)
-        if self.is_fresh:
-            remove_left_folders()
         self.output = os.memfd_create("opduel-stdout")
         self.errors = os.memfd_create("opduel-stderr")
         self.running = None  # the pid of the program
