@@ -83,6 +83,8 @@ def _run_ab(
     if fuzz:
         refuse_two_sided(request.framework, "--fuzz")
         request = fuzz.drawn(request, session.choice.path)
+    if request.control.digest == request.treatment.digest and not (options.inject or request.framework.has_own_sides):
+        log.warning("both sides are the same build (A/A), so that what differs is noise")
     count, name = len(request.cases), session.choice.file_name
     names = request.control.requested, request.treatment.requested
     log.info("%s of %s, %s against %s", counted(count, "case"), name, *names)
@@ -182,8 +184,6 @@ def _make_both_builds(
         builds = make_builds(options, framework, [*requests.values()])
     control, treatment = (_as_described(described.get(side), build) for side, build in zip(SIDES, builds, strict=True))
     warn_of_python(control, treatment)
-    if control.digest == treatment.digest and not (options.inject or framework.has_own_sides):
-        log.warning("both sides are the same build (A/A), so that what differs is noise")
     return control, treatment
 
 

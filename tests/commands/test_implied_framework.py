@@ -42,7 +42,6 @@ def line(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
         ("main HEAD --operators smooth", "--operators smooth: no spec lists the functions of this package"),
         (f"{RELEASES} --operators np.srot", "did you mean numpy."),
         ("numpy=1.26.4 numpy==2.2.6 -b numpy", "'numpy=1.26.4' is neither a requirement"),
-        ("numpy==1.26.4..numpy==2.2.6 x -b numpy", f"give both ends as builds: {RELEASES}"),
     ],
 )
 def test_what_can_t_be_understood_is_one_line(line: Call, words: str, error: str) -> None:
