@@ -13,8 +13,8 @@ from opduel.records.host_record import HostRecord
 from opduel.records.run_record import RunRecord
 from opduel.reporters.alert_text import variables
 from opduel.reporters.alerts import alert_of
+from opduel.reporters.http_request import PAUSES_S, USUAL
 from opduel.reporters.notify_command import LONGEST_S
-from opduel.reporters.notify_webhook import PAUSES_S, SILENCE_S
 from opduel.reporters.options import WEBHOOK_VARIABLE
 
 TEXT = (ROOT / "docs" / "how-to" / "notifications.md").read_text(encoding="utf-8")
@@ -46,7 +46,7 @@ def test_options_are_ours() -> None:
 
 def test_limits_are_documented() -> None:
     assert f"for at most {LONGEST_S:g} s" in TEXT
-    assert f"doesn't answer within {SILENCE_S:g} s" in TEXT
+    assert f"doesn't answer within {USUAL.silence_s:g} s" in TEXT
     assert len(PAUSES_S) + 1 == 3
     assert "is sent up to three times" in TEXT
 
