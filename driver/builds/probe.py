@@ -98,7 +98,12 @@ def _compilers_of(facts: Facts, name: str) -> dict[str, str]:
 @functools.lru_cache(maxsize=4096)
 def _compilers_at(path: Path, size: int, mtime_ns: int) -> frozenset[str]:
     """Return the compilers that a library names; both sides' builds often have the same libraries."""
-    return frozenset(compilers_in(_comment(path)))
+    try:
+        with path.open("rb") as stream:
+            section = ELFFile(stream).get_section_by_name(".comment")
+            return frozenset(compilers_in(section.data())) if section else frozenset()
+    except (OSError, ELFError, ConstructError, ValueError, AttributeError, KeyError):
+        return frozenset()  # no ELF file, or not a whole one
 
 
 def compilers_in(comment: bytes) -> set[str]:
@@ -109,13 +114,3 @@ def compilers_in(comment: bytes) -> set[str]:
         label, version = kind.decode().replace(" version", ""), Version(number.decode())
         newest[label] = max(version, newest.get(label, version))
     return {f"{label} {version}" for label, version in newest.items()}
-
-
-def _comment(library: Path) -> bytes:
-    """Return the section of a library that names its compilers; empty where there is none."""
-    try:
-        with library.open("rb") as stream:
-            section = ELFFile(stream).get_section_by_name(".comment")
-            return bytes(section.data()) if section else b""
-    except (OSError, ELFError, ConstructError, ValueError, AttributeError, KeyError):
-        return b""  # no ELF file, or not a whole one

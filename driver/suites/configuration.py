@@ -40,6 +40,7 @@ _USUAL_COMMAND = re.compile(
 )
 _THIS_PYTHON = "{}.{}".format(*sys.version_info)
 _NOT_FOLLOWED = {
+    "pythons": f"builds have Python {_THIS_PYTHON}; for another, add it to their requirements or to --with_packages",
     "uninstall_command": "every build has an environment of its own",
     "conda_channels": "packages come from the package index",
     "conda_environment_file": "packages come from the package index",
@@ -310,27 +311,17 @@ def _unusual_commands(configuration: Mapping[str, Any], name: str) -> list[str]:
     return [] if all(map(_USUAL_COMMAND.fullmatch, commands)) else commands
 
 
-def _pythons(configuration: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a line if the configuration lists versions of Python, and not this one."""
-    versions = [str(python) for python in configuration.get("pythons") or []]
-    versions = [version for version in versions if re.fullmatch(r"3\.\d+", version)]
-    if versions and _THIS_PYTHON not in versions:
-        yield (
-            f"{CONFIGURATION}: pythons: {', '.join(versions)}: builds have Python {_THIS_PYTHON}; for another, add "
-            f"python=={versions[-1]} to both builds' requirements, or for commits to --with_packages"
-        )
-
-
 def _ignored(configuration: Mapping[str, Any]) -> list[str]:
     """Return a line with all settings that have no effect here."""
     ignored = [f"{name} ({why})" for name, why in _NOT_FOLLOWED.items() if _asks(configuration, name)]
-    lines = [f"{CONFIGURATION}: not followed: {', '.join(ignored)}"] if ignored else []
-    return [*lines, *_pythons(configuration)]
+    return [f"{CONFIGURATION}: not followed: {', '.join(ignored)}"] if ignored else []
 
 
 def _asks(configuration: Mapping[str, Any], name: str) -> bool:
     """Tell whether a setting asks for something that isn't done anyway."""
     value = configuration.get(name)
+    if name == "pythons":
+        return bool(value) and _THIS_PYTHON not in map(str, value or ())
     return bool(value) and value not in _FOLLOWED.get(name, ())
 
 

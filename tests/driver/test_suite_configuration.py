@@ -123,9 +123,8 @@ def test_limits_and_the_place_of_the_package() -> None:
         (
             {"pythons": ["2.7", "3.8", "3.9"], "dvcs": "hg", "branches": ["main", "old"]},
             [
-                "asv.conf.json: not followed: dvcs (only git repositories can be measured)",
-                f"asv.conf.json: pythons: 3.8, 3.9: builds have Python {PYTHON}; for another, add python==3.9 to both "
-                "builds' requirements, or for commits to --with_packages",
+                f"asv.conf.json: not followed: pythons (builds have Python {PYTHON}; for another, add it to their "
+                "requirements or to --with_packages), dvcs (only git repositories can be measured)",
             ],
         ),
         (
