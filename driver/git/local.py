@@ -141,7 +141,7 @@ class _Scratch:
 
     def write_tree(self) -> str:
         """Write the tree of what was added to our repository, and return its id."""
-        return os.fsdecode(self.run("write-tree")).strip()
+        return os.fsdecode(self.run("write-tree", "--missing-ok")).strip()
 
     def copy_index(self) -> None:
         """Begin with the user's index: it knows what a sparse checkout leaves out. UsageError: it has conflicts."""
