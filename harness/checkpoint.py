@@ -251,12 +251,10 @@ class PhaseCheckpoint:
         """Return the rounds to take in again, in the order of their numbers: those of the plan's cases, each once."""
         round_by_number: dict[int, StoredRound] = {}
         for stored in (stored for part in self._checkpoint.parts(self._phase) for stored in part):
-            if not stored.is_of(plan):
-                log.warning("round log: round %d is of other cases: skipped", stored.number)
-            elif stored.number in round_by_number:
-                log.warning("round log: round %d was recorded twice: the second is skipped", stored.number)
+            if stored.is_of(plan):
+                round_by_number.setdefault(stored.number, stored)
             else:
-                round_by_number[stored.number] = stored
+                log.warning("round log: round %d is of other cases: skipped", stored.number)
         return [round_by_number[number] for number in sorted(round_by_number)]
 
     def keep(self, result: RoundResult, this_round: Round, elapsed_s: float) -> None:

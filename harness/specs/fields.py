@@ -61,7 +61,6 @@ DOTTED_PATTERN = rf"^(?!.{{101}}){_NAME}(\.{_NAME})*\.({_NAME}|{_SPECIAL}|__call
 BLOCK_PATTERN = rf"^(?!.{{101}})({'|'.join(map(re.escape, BLOCK_NAMESPACES))})\.{_NAME}$"
 _SIZE = r"-?(0|[1-9][0-9]{0,9})"
 ARGUMENT_PATTERN = rf"^{_NAME}$"
-FUNCTION_PATTERN = r"^[a-z][a-z0-9_]{0,63}$"
 ANY_FUNCTION_PATTERN = rf"^([a-z][a-z0-9_]{{0,63}}|(?!.{{101}}){_NAME}(\.{_NAME})+)$"
 _SUBSCRIPT = rf"({_SIZE}|({_SIZE})?:({_SIZE})?(:({_SIZE})?)?|\.\.\.|None)"
 INDEX_PATTERN = rf"^{_SUBSCRIPT}( ?, ?{_SUBSCRIPT})*$"

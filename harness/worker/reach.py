@@ -64,32 +64,25 @@ class Recorder:
             raise Unrecorded("it sets a trace hook of its own")
         if has_children():
             raise Unrecorded("it starts processes")
-        within = Within(root)
         return {
-            "functions": within.functions(functions),
-            "imported": within.functions(imported),
-            "modules": sorted({path for path in map(within.path, files_of_modules()) if path}),
+            "functions": functions_below(root, functions),
+            "imported": functions_below(root, imported),
+            "modules": sorted(path for path in set(paths_below(root, files_of_modules()).values()) if path),
         }
 
 
-class Within:
-    """Paths relative to a folder."""
+def paths_below(root, files):
+    """Return the path of each file below the folder, by the file; None of one that isn't there."""
+    folder = os.path.join(os.path.realpath(root), "")
+    reals = {file: os.path.realpath(file) for file in set(files)}
+    return {file: real[len(folder) :] if real.startswith(folder) else None for file, real in reals.items()}
 
-    def __init__(self, root):
-        self.root = os.path.join(os.path.realpath(root), "")
-        self.paths = {}
 
-    def path(self, file):
-        """Return the file's path below the folder; None if it isn't there."""
-        if file not in self.paths:
-            real = os.path.realpath(file)
-            self.paths[file] = real[len(self.root) :] if real.startswith(self.root) else None
-        return self.paths[file]
-
-    def functions(self, codes):
-        """Return ``path:line`` of the codes in the folder, where each begins."""
-        places = {(self.path(code.co_filename), code.co_firstlineno) for code in codes}
-        return sorted("{}:{}".format(path, line) for path, line in places if path)
+def functions_below(root, codes):
+    """Return ``path:line`` of the codes in the folder, where each begins."""
+    paths = paths_below(root, [code.co_filename for code in codes])
+    places = {(paths[code.co_filename], code.co_firstlineno) for code in codes}
+    return sorted("{}:{}".format(path, line) for path, line in places if path)
 
 
 def files_of_modules():
