@@ -136,9 +136,8 @@ class Schedule:
                 left_s = self._clock.left_s * len(part) / len(requests)
                 self._plan_effort(part, metric, left_s)
                 planned = self._round(part, self._aa_schedule.due_within(part), fork=True)
-                is_trial, in_order = self._tries_costs(), bool(self._plan.likeliest)
                 most_s = FIRST_ROUND_SHARE * left_s
-                wave.append(replace(planned, most_s=most_s, in_order=in_order) if is_trial else planned)
+                wave.append(replace(planned, most_s=most_s, in_order=True) if self._tries_costs() else planned)
             for request in of_metric:
                 if not self._plan.can_fork(request.case):
                     self._plan_effort([request], metric, self._clock.left_s / len(requests))

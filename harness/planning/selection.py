@@ -220,8 +220,7 @@ class CaseSelector:
 
 
 def _likeliest_first(cases: Sequence[Case], likeliest: Sequence[str]) -> list[Case]:
-    """Return the cases in the order of these ids, if there are any, but one of each benchmark before the others."""
-    if not likeliest:
-        return list(cases)
+    """Return one case of each benchmark before the others, each in the order of these ids, then as they are: a budget
+    that is too short for all cases shows something of each benchmark."""
     places = {case_id: place for place, case_id in enumerate(likeliest)}
     return one_of_each_first(sorted(cases, key=lambda case: places.get(case.id, len(places))))

@@ -327,6 +327,19 @@ def test_in_a_budget_a_first_round_begins_with_the_likeliest_case_of_each_benchm
     assert [plan.in_order for plan in rounds.plans[:2]] == [True, False]
 
 
+def test_in_a_budget_a_first_round_has_one_case_of_each_benchmark_before_another_one_s_next(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = ["a", *(f"b{number}" for number in range(20)), "c"]
+    cases = {name: replace(toy_case(name), operator=f"module_{name[0]}.{name[0]}") for name in names}
+    monkeypatch.setattr(sys.modules[__name__], "toy_case", cases.__getitem__)
+    rounds = MadeRounds(dict.fromkeys(names, 0.0), case_s=1.0)
+    measured(monkeypatch, None, rounds, time_budget=90.0)
+    first_round = rounds.plans[0]
+    assert {request.case.id[0] for request in first_round.requests[:3]} == set("abc")
+    assert first_round.in_order
+
+
 def test_in_a_budget_a_reached_case_that_may_be_a_regression_goes_on_before_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
