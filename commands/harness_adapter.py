@@ -5,8 +5,9 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from opduel.commands.builds import warn_of_python
 from opduel.commands.entry import log
@@ -32,9 +33,9 @@ from opduel.harness.measurement_plan import FirstMeasurement, Progress
 from opduel.harness.planning.aa_selection import usual_count
 from opduel.harness.run import InterruptedRunError
 from opduel.harness.run_recording import without_measuring
-from opduel.harness.run_request import RunRequest
+from opduel.harness.run_request import FindCauses, RunRequest
 from opduel.harness.verification import first_measurement_of
-from opduel.records import DEFAULT_METRIC, Case, Report, UsageError, split_kind
+from opduel.records import DEFAULT_METRIC, Case, Comparison, Report, UsageError, split_kind
 from opduel.records.reach import Reach
 from opduel.reporters.document import from_text, to_bytes
 from opduel.reporters.screen import ScreenReporter
@@ -44,6 +45,21 @@ from opduel.support.text import counted, duration, listed
 STEP = "regress"  # the run type of a search's steps
 IDENTICAL = "not measured: the two builds are byte-identical, library and Python code"
 NOT_REACHED = "not measured: the change can't reach it"
+
+
+@dataclass(frozen=True)
+class _SaysFirstBad:
+    """Finds causes as ``find_causes`` does, but first logs the commit whose causes they are."""
+
+    order: RunOrder
+    find_causes: FindCauses
+
+    def __call__(self, comparisons: Sequence[Comparison], *arguments: Any) -> list[Comparison]:
+        build, first_bad = self.order.treatment, self.order.first_bad.items()
+        cases = [comparison.case for comparison in comparisons if (comparison.case, comparison.finding) in first_bad]
+        if cases:
+            log.info("first bad: %s (%s)", build.commit.words if build.commit else build.requested, listed(cases))
+        return self.find_causes(comparisons, *arguments)
 
 
 class HarnessAdapter:
@@ -263,10 +279,14 @@ class HarnessAdapter:
             time_budget=None if budget is None else (earlier_budget or 0.0) + budget,
             explain=explain,
         )
+        find_causes = request.find_causes
+        if order.first_bad and find_causes and not session.options.fleet:
+            find_causes = _SaysFirstBad(order, find_causes)
         return replace(
             request,
             cases=cases,
             seed=self._seed_of(order),
+            find_causes=find_causes,
             labels=labels,
             log=order.log,
             suspects_only=order.suspects_only,

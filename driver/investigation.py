@@ -317,7 +317,8 @@ class Investigation:
         trusted in any case of the search, which therefore ends; the next pass makes it again. After ``TRIES`` such
         passes the search takes all steps as they are."""
         name = self._step_name(start, end, cases)
-        report = self._make(name, "regress", (start, end), sorted(cases))
+        first_bad = {case: sought[case] for case in cases} if end - start == 1 else {}
+        report = self._make(name, "regress", (start, end), sorted(cases), first_bad=first_bad)
         steps = steps_of(report, cases, sought)
         if not all(step.unsure for step in steps.values()) or len(steps) < len(sought):
             return steps

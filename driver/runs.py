@@ -4,7 +4,7 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Protocol
 
@@ -31,6 +31,7 @@ class RunOrder:
     benchmark's report whose flagged ``cases`` are measured again. ``earlier``: the report of the start that ended when
     its time budget did, and from whose rounds this one goes on, with a time budget of its own. ``explains``: whether
     the causes of its changes are looked for; None: as usual. ``sought``: the findings that are followed by a search.
+    ``first_bad``: the verdicts, by case, with which the treatment is the first bad commit.
     """
 
     name: str
@@ -46,6 +47,7 @@ class RunOrder:
     explains: bool | None = None
     earlier: Report | None = None
     sought: frozenset[Verdict] = frozenset()
+    first_bad: Mapping[str, Verdict] = field(default_factory=dict)
 
     @property
     def suspects_only(self) -> bool:

@@ -123,8 +123,10 @@ def test_of_a_line_with_a_single_commit_that_can_have_changed_a_case_that_and_it
     caplog.set_level("INFO")
     texts = [*map(of_other, (1, 2, 3)), *(changed(of_other(number)) for number in range(4, 10))]
     commits = Commits(tmp_path, texts)
-    culprit, _harness = search(commits)
+    culprit, harness = search(commits)
     assert [revision.name for revision in culprit.revisions] == ["p2", "p3"]
     assert commits.built == ["p0", "p8", "p2", "p3"]
+    named = [(order.treatment.requested, order.first_bad) for order in harness.orders if order.first_bad]
+    assert named == [("p3", {"a": "regressed"})]
     lines = [record.getMessage() for record in caplog.records if "left out" in record.getMessage()]
     assert lines == ["left out of the search: at least 7 of 8 commits, which the cases don't run"]
