@@ -52,6 +52,7 @@ _OF_DRIVER = (
 _NO_STATEMENTS = ("benchmark_file", "suite", "operators", *_NO_SUITE)
 EVERYTHING = "all"  # the spec where only operators or categories are named
 LARGE_TENSORS = "int64"
+EXAMPLE = "opduel compare numpy==1.26.4 numpy==2.2.6 'np.sort([3, 1])'"
 _LEAVE_ONE = "leave one of the two options out"
 RULES: Mapping[str, Sequence[Rule]] = {
     "two builds": (
@@ -201,7 +202,7 @@ def named_spec(options: HarnessOptions) -> Path:
             name = spec_of_builds(builds_of(options), options.operators) or EVERYTHING
         else:
             raise UsageError(
-                "nothing to measure: give a line of Python, a suite with --suite, a spec with -b/--benchmark_file, or "
-                f"choose from -b {EVERYTHING} with --operators or --category; see --help"
+                f"nothing to measure: give builds and a line of Python ({EXAMPLE}), a suite with --suite, a spec with "
+                f"-b/--benchmark_file, or choose from -b {EVERYTHING} with --operators or --category; see --help"
             )
     return find_spec(name)

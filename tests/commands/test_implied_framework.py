@@ -31,9 +31,9 @@ def line(home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("words", "error"),
     [
-        ("", "nothing to measure: give a line of Python, a suite with --suite, a spec with -b/--benchmark_file"),
-        (RELEASES, "nothing to measure: give a line of Python"),
-        ("main HEAD", "nothing to measure: give a line of Python"),
+        ("", "a line of Python (opduel compare numpy==1.26.4 numpy==2.2.6 'np.sort([3, 1])'), a suite with --suite"),
+        (RELEASES, "nothing to measure: give builds and a line of Python"),
+        ("main HEAD", "nothing to measure: give builds and a line of Python"),
         ("numpy==1.26.4 -b numpy", "treatment: python has no default build: give one"),
         ("f(x)", "f(x): is in a build's place: before lines of Python name control and treatment"),
         ("main f(x)", "f(x): is in a build's place"),

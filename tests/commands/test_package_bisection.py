@@ -77,5 +77,5 @@ def test_what_can_not_be_meant_is_told_in_one_line(
 
     assert "the same packages and Python: give two that differ" in error("--packages", old, old, "1 + 1")
     assert f"{tmp_path / 'empty'}: is no build" in error("--packages", str(tmp_path / "empty"), new, "1 + 1")
-    assert "nothing to measure: give a line of Python" in error("--packages", old, new)
+    assert "nothing to measure: give builds and a line of Python" in error("--packages", old, new)
     assert "--statement fourth.work(): neither build can execute it: " in error("--packages", old, new, "fourth.work()")

@@ -145,7 +145,7 @@ def test_a_reporter_that_fails_does_not_lose_the_report(
         ({"spec": "smoke", "golden": "here"}, "golden: only applies to one build"),
         ({"spec": "smoke", "fuzz": 3}, "fuzz: is for one run"),
         ({"operators": "nd.add", "inputs": {"lhs": object}}, "inputs: Object of type type is not JSON serializable"),
-        ({}, "nothing to measure: give a line of Python, a suite"),
+        ({}, "nothing to measure: give builds and a line of Python"),
     ],
 )
 def test_wrong_arguments(requests: list[RunRequest], wrong: dict[str, Any], error: str) -> None:
