@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from toy_bench import toy_case
 
@@ -54,9 +54,10 @@ def test_sizes_from_nanoseconds_to_seconds(
 
 
 @given(call_times)
-def test_at_most_a_tenth_of_a_blocks_time_is_discarded(call_ns: float) -> None:
+@example(950_000.0)  # the longest calls of which one is discarded come in blocks of five
+def test_at_most_an_eighth_of_a_blocks_time_is_discarded(call_ns: float) -> None:
     plan = plan_blocks(dict.fromkeys(SIDES, call_ns))
-    assert SWITCHES * plan.discard["control"] <= 0.1 * 2 * plan.calls["control"]
+    assert SWITCHES * plan.discard["control"] <= 2 * plan.calls["control"] / 8
 
 
 @pytest.mark.parametrize("quads", [1, 7, 300])
