@@ -3,7 +3,8 @@
 import pytest
 
 from opduel.causes.collectors.operators import ask_for_operators, operator_observations
-from opduel.causes.collectors.primitives import PAIRS, ask_for_primitives, primitive_observations
+from opduel.causes.collectors.primitives import ask_for_primitives, primitive_observations
+from opduel.causes.collectors.process_pairs import PAIRS
 from opduel.driver.builds import BuildCache, resolve_build
 from opduel.frameworks import get_framework, worker_environment
 from opduel.harness.machine.cpus import plan_cpus

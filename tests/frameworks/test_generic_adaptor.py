@@ -137,10 +137,16 @@ def test_what_is_run_around_a_program_is_not_measured(script: Script, tmp_path: 
     }
     case = script("cat made", **around)
     call = adaptor.make_call(case, 0)
-    began = time.perf_counter_ns()
-    measured_ns = call.sample()
-    assert measured_ns < (time.perf_counter_ns() - began) / 4
-    assert adaptor.cpu_time(case, 0) < measured_ns * 4
+
+    def look() -> tuple[float, float]:
+        """Return what was measured, and its share of the time that it took with what is around it."""
+        began = time.perf_counter_ns()
+        measured_ns = call.sample()
+        return measured_ns, measured_ns / (time.perf_counter_ns() - began)
+
+    looks = [look() for _ in range(5)]  # any of which the machine may interrupt
+    assert min(share for _, share in looks) < 1 / 4
+    assert adaptor.cpu_time(case, 0) < 4 * max(measured_ns for measured_ns, _ in looks)
     assert (tmp_path / "done").read_text() == "7\n"
     assert not (tmp_path / "made").exists()
     assert printed(case) == "7\n"
