@@ -41,9 +41,8 @@ def count(driver: ToyDriver, table: str) -> int:
 
 
 def is_compiling(driver: ToyDriver) -> bool:
-    """Whether a compile has noted who leads its processes."""
-    lock = driver.work / "builds" / "host" / ".lock"
-    return lock.exists() and lock.read_text() != ""
+    """Whether a compile has begun its log."""
+    return any((driver.work / "builds" / "logs").glob("*.log"))
 
 
 def check_end(outcome: Outcome, driver: ToyDriver) -> None:
