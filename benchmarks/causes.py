@@ -13,7 +13,7 @@ passage. Then
 
 Printed are a table in Markdown, counts with exact 95 % intervals, and what was missed. The exit code is 1 if fewer than
 90 % of the causes were named, or have their true share within the interval, or if anything was claimed of equal builds;
-3 if a run could not be completed. It needs gcc and valgrind, and takes some six minutes on two processors.
+3 if a run could not be completed. It needs gcc and valgrind, and takes some 15 minutes on two processors.
 """
 
 import argparse
