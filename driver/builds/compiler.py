@@ -8,8 +8,8 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -43,7 +43,6 @@ _PAUSE_S = 0.2
 _SPACE_EVERY_S = 5.0
 _DYING_S = 10.0  # for killed processes to be gone
 _DYING_PAUSE_S = 0.02
-_WAITING = "waiting for a compile in %s that a killed driver left behind"
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +77,7 @@ class Compiler:
     variables: Mapping[str, str] = field(default_factory=dict)
     subfolder: str = ""
     output: str = ""
-    _turn: threading.Lock = field(default_factory=threading.Lock)  # of this process; a lock file is for others
+    _turn: threading.Lock = field(default_factory=threading.Lock)  # of this process; ``_sole`` is for what others left
 
     @cached_property
     def toolchain(self) -> tuple[str, ...]:
@@ -100,7 +99,7 @@ class Compiler:
         if ignored := sorted(name for name, value in os.environ.items() if value and _is_dropped(name)):
             log.warning("%s: ignored when compiling; use --cmake_args instead", ", ".join(ignored))
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self._turn, held_lock(self.folder / ".lock", lambda _: log.info(_WAITING, self.folder)) as lock:
+        with self._turn, _sole(self.folder) as lock:
             self._raise_if_stopped()
             source, build = self.folder / "src", self._build_folder()
             self.checkout(commit, source)
@@ -137,6 +136,7 @@ class Compiler:
             if limits.processors:
                 with suppress(OSError):  # it may have ended already
                     os.sched_setaffinity(process.pid, limits.processors)
+            _note(lock, process.pid)
             code = self._watch(process, build, log_path, limits)
         except BaseException:
             _end_session(process.pid)
@@ -202,6 +202,37 @@ class Compiler:
 
 class _ScriptFailedError(BrokenBuildError):
     """The build script failed; the leftovers of an earlier compile may be the reason."""
+
+
+@contextmanager
+def _sole(folder: Path) -> Iterator[int]:
+    """Let one compile at a time run in a folder of one driver; end first what outlived its killed driver.
+
+    Yield the descriptor of the lock, which every process of a compile holds, with a note of who leads them.
+    """
+    with held_lock(folder / ".lock", lambda lock: _end_orphan(os.pread(lock, 100, 0).decode())) as lock:
+        os.truncate(lock, 0)
+        yield lock
+
+
+def _note(lock: int, leader: int) -> None:
+    """Write down who leads the compile's processes, and since when: numbers of processes are used again.
+
+    Nothing is written where the compile has filled the disk already."""
+    with suppress(psutil.NoSuchProcess, OSError):
+        os.truncate(lock, 0)
+        os.pwrite(lock, f"{leader} {psutil.Process(leader).create_time()}".encode(), 0)
+
+
+def _end_orphan(note: str) -> None:
+    """End the compile of that note, unless its number is another process's by now."""
+    with suppress(ValueError):  # a killed driver may not have come to its note
+        leader, since = note.split()
+        with suppress(psutil.NoSuchProcess):
+            if abs(psutil.Process(int(leader)).create_time() - float(since)) >= 1:
+                return  # a number is not used again while processes of its session live
+        log.warning("ending the compile that a killed driver left behind")
+        _end_session(int(leader))
 
 
 def _is_dropped(variable: str) -> bool:

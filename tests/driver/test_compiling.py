@@ -2,6 +2,7 @@
 
 import os
 import re
+import signal
 import subprocess
 import threading
 import time
@@ -206,6 +207,23 @@ def test_stopped_before_it_ever_compiled_it_does_not_begin(workshop: Workshop) -
     assert workshop.nothing_but(0)
     builder.resume()
     workshop.build("main", builder)
+    assert workshop.nothing_but(1)
+
+
+def test_what_a_killed_driver_left_compiling_is_ended_first(workshop: Workshop) -> None:
+    """All its processes hold the lock of the folder: else the next compile would wait for them."""
+    driver = os.fork()
+    if driver == 0:
+        try:
+            workshop.build("stalling")
+        finally:
+            os._exit(1)
+    assert wait_for(stalled)
+    os.kill(driver, signal.SIGKILL)
+    os.waitpid(driver, 0)
+    assert stalled()
+    workshop.build("main")
+    assert wait_until_empty(stalled)
     assert workshop.nothing_but(1)
 
 
